@@ -1,0 +1,1 @@
+"""The command line: it sits on top and may use everything but `testing`."""
