@@ -1,0 +1,83 @@
+# `make help` lists the targets. Each sets up what it needs; stamps keep the second run short.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+COMPILED := build/compiled
+
+SOURCES := $(shell find src -name '*.py' 2>/dev/null)
+SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/integration \
+	tests/conformance tests/fault)
+COMPILED_SUITES := $(wildcard tests/unit tests/property)
+
+# How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=100`.
+DIFFER_OPERATIONS ?= 100000
+CRASH_ROUNDS ?= 20
+
+.DEFAULT_GOAL := help
+.PHONY: install serve test test-all check format bench compiled differ crash judges clean help
+
+$(VENV)/.installed: pyproject.toml setup.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# A build of its own beside the pure tree, from scratch so that no module outlives its source.
+$(COMPILED)/.built: $(VENV)/.dev $(SOURCES)
+	rm -rf build
+	PADDOCK_COMPILE=1 PADDOCK_PURE= $(BIN)/python setup.py --quiet build \
+		--build-base build/mypyc --build-lib $(COMPILED)
+	@touch $@
+
+install: $(VENV)/.installed ## make .venv and install Paddock into it
+
+serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 with its data in ./data
+	@exec $(BIN)/paddock serve --host 127.0.0.1 --port 2181 --data ./data
+
+judges: ## install what the tests are judged by: Apache ZooKeeper, strace, gcc
+	@tools/judges.sh
+
+test: $(VENV)/.dev judges ## check, then every test, on the compiled build too
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory compiled
+	$(BIN)/python -m pytest -m 'not long' $(SUITES)
+
+test-all: $(VENV)/.dev judges ## the same, with the tests that take minutes
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory compiled
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev ## format, lint, types, import rules
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py
+
+format: $(VENV)/.dev ## format, and mend what the linter can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
+	PYTHONPATH=$(COMPILED) $(BIN)/python tools/compiled.py
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -q --no-header -m 'not long' $(COMPILED_SUITES)
+
+differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operation by operation
+	DIFFER_OPERATIONS=$(DIFFER_OPERATIONS) $(BIN)/python -m pytest -s tests/conformance -k differ
+
+crash: $(VENV)/.dev judges ## the long crash tests
+	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
+
+bench: $(VENV)/.dev judges ## measure Paddock and Apache ZooKeeper side by side
+	$(BIN)/python bench/run.py $(BENCH)
+
+clean: ## remove everything that was made here, but not ./data
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f bench/zkload
+	find src tests tools bench -name __pycache__ -type d -exec rm -rf {} +
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Make sure that the programs our tests are judged by are there: Apache ZooKeeper (server and
+# zkCli), strace and gcc, as Debian packages them. Installs what is missing if that is allowed;
+# otherwise says what will be skipped. With CI set, a missing judge is a failure.
+set -u
+
+missing_packages() {
+  [ -e /usr/share/java/zookeeper.jar ] && [ -x /usr/share/zookeeper/bin/zkCli.sh ] &&
+    command -v java >/dev/null || echo zookeeper
+  command -v strace >/dev/null || echo strace
+  command -v gcc >/dev/null || echo gcc
+}
+
+missing=$(missing_packages)
+[ -z "$missing" ] && exit 0
+why=""
+
+if ! command -v apt-get >/dev/null; then
+  why="there is no apt-get here"
+else
+  as_root=()
+  if [ "$(id -u)" != 0 ]; then
+    as_root=(sudo -n)
+    sudo -n true 2>/dev/null || why="installing needs root or a passwordless sudo"
+  fi
+  if [ -z "$why" ]; then
+    echo "judges: installing" $missing
+    # `zookeeper` starts no service (`zookeeperd` would); the tests start their own.
+    install() {
+      # shellcheck disable=SC2086
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends $missing </dev/null
+    }
+    log=$(mktemp)
+    # The package lists may be empty or stale: then one update, and one more try.
+    install >"$log" 2>&1 ||
+      { "${as_root[@]}" apt-get update -q >>"$log" 2>&1 && install >>"$log" 2>&1; } ||
+      { why="apt-get failed:"; tail -n 5 "$log" >&2; }
+    rm -f "$log"
+  fi
+fi
+
+missing=$(missing_packages)
+[ -z "$missing" ] && exit 0
+for package in $missing; do
+  case $package in
+    zookeeper) what="comparison with Apache ZooKeeper and zkCli" ;;
+    strace) what="the count of fdatasync calls" ;;
+    gcc) what="the compiled build and the benchmark" ;;
+  esac
+  echo "judges: without $package, $what is skipped (${why:-it is still missing})" >&2
+done
+if [ -n "${CI:-}" ]; then
+  echo "judges: CI is set, so a missing judge is a failure" >&2
+  exit 1
+fi
