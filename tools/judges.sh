@@ -1,14 +1,30 @@
 #!/usr/bin/env bash
 # Make sure that the programs our tests are judged by are there: Apache ZooKeeper (server and
-# zkCli), strace and gcc, as Debian packages them. Installs what is missing if that is allowed;
-# otherwise says what will be skipped. With CI set, a missing judge is a failure.
+# zkCli), strace, and a compiler with Python's headers, as Debian packages them. Installs what is
+# missing if that is allowed; otherwise says what will be skipped. With CI set, a missing judge is
+# a failure. `judges.sh compiler` only tells, by its status, whether modules can be compiled.
 set -u
+cd "$(dirname "$0")/.." || exit 1
+
+python=.venv/bin/python
+[ -x "$python" ] || python=python3
+
+have_headers() {
+  "$python" -c 'import os, sysconfig
+raise SystemExit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
+}
+
+if [ "${1:-}" = compiler ]; then
+  command -v gcc >/dev/null && have_headers
+  exit
+fi
 
 missing_packages() {
   [ -e /usr/share/java/zookeeper.jar ] && [ -x /usr/share/zookeeper/bin/zkCli.sh ] &&
     command -v java >/dev/null || echo zookeeper
   command -v strace >/dev/null || echo strace
-  command -v gcc >/dev/null || echo gcc
+  command -v gcc >/dev/null || echo gcc libc6-dev
+  have_headers || echo python3-dev
 }
 
 missing=$(missing_packages)
@@ -35,7 +51,7 @@ else
     # The package lists may be empty or stale: then one update, and one more try.
     install >"$log" 2>&1 ||
       { "${as_root[@]}" apt-get update -q >>"$log" 2>&1 && install >>"$log" 2>&1; } ||
-      { why="apt-get failed:"; tail -n 5 "$log" >&2; }
+      { why="apt-get failed"; tail -n 5 "$log" >&2; }
     rm -f "$log"
   fi
 fi
@@ -47,6 +63,8 @@ for package in $missing; do
     zookeeper) what="comparison with Apache ZooKeeper and zkCli" ;;
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build and the benchmark" ;;
+    python3-dev) what="the compiled build" ;;
+    *) continue ;;
   esac
   echo "judges: without $package, $what is skipped (${why:-it is still missing})" >&2
 done
