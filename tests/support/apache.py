@@ -1,0 +1,65 @@
+"""Apache ZooKeeper, the judge: one standalone server from Debian's package (`apt-get install zookeeper`)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from tests.support.server import SUPER_CREDENTIALS, Server, ServerNotAvailable, digest
+
+JARS: Final = (Path("/usr/share/java/zookeeper.jar"),)
+
+_LOGGING = """\
+log4j.rootLogger=OFF, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d %p %c %m%n
+"""
+
+
+def find_jar() -> Path:
+    """Return the server's jar, or say what to install."""
+    named = os.environ.get("ZOOKEEPER_JAR")
+    for jar in (Path(named),) if named else JARS:
+        if jar.exists():
+            return jar
+    raise ServerNotAvailable(
+        "Apache ZooKeeper is not installed (Debian: apt-get install zookeeper)"
+    )
+
+
+def find_java() -> str:
+    """Return the Java program, or say what to install."""
+    java = shutil.which("java")
+    if java is None:
+        raise ServerNotAvailable("Java is not installed (Debian: apt-get install default-jre)")
+    return java
+
+
+class ApacheServer(Server):
+    """A standalone Apache ZooKeeper."""
+
+    name = "apache"
+
+    def prepare(self) -> tuple[list[str], dict[str, str]]:
+        java, jar = find_java(), find_jar()
+        configuration = self.folder / "conf"
+        configuration.mkdir(exist_ok=True)
+        (configuration / "log4j.properties").write_text(_LOGGING)
+        keys = self.options.zoo_cfg(self.data, self.port)
+        keys["admin.enableServer"] = "false"
+        file = configuration / "zoo.cfg"
+        file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        properties = {
+            "zookeeper.admin.enableServer": "false",
+            "znode.container.checkIntervalMs": str(self.options.reap_interval_ms),
+            "zookeeper.DigestAuthenticationProvider.superDigest": digest(SUPER_CREDENTIALS),
+            "zookeeper.forceSync": "yes" if self.options.durable else "no",
+        }
+        command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += [f"-D{key}={value}" for key, value in properties.items()]
+        command += ["-cp", f"{configuration}:{jar}"]
+        command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
+        return command, {}

@@ -1,0 +1,199 @@
+"""A server under test: a process of its own, on a free port, with its data in a folder of its own.
+
+Both judges of a test, Paddock and Apache ZooKeeper, are started from the same `Options` and answer to
+the same interface, so that a test cannot tell which one it talks to, except by `name`.
+"""
+
+from __future__ import annotations
+
+import abc
+import base64
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.support import wire
+
+START_DEADLINE_S: Final = 60.0
+STOP_DEADLINE_S: Final = 20.0
+
+SUPER_CREDENTIALS: Final = b"super:secret"
+
+
+def digest(credentials: bytes) -> str:
+    """The id of the digest scheme for `user:password`."""
+    user = credentials.split(b":", 1)[0].decode()
+    return f"{user}:{base64.b64encode(hashlib.sha1(credentials).digest()).decode()}"
+
+
+class ServerNotAvailable(Exception):
+    """The server cannot be started on this machine at all; the message says what is missing."""
+
+
+class ServerFailed(Exception):
+    """The server was started and did not come up; the message carries the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Settings that both servers understand."""
+
+    tick_ms: int = 200
+    min_session_timeout_ms: int = 400
+    max_session_timeout_ms: int = 60_000
+    reap_interval_ms: int = 200
+    #: False: the operating system may keep writes to itself (for long differential runs).
+    durable: bool = True
+    #: Further zoo.cfg keys, as they are.
+    extra: tuple[tuple[str, str], ...] = field(default=())
+
+    def zoo_cfg(self, data: Path, port: int) -> dict[str, str]:
+        """The zoo.cfg keys common to both servers."""
+        return {
+            "tickTime": str(self.tick_ms),
+            "dataDir": str(data),
+            "clientPort": str(port),
+            "clientPortAddress": "127.0.0.1",
+            "minSessionTimeout": str(self.min_session_timeout_ms),
+            "maxSessionTimeout": str(self.max_session_timeout_ms),
+            "extendedTypesEnabled": "true",
+            "4lw.commands.whitelist": "*",
+            "maxClientCnxns": "0",
+            **dict(self.extra),
+        }
+
+
+class Server(abc.ABC):
+    """One server process. `with` stops it and removes its folder."""
+
+    name: str
+
+    def __init__(self, options: Options | None = None, folder: Path | None = None) -> None:
+        self.options = options or Options()
+        self.host = "127.0.0.1"
+        self.port = _free_port()
+        self._own_folder = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix=f"paddock-test-{self.name}-"))
+        self.data = self.folder / "data"
+        self.data.mkdir(exist_ok=True)
+        self.log = self.folder / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            self.remove()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        self.remove()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.host, self.port
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @abc.abstractmethod
+    def prepare(self) -> tuple[list[str], dict[str, str]]:
+        """Write the configuration; return the command and what it adds to the environment."""
+
+    def start(self) -> None:
+        """Start the process and wait until a session can be had."""
+        command, environment = self.prepare()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+        self._wait_ready()
+
+    def restart(self) -> None:
+        """Stop cleanly and start again on the same data and port."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> int | None:
+        """Stop cleanly; return the exit status, or None if it was not running."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Stop it as a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def remove(self) -> None:
+        """Remove the data, if the folder is ours."""
+        if self._own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log_tail(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:] if self.log.exists() else ""
+
+    def _end(self, number: int) -> int | None:
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+        try:
+            return process.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+    def _wait_ready(self) -> None:
+        limit = time.monotonic() + START_DEADLINE_S
+        while time.monotonic() < limit:
+            if not self.alive:
+                raise ServerFailed(f"{self.name} ended at its start:\n{self.log_tail()}")
+            # A connection made between bind and ready may never be answered: ask again soon.
+            try:
+                with wire.connect(self.address, deadline_s=1.0) as client:
+                    if client.session_id:
+                        client.close()
+                        return
+            except (OSError, wire.ConnectionClosed):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    assert self._process is not None
+                    self._process.wait(0.05)
+        raise ServerFailed(f"{self.name} does not serve:\n{self.log_tail()}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        assert isinstance(port, int)
+        return port
