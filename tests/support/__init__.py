@@ -1,1 +1,1 @@
-"""What the tests share: a raw-wire client that knows nothing of Paddock, and the servers to point it at."""
+"""What the tests share: a raw-wire client that knows nothing of Paddock, and servers for it."""

@@ -1,4 +1,4 @@
-"""Apache ZooKeeper, the judge: one standalone server from Debian's package (`apt-get install zookeeper`)."""
+"""Apache ZooKeeper, the judge: a standalone server from Debian's package `zookeeper`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from tests.support.server import SUPER_CREDENTIALS, Server, ServerNotAvailable, digest
+from tests.support.server import SUPER_CREDENTIALS, Server, ServerMissingError, digest
 
 JARS: Final = (Path("/usr/share/java/zookeeper.jar"),)
 
@@ -25,16 +25,14 @@ def find_jar() -> Path:
     for jar in (Path(named),) if named else JARS:
         if jar.exists():
             return jar
-    raise ServerNotAvailable(
-        "Apache ZooKeeper is not installed (Debian: apt-get install zookeeper)"
-    )
+    raise ServerMissingError("Apache ZooKeeper is missing (Debian: apt-get install zookeeper)")
 
 
 def find_java() -> str:
     """Return the Java program, or say what to install."""
     java = shutil.which("java")
     if java is None:
-        raise ServerNotAvailable("Java is not installed (Debian: apt-get install default-jre)")
+        raise ServerMissingError("Java is missing (Debian: apt-get install default-jre)")
     return java
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from tests.support.server import SUPER_CREDENTIALS, Server, ServerNotAvailable, digest
+from tests.support.server import SUPER_CREDENTIALS, Server, ServerMissingError, digest
 
 
 class PaddockServer(Server):
@@ -15,7 +15,7 @@ class PaddockServer(Server):
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         if importlib.util.find_spec("paddock") is None:
-            raise ServerNotAvailable("the package paddock cannot be imported (make install)")
+            raise ServerMissingError("the package paddock cannot be imported (make install)")
         keys = self.options.zoo_cfg(self.data, self.port)
         keys["DigestAuthenticationProvider.superDigest"] = digest(SUPER_CREDENTIALS)
         keys["znode.container.checkIntervalMs"] = str(self.options.reap_interval_ms)

@@ -1,8 +1,8 @@
 """ZooKeeper's requests, replies and events as bytes: a codec for tests only.
 
 It is written from the protocol's description and imports nothing from Paddock, so that a mistake in
-Paddock's own codec cannot hide in the tests. Requests are built as `(opcode, body)`; a reply keeps its
-body as bytes and decodes it when a test asks for a field, insisting that nothing is left over.
+Paddock's own codec cannot hide in the tests. A reply keeps its body as bytes and decodes it when a
+test asks for a field, insisting that nothing is left over.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: its opcode, its body, and the xid that clients use for it, if it is a special one."""
+    """One request: opcode, body, and the xid if it is one of the special ones."""
 
     op: int
     body: bytes = b""
@@ -194,7 +194,7 @@ class Reader:
         self._data = data
         self._at = 0
 
-    def int(self) -> int:
+    def integer(self) -> int:
         (value,) = INT.unpack_from(self._data, self._at)
         self._at += 4
         assert isinstance(value, int)
@@ -207,7 +207,7 @@ class Reader:
         return value
 
     def buffer(self) -> bytes | None:
-        length = self.int()
+        length = self.integer()
         if length < 0:
             assert length == -1, f"a length of {length}"
             return None
@@ -222,7 +222,7 @@ class Reader:
         return data.decode()
 
     def strings(self) -> tuple[str, ...]:
-        return tuple(self.string() for _ in range(self.int()))
+        return tuple(self.string() for _ in range(self.integer()))
 
     def stat(self) -> Stat:
         stat = Stat(*STAT.unpack_from(self._data, self._at))
@@ -230,7 +230,9 @@ class Reader:
         return stat
 
     def acls(self) -> tuple[Acl, ...]:
-        return tuple(Acl(self.int(), self.string(), self.string()) for _ in range(self.int()))
+        return tuple(
+            Acl(self.integer(), self.string(), self.string()) for _ in range(self.integer())
+        )
 
     def multi_header(self) -> tuple[int, bool, int]:
         kind, done, err = MULTI_HEADER.unpack_from(self._data, self._at)
@@ -315,7 +317,7 @@ class Reply:
     def number(self) -> int:
         """A reply that is one integer."""
         reader = self._reader()
-        number = reader.int()
+        number = reader.integer()
         reader.end()
         return number
 
@@ -323,7 +325,7 @@ class Reply:
     def pairs(self) -> set[tuple[str, str]]:
         """The (scheme, user) pairs of whoAmI."""
         reader = self._reader()
-        pairs = {(reader.string(), reader.string()) for _ in range(reader.int())}
+        pairs = {(reader.string(), reader.string()) for _ in range(reader.integer())}
         reader.end()
         return pairs
 
@@ -352,7 +354,7 @@ class Reply:
 def _result(reader: Reader, kind: int, err: int) -> Result:
     match kind:
         case -1:
-            code = reader.int()
+            code = reader.integer()
             assert code == err
             return Result(-1, err)
         case Op.CREATE:

@@ -1,7 +1,7 @@
 """A server under test: a process of its own, on a free port, with its data in a folder of its own.
 
-Both judges of a test, Paddock and Apache ZooKeeper, are started from the same `Options` and answer to
-the same interface, so that a test cannot tell which one it talks to, except by `name`.
+Paddock and Apache ZooKeeper are started from the same `Options` and answer to the same interface, so
+that a test cannot tell which one it talks to, except by `name`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def digest(credentials: bytes) -> str:
     return f"{user}:{base64.b64encode(hashlib.sha1(credentials).digest()).decode()}"
 
 
-class ServerNotAvailable(Exception):
+class ServerMissingError(Exception):
     """The server cannot be started on this machine at all; the message says what is missing."""
 
 
-class ServerFailed(Exception):
+class ServerFailedError(Exception):
     """The server was started and did not come up; the message carries the end of its log."""
 
 
@@ -177,18 +177,18 @@ class Server(abc.ABC):
         limit = time.monotonic() + START_DEADLINE_S
         while time.monotonic() < limit:
             if not self.alive:
-                raise ServerFailed(f"{self.name} ended at its start:\n{self.log_tail()}")
+                raise ServerFailedError(f"{self.name} ended at its start:\n{self.log_tail()}")
             # A connection made between bind and ready may never be answered: ask again soon.
             try:
                 with wire.connect(self.address, deadline_s=1.0) as client:
                     if client.session_id:
                         client.close()
                         return
-            except (OSError, wire.ConnectionClosed):
+            except (OSError, wire.ConnectionClosedError):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     assert self._process is not None
                     self._process.wait(0.05)
-        raise ServerFailed(f"{self.name} does not serve:\n{self.log_tail()}")
+        raise ServerFailedError(f"{self.name} does not serve:\n{self.log_tail()}")
 
 
 def _free_port() -> int:

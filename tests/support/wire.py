@@ -1,8 +1,8 @@
 """A small blocking ZooKeeper client on a plain socket, for tests.
 
 It shows what travels and in which order: requests can be pipelined, replies and events come out of
-`read` as they arrived, and every socket operation has a deadline. It keeps no watches, sends no pings
-of its own and never reconnects.
+`read` as they arrived, and every socket operation has a deadline. It keeps no watches, sends no
+pings of its own and never reconnects.
 
     client = connect(server.address)
     client.call(requests.create("/a")).path
@@ -40,7 +40,7 @@ NOTIFICATION_XID = -1
 _HEADER = struct.Struct(">ii")
 
 
-class ConnectionClosed(Exception):
+class ConnectionClosedError(Exception):
     """The server closed the connection where the test expected a frame."""
 
 
@@ -75,7 +75,7 @@ class Connection:
         self._socket.sendall(INT.pack(len(payload)) + payload)
 
     def read_frame(self, deadline_s: float | None = None) -> bytes:
-        """Return the next frame's payload; raises TimeoutError or ConnectionClosed."""
+        """Return the next frame's payload; raises TimeoutError or ConnectionClosedError."""
         limit = time.monotonic() + (self.deadline_s if deadline_s is None else deadline_s)
         self._fill(4, limit)
         (length,) = INT.unpack_from(self._buffer)
@@ -90,7 +90,7 @@ class Connection:
         try:
             while True:
                 self._fill(len(self._buffer) + 1, limit)
-        except ConnectionClosed:
+        except ConnectionClosedError:
             return bytes(self._buffer)
 
     def _fill(self, size: int, limit: float) -> None:
@@ -102,9 +102,9 @@ class Connection:
             try:
                 data = self._socket.recv(65536)
             except ConnectionError as error:
-                raise ConnectionClosed from error
+                raise ConnectionClosedError from error
             if not data:
-                raise ConnectionClosed
+                raise ConnectionClosedError
             self._buffer += data
 
 
@@ -125,7 +125,7 @@ def connect_body(
 
 def decode_connect(payload: bytes) -> ConnectReply:
     reader = Reader(payload)
-    protocol, timeout_ms, session_id = reader.int(), reader.int(), reader.long()
+    protocol, timeout_ms, session_id = reader.integer(), reader.integer(), reader.long()
     password = reader.buffer()
     assert password is not None
     rest = reader.rest()
@@ -181,7 +181,7 @@ class Client(Connection):
         if xid == NOTIFICATION_XID:
             assert err == 0
             reader = Reader(body)
-            event = Event(reader.int(), state=reader.int(), path=reader.string(), zxid=zxid)
+            event = Event(reader.integer(), state=reader.integer(), path=reader.string(), zxid=zxid)
             reader.end()
             return event
         waiting = self._pending.get(xid)
@@ -220,7 +220,7 @@ class Client(Connection):
     def drain(self) -> list[Event]:
         """Return every event sent so far: a later request is answered after them."""
         reply = self.call(requests.exists("/"))
-        assert reply.op == Op.EXISTS and reply.err == 0
+        assert (reply.op, reply.err) == (Op.EXISTS, 0)
         events, self.events = self.events, []
         return events
 
