@@ -1,0 +1,63 @@
+"""Java's properties files, the format of a `zoo.cfg`: text in, properties with line numbers out."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A key, its value, and the line on which it begins."""
+
+    line: int
+    key: str
+    value: str
+
+
+def read_properties(text: str) -> Iterator[Property]:
+    """Yield every property of a file, in the order of its lines.
+
+    A key ends at the first `=`, `:` or blank that has no backslash before it. A backslash at the
+    end of a line goes on with the next line; anywhere else it makes the next character a plain
+    one, except in `\\t`, `\\n`, `\\r`, `\\f` and `\\uXXXX`. Values are trimmed, as upstream does.
+    """
+    pending: str | None = None
+    first = 0
+    for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
+        line = natural.lstrip(" \t\f")
+        if pending is None:
+            # Inside a property that goes on, an empty line or a # is part of it.
+            if not line or line[0] in "#!":
+                continue
+            first, pending = number, ""
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2 == 1:
+            pending += line[:-1]
+            continue
+        yield _split(first, pending + line)
+        pending = None
+    if pending is not None:
+        yield _split(first, pending)
+
+
+_KEY_AND_VALUE: Final = re.compile(
+    r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", flags=re.DOTALL
+)
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", flags=re.DOTALL)
+_CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _split(line: int, text: str) -> Property:
+    match = _KEY_AND_VALUE.fullmatch(text)
+    assert match is not None, "the pattern matches every text"
+    key, value = match.groups()
+    return Property(line, _unescaped(key).strip(), _unescaped(value).strip())
+
+
+def _unescaped(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        code, character = match.groups()
+        return chr(int(code, 16)) if code else _CONTROL.get(character, character)
+
+    return _ESCAPE.sub(plain, text)
