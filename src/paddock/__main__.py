@@ -3,4 +3,4 @@
 from paddock.cli.main import main
 
 if __name__ == "__main__":
-    main(prog_name="paddock")
+    main()
