@@ -1,0 +1,309 @@
+"""`paddock serve` as its users meet it: a process, its output, its exit status."""
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import paddock
+from tests.support import requests, wire
+
+DEADLINE_S = 20.0
+COMMAND = [sys.executable, "-m", "paddock"]
+
+
+def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command that ends by itself."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def failure(*arguments: str | Path, status: int) -> str:
+    """Run a command that must fail with this status; return the one line that it says."""
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (status, ""), result
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("paddock: ")
+    return lines[0].removeprefix("paddock: ")
+
+
+@dataclass(slots=True)
+class Running:
+    """A server that has said where it listens."""
+
+    process: subprocess.Popen[str]
+    greeting: list[str]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        match = re.search(r" listens on (.+):(\d+)$", self.greeting[0])
+        assert match is not None, self.greeting
+        return match[1], int(match[2])
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; return the exit status and what stood on stderr."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, errors
+
+
+@contextlib.contextmanager
+def serving(*arguments: str | Path, cwd: Path | None = None) -> Iterator[Running]:
+    """Start `paddock serve` and wait for the end of its greeting."""
+    process = subprocess.Popen(
+        [*COMMAND, "serve", *map(str, arguments)],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Running(process, greeting_of(process))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=DEADLINE_S)
+
+
+def greeting_of(process: subprocess.Popen[str]) -> list[str]:
+    """Return what it says on stdout up to the line about Ctrl-C."""
+    assert process.stdout is not None
+    said = b""
+    limit = time.monotonic() + DEADLINE_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while b"Ctrl-C" not in said:
+            assert selector.select(limit - time.monotonic()), f"no greeting, only {said!r}"
+            chunk = os.read(process.stdout.fileno(), 65536)
+            if not chunk:
+                _, errors = process.communicate(timeout=DEADLINE_S)
+                pytest.fail(f"ended with {process.returncode} before it served: {errors}")
+            said += chunk
+    return said.decode().splitlines()
+
+
+def test_version_is_one_line() -> None:
+    result = run("--version")
+    assert (result.returncode, result.stdout) == (0, f"paddock {paddock.__version__}\n")
+
+
+def test_the_installed_command_is_the_module() -> None:
+    script = Path(sys.executable).parent / "paddock"
+    result = subprocess.run([script, "--version"], capture_output=True, text=True)
+    assert result.stdout == run("--version").stdout
+
+
+def test_help_lists_the_commands_and_their_options() -> None:
+    assert "serve" in run("--help").stdout
+    text = run("serve", "--help").stdout
+    for option in ("--host", "--port", "--data", "--memory", "--config", "--log-level"):
+        assert option in text
+
+
+def test_without_a_command_the_help_is_shown_with_status_2() -> None:
+    result = run()
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Usage: paddock")
+
+
+def test_help_and_version_do_not_load_the_server() -> None:
+    code = "import sys, paddock.cli.main; print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert "'click'" in loaded
+    assert not re.findall(
+        r"'(?:asyncio|uvloop|logging|ssl|paddock\.(?:server|state|log))\b", loaded
+    )
+
+
+def test_it_says_where_it_listens_where_its_data_is_and_what_to_try(tmp_path: Path) -> None:
+    data = tmp_path / "some data"
+    with serving("--port", "0", "--data", data) as server:
+        host, port = server.address
+        assert server.greeting[0] == f"Paddock {paddock.__version__} listens on 127.0.0.1:{port}"
+        assert server.greeting[1] == f"Its data is in {data}"
+        assert f"echo srvr | nc 127.0.0.1 {port}" in server.greeting[2]
+        assert f"127.0.0.1:{port}" in server.greeting[3]
+        assert len(server.greeting) <= 6
+        assert "Zookeeper version" in wire.four_letter_word((host, port), "srvr")
+
+
+def test_what_it_says_to_try_works(tmp_path: Path) -> None:
+    with serving("--port", "0", "--memory") as server:
+        command = server.greeting[3].partition("python ")[2]
+        result = subprocess.run(
+            f'"{sys.executable}" {command}', shell=True, capture_output=True, text=True
+        )
+        assert result.stdout == "['zookeeper']\n", result.stderr
+
+
+def test_a_server_in_memory_says_so_and_leaves_no_files(tmp_path: Path) -> None:
+    with serving("--port", "0", "--memory", cwd=tmp_path) as server:
+        assert server.greeting[1] == "Everything is kept in memory and ends with this process."
+        with wire.connect(server.address) as client:
+            assert client.call(requests.create("/a")).err == 0
+        assert server.stop()[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_its_data_is_in_the_folder_data_unless_told_otherwise(tmp_path: Path) -> None:
+    with serving("--port", "0", cwd=tmp_path) as server:
+        assert server.greeting[1] == f"Its data is in {tmp_path / 'data'}"
+        assert (tmp_path / "data").is_dir()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_with_status_0_and_nothing_is_lost(tmp_path: Path, number: int) -> None:
+    with serving("--port", "0", "--data", tmp_path) as server:
+        with wire.connect(server.address) as client:
+            assert client.call(requests.create("/kept", b"data")).err == 0
+            status, errors = server.stop(number)
+        assert status == 0
+        assert "Traceback" not in errors
+    with serving("--port", "0", "--data", tmp_path) as server:
+        with wire.connect(server.address) as client:
+            assert client.call(requests.get_data("/kept")).err == 0
+
+
+def test_it_serves_well_under_a_second_after_its_start(tmp_path: Path) -> None:
+    took_s = []
+    for number in range(3):
+        began = time.monotonic()
+        with serving("--port", "0", "--data", tmp_path / str(number)) as server:
+            with wire.connect(server.address) as client:
+                assert client.call(requests.exists("/")).err == 0
+                took_s.append(time.monotonic() - began)
+    assert min(took_s) < 1.0
+
+
+def test_the_file_is_followed_and_options_beat_it(tmp_path: Path) -> None:
+    config = tmp_path / "zoo.cfg"
+    config.write_text(
+        f"clientPort=1\nclientPortAddress=127.0.0.2\ndataDir={tmp_path}/from-file\n"
+        "tickTime=500\n4lw.commands.whitelist=ruok\n"
+    )
+    with serving("--config", config, "--port", "0") as server:
+        assert server.address[0] == "127.0.0.2"
+        assert server.address[1] > 1
+        assert server.greeting[1] == f"Its data is in {tmp_path}/from-file"
+        assert wire.four_letter_word(server.address, "ruok") == "imok"
+        with wire.connect(server.address, timeout_ms=3_600_000) as client:
+            assert client.handshake.timeout_ms == 10_000
+    data = tmp_path / "from-option"
+    with serving(
+        "--config", config, "--port", "0", "--host", "127.0.0.1", "--data", data
+    ) as server:
+        assert server.address[0] == "127.0.0.1"
+        assert server.greeting[1] == f"Its data is in {data}"
+    with serving("--config", config, "--port", "0", "--memory") as server:
+        assert "memory" in server.greeting[1]
+
+
+def test_each_key_that_is_not_used_gets_one_warning_line(tmp_path: Path) -> None:
+    config = tmp_path / "zoo.cfg"
+    config.write_text("tickTime=2000\ninitLimit=10\nserver.1=one:2888:3888\n")
+    with serving("--config", config, "--port", "0", "--memory", "--log-level", "error") as server:
+        status, errors = server.stop()
+    assert status == 0
+    first, second = errors.splitlines()
+    unused = "is not used by this server"
+    assert first == f"paddock: warning: {config}:2: key 'initLimit' {unused}"
+    assert second.startswith(f"paddock: warning: {config}:3: key 'server.1' {unused}: ")
+
+
+def test_a_wrong_value_in_the_file_is_one_line_with_file_line_and_key(tmp_path: Path) -> None:
+    config = tmp_path / "zoo.cfg"
+    config.write_text("# a comment\nclientPort=many\n")
+    line = failure("serve", "--config", config, status=2)
+    assert line == f"{config}:2: clientPort = 'many': expected a port, 0 to 65535"
+
+
+def test_contradictory_values_in_the_file_are_one_line(tmp_path: Path) -> None:
+    config = tmp_path / "zoo.cfg"
+    config.write_text("minSessionTimeout=9000\nmaxSessionTimeout=8000\n")
+    assert failure("serve", "--config", config, status=2).startswith(f"{config}:2: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["serve", "--port", "70000"], "--port"),
+        (["serve", "--port", "x"], "'x' is not a valid port"),
+        (["serve", "--log-level", "loud"], "--log-level"),
+        (["serve", "--memory", "--data", "d"], "--data and --memory exclude each other"),
+        (["serve", "--nothing"], "--nothing"),
+        (["serve", "extra"], "extra"),
+        (["serve", "--config", "missing.cfg"], "missing.cfg: cannot be read"),
+        (["swerve"], "swerve"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_status_2(arguments: list[str], named: str) -> None:
+    assert named in failure(*arguments, status=2)
+
+
+def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = failure("serve", "--memory", "--port", str(port), status=1)
+    assert line == f"cannot listen on 127.0.0.1:{port}: the port is taken by another program"
+
+
+def test_an_address_of_another_machine_is_one_line_and_status_1() -> None:
+    line = failure("serve", "--memory", "--host", "192.0.2.1", "--port", "0", status=1)
+    assert line == "cannot listen on 192.0.2.1:0: it is no address of this machine"
+
+
+def test_a_data_folder_that_is_a_file_is_one_line_and_status_1(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert str(file) in failure("serve", "--port", "0", "--data", file, status=1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_data_folder_that_cannot_be_written_is_one_line_and_status_1(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert str(tmp_path) in failure("serve", "--port", "0", "--data", tmp_path, status=1)
+
+
+def test_a_data_folder_on_a_file_system_without_writing_is_one_line_and_status_1() -> None:
+    assert "/proc/data" in failure("serve", "--port", "0", "--data", "/proc/data", status=1)
+
+
+def test_a_data_folder_in_use_is_one_line_and_status_1_and_its_owner_goes_on(
+    tmp_path: Path,
+) -> None:
+    with serving("--port", "0", "--data", tmp_path) as server:
+        line = failure("serve", "--port", "0", "--data", tmp_path, status=1)
+        assert str(tmp_path) in line
+        assert "in use" in line
+        with wire.connect(server.address) as client:
+            assert client.call(requests.create("/a")).err == 0
+
+
+def test_the_log_level_decides_what_is_logged(tmp_path: Path) -> None:
+    sizes = []
+    for level in ("error", "debug"):
+        with serving("--port", "0", "--memory", "--log-level", level) as server:
+            with wire.connect(server.address) as client:
+                client.call(requests.create("/a"))
+            status, errors = server.stop()
+            assert status == 0
+            sizes.append(len(errors))
+    assert sizes[0] == 0 < sizes[1]
