@@ -1,0 +1,268 @@
+"""Every error of Paddock, and the result codes of ZooKeeper's protocol behind them.
+
+An error answers the question "what should I do now?", so the classes are grouped by the answer:
+
+* `RequestError`: refused, nothing has changed.
+* `ConnectionLostError`: the outcome is unknown; retry only what is idempotent.
+* `SessionExpiredError`: the session and its ephemeral nodes are gone.
+* `AuthenticationError`: the credentials were not accepted.
+* `ProtocolError`: one side did not keep to the protocol.
+
+Every code on the wire has exactly one class; `error_from_code` finds it. A code that nobody has
+heard of becomes a plain `RequestError`, so a newer server cannot break an older client.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+OK: Final = 0
+SYSTEM_ERROR: Final = -1
+RUNTIME_INCONSISTENCY: Final = -2
+DATA_INCONSISTENCY: Final = -3
+CONNECTION_LOSS: Final = -4
+MARSHALLING_ERROR: Final = -5
+UNIMPLEMENTED: Final = -6
+OPERATION_TIMEOUT: Final = -7
+BAD_ARGUMENTS: Final = -8
+UNKNOWN_SESSION: Final = -12
+NEW_CONFIG_NO_QUORUM: Final = -13
+RECONFIG_IN_PROGRESS: Final = -14
+API_ERROR: Final = -100
+NO_NODE: Final = -101
+NO_AUTH: Final = -102
+BAD_VERSION: Final = -103
+NO_CHILDREN_FOR_EPHEMERALS: Final = -108
+NODE_EXISTS: Final = -110
+NOT_EMPTY: Final = -111
+SESSION_EXPIRED: Final = -112
+INVALID_CALLBACK: Final = -113
+INVALID_ACL: Final = -114
+AUTH_FAILED: Final = -115
+SESSION_MOVED: Final = -118
+NOT_READ_ONLY: Final = -119
+EPHEMERAL_ON_LOCAL_SESSION: Final = -120
+NO_WATCHER: Final = -121
+REQUEST_TIMEOUT: Final = -122
+RECONFIG_DISABLED: Final = -123
+SESSION_CLOSED_REQUIRE_SASL: Final = -124
+QUOTA_EXCEEDED: Final = -125
+THROTTLED: Final = -127
+
+
+class PaddockError(Exception):
+    """The root of everything that Paddock raises on purpose."""
+
+
+class ServiceError(PaddockError):
+    """An answer of the service, with the operation, the path and the code it is about."""
+
+    code: ClassVar[int] = API_ERROR
+    meaning: ClassVar[str] = "the service refused the request"
+
+    def __init__(self, operation: str = "request", path: str | None = None) -> None:
+        self.operation = operation
+        self.path = path
+        subject = operation if path is None else f"{operation} {path}"
+        super().__init__(f"{subject}: {self.meaning}")
+
+
+class RequestError(ServiceError):
+    """The service refused the request, and nothing has changed."""
+
+
+class UnknownCodeError(RequestError):
+    """A refusal with a code that this version does not know."""
+
+    def __init__(self, number: int, operation: str = "request", path: str | None = None) -> None:
+        self.number = number
+        super().__init__(operation, path)
+        self.args = (f"{self.args[0]} (code {number})",)
+
+
+class ConnectionLostError(ServiceError):
+    """The connection was lost: the outcome is unknown, retry only what is idempotent."""
+
+    code = CONNECTION_LOSS
+    meaning = "the connection was lost and the outcome is unknown"
+
+
+class SessionExpiredError(ServiceError):
+    """The session is over, and its ephemeral nodes are gone."""
+
+    code = SESSION_EXPIRED
+    meaning = "the session has expired"
+
+
+class AuthenticationError(ServiceError):
+    """The credentials were not accepted."""
+
+    code = AUTH_FAILED
+    meaning = "the credentials were not accepted"
+
+
+class ProtocolError(PaddockError):
+    """One side did not keep to the protocol."""
+
+
+class LocalProtocolError(ProtocolError):
+    """We were about to send something that the protocol does not allow."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something that the protocol does not allow."""
+
+
+class SystemFailureError(RequestError):
+    code = SYSTEM_ERROR
+    meaning = "the server could not carry it out"
+
+
+class RuntimeInconsistencyError(RequestError):
+    code = RUNTIME_INCONSISTENCY
+    meaning = "not tried, because an earlier operation of the transaction failed"
+
+
+class DataInconsistencyError(RequestError):
+    code = DATA_INCONSISTENCY
+    meaning = "the server found its data inconsistent"
+
+
+class MarshallingError(RequestError):
+    code = MARSHALLING_ERROR
+    meaning = "the server could not decode the request"
+
+
+class UnimplementedError(RequestError):
+    code = UNIMPLEMENTED
+    meaning = "the server does not offer this operation"
+
+
+class OperationTimeoutError(RequestError):
+    code = OPERATION_TIMEOUT
+    meaning = "the operation timed out on the server"
+
+
+class BadArgumentsError(RequestError):
+    code = BAD_ARGUMENTS
+    meaning = "an argument is not valid"
+
+
+class UnknownSessionError(RequestError):
+    code = UNKNOWN_SESSION
+    meaning = "the server does not know this session"
+
+
+class NewConfigNoQuorumError(RequestError):
+    code = NEW_CONFIG_NO_QUORUM
+    meaning = "no quorum of the new configuration is connected"
+
+
+class ReconfigInProgressError(RequestError):
+    code = RECONFIG_IN_PROGRESS
+    meaning = "another reconfiguration is under way"
+
+
+class NoNodeError(RequestError):
+    code = NO_NODE
+    meaning = "no such node"
+
+
+class NoAuthError(RequestError):
+    code = NO_AUTH
+    meaning = "the ACL does not permit it"
+
+
+class BadVersionError(RequestError):
+    code = BAD_VERSION
+    meaning = "the version does not match"
+
+
+class NoChildrenForEphemeralsError(RequestError):
+    code = NO_CHILDREN_FOR_EPHEMERALS
+    meaning = "an ephemeral node cannot have children"
+
+
+class NodeExistsError(RequestError):
+    code = NODE_EXISTS
+    meaning = "the node exists already"
+
+
+class NotEmptyError(RequestError):
+    code = NOT_EMPTY
+    meaning = "the node has children"
+
+
+class InvalidCallbackError(RequestError):
+    code = INVALID_CALLBACK
+    meaning = "the callback is not valid"
+
+
+class InvalidACLError(RequestError):
+    code = INVALID_ACL
+    meaning = "the ACL is not valid"
+
+
+class SessionMovedError(RequestError):
+    code = SESSION_MOVED
+    meaning = "the session has moved to another connection"
+
+
+class NotReadOnlyError(RequestError):
+    code = NOT_READ_ONLY
+    meaning = "a read-only server cannot change anything"
+
+
+class EphemeralOnLocalSessionError(RequestError):
+    code = EPHEMERAL_ON_LOCAL_SESSION
+    meaning = "a local session cannot own ephemeral nodes"
+
+
+class NoWatcherError(RequestError):
+    code = NO_WATCHER
+    meaning = "there is no such watch"
+
+
+class RequestTimeoutError(RequestError):
+    code = REQUEST_TIMEOUT
+    meaning = "the request timed out"
+
+
+class ReconfigDisabledError(RequestError):
+    code = RECONFIG_DISABLED
+    meaning = "reconfiguration is not enabled on this server"
+
+
+class SessionClosedRequireSaslError(AuthenticationError):
+    code = SESSION_CLOSED_REQUIRE_SASL
+    meaning = "the server requires SASL authentication"
+
+
+class QuotaExceededError(RequestError):
+    code = QUOTA_EXCEEDED
+    meaning = "a quota would be exceeded"
+
+
+class ThrottledError(RequestError):
+    code = THROTTLED
+    meaning = "the server is too busy; try again later"
+
+
+def _leaves(root: type[ServiceError]) -> list[type[ServiceError]]:
+    return [root, *(leaf for child in root.__subclasses__() for leaf in _leaves(child))]
+
+
+_CLASSES: Final[dict[int, type[ServiceError]]] = {
+    leaf.code: leaf for leaf in _leaves(ServiceError) if "code" in vars(leaf)
+}
+# The bare API error is the one code that means nothing more than "refused".
+_CLASSES[API_ERROR] = RequestError
+
+
+def error_from_code(
+    number: int, operation: str = "request", path: str | None = None
+) -> ServiceError:
+    """Give the error for a result code other than OK."""
+    assert number != OK, "OK is not an error"
+    found = _CLASSES.get(number)
+    return UnknownCodeError(number, operation, path) if found is None else found(operation, path)

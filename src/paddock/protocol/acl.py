@@ -1,0 +1,161 @@
+"""Who may do what: permissions, identities and access control lists.
+
+An identity is a scheme and an id within it. An ACL is a list of identities with the permissions
+each of them has; its order means nothing, and what it does not grant is refused.
+
+>>> digest_id("alice:secret")
+'alice:L7ReSTm0JnbEsnHrD+DA6hVqu3E='
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Final
+
+from paddock.protocol.jute import (
+    BytesWriter,
+    DecodeError,
+    Reader,
+    write_i32_be,
+    write_text,
+)
+
+READ: Final = 1
+WRITE: Final = 2
+CREATE: Final = 4
+DELETE: Final = 8
+ADMIN: Final = 16
+ALL: Final = 31
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody, as one authentication scheme knows them."""
+
+    scheme: str
+    id: str
+
+    def write(self, writer: BytesWriter) -> None:
+        write_text(writer, self.scheme)
+        write_text(writer, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ACL:
+    """What one identity may do with a node."""
+
+    permissions: int
+    identity: Identity
+
+    def write(self, writer: BytesWriter) -> None:
+        write_i32_be(writer, self.permissions)
+        self.identity.write(writer)
+
+
+ANYONE: Final = Identity("world", "anyone")
+CREATOR: Final = Identity("auth", "")
+SUPER: Final = Identity("super", "")
+OPEN: Final = (ACL(ALL, ANYONE),)
+READ_ONLY: Final = (ACL(READ, ANYONE),)
+CREATOR_ALL: Final = (ACL(ALL, CREATOR),)
+
+
+def write_acls(writer: BytesWriter, acls: tuple[ACL, ...] | list[ACL]) -> None:
+    write_i32_be(writer, len(acls))
+    for acl in acls:
+        acl.write(writer)
+
+
+def encode_acls(acls: tuple[ACL, ...] | list[ACL]) -> bytes:
+    writer = BytesWriter()
+    write_acls(writer, acls)
+    return writer.getvalue()
+
+
+def read_acls(reader: Reader) -> list[ACL | None] | None:
+    """Take a vector of ACLs. It may be null, and an ACL that nobody can ever match stands as None.
+
+    What a null id means is upstream's: nothing for `auth`, which needs none; a request that
+    cannot be decoded for the schemes that would look at it; an invalid ACL for all others.
+    """
+    count = reader.int32()
+    if count == -1:
+        return None
+    acls: list[ACL | None] = []
+    for _ in range(count):
+        permissions = reader.int32()
+        scheme = reader.text()
+        identifier = reader.text()
+        if identifier is None:
+            if scheme in ("world", "digest", "ip"):
+                raise DecodeError("an ACL with a null id")
+            if scheme == "auth":
+                identifier = ""
+        if scheme is None or identifier is None:
+            acls.append(None)
+        else:
+            acls.append(ACL(permissions, Identity(scheme, identifier)))
+    return acls
+
+
+def read_whole_acls(reader: Reader) -> list[ACL]:
+    """Take a vector of ACLs in which nothing is missing, as a server sends it."""
+    acls = read_acls(reader)
+    if acls is None:
+        raise DecodeError("null ACL")
+    whole = [acl for acl in acls if acl is not None]
+    if len(whole) != len(acls):
+        raise DecodeError("an ACL without an identity")
+    return whole
+
+
+def write_identities(writer: BytesWriter, identities: tuple[Identity, ...]) -> None:
+    write_i32_be(writer, len(identities))
+    for identity in identities:
+        identity.write(writer)
+
+
+def encode_identities(identities: tuple[Identity, ...]) -> bytes:
+    writer = BytesWriter()
+    write_identities(writer, identities)
+    return writer.getvalue()
+
+
+def read_identities(reader: Reader) -> tuple[Identity, ...]:
+    count = reader.int32()
+    return tuple(Identity(reader.string().decode(), reader.string().decode()) for _ in range(count))
+
+
+def digest_id(credentials: str) -> str:
+    """Give the id of the digest scheme for `user:password`: existing ACLs hold exactly this."""
+    user = credentials.split(":", 1)[0]
+    digest = hashlib.sha1(credentials.encode("utf-8", "replace"), usedforsecurity=False).digest()
+    return f"{user}:{b64encode(digest).decode()}"
+
+
+__all__ = [
+    "ACL",
+    "ADMIN",
+    "ALL",
+    "ANYONE",
+    "CREATE",
+    "CREATOR",
+    "CREATOR_ALL",
+    "DELETE",
+    "OPEN",
+    "READ",
+    "READ_ONLY",
+    "SUPER",
+    "WRITE",
+    "Identity",
+    "digest_id",
+    "encode_acls",
+    "encode_identities",
+    "read_acls",
+    "read_identities",
+    "read_whole_acls",
+    "write_acls",
+    "write_identities",
+]

@@ -1,0 +1,39 @@
+"""What a watcher is told: event types, session states, and the notification frame."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from paddock.protocol.jute import BytesWriter, write_i32_be, write_i64_be
+from paddock.protocol.records import NOTIFICATION_XID
+
+NONE: Final = -1
+NODE_CREATED: Final = 1
+NODE_DELETED: Final = 2
+NODE_DATA_CHANGED: Final = 3
+NODE_CHILDREN_CHANGED: Final = 4
+DATA_WATCH_REMOVED: Final = 5
+CHILD_WATCH_REMOVED: Final = 6
+PERSISTENT_WATCH_REMOVED: Final = 7
+
+DISCONNECTED: Final = 0
+SYNC_CONNECTED: Final = 3
+AUTH_FAILED: Final = 4
+CONNECTED_READ_ONLY: Final = 5
+SASL_AUTHENTICATED: Final = 6
+CLOSED: Final = 7
+EXPIRED: Final = -112
+
+
+def notification(kind: int, path: bytes) -> bytes:
+    """Give the whole frame that tells of an event; it is the same for everybody who gets it."""
+    writer = BytesWriter()
+    write_i32_be(writer, 28 + len(path))
+    write_i32_be(writer, NOTIFICATION_XID)
+    write_i64_be(writer, -1)
+    write_i32_be(writer, 0)
+    write_i32_be(writer, kind)
+    write_i32_be(writer, SYNC_CONNECTED)
+    write_i32_be(writer, len(path))
+    writer.write(path)
+    return writer.getvalue()

@@ -1,0 +1,74 @@
+"""Frames: four bytes of length, then that many bytes.
+
+A frame's memory is only taken as its bytes come: a length that is announced and never sent costs
+nothing. Pieces of a large frame are joined once, when it is whole.
+"""
+
+from __future__ import annotations
+
+from librt.strings import read_i32_be
+from mypy_extensions import i64
+
+from paddock.errors import RemoteProtocolError
+
+
+class FrameSizeError(RemoteProtocolError):
+    """The peer announced a frame that is longer than allowed, or negative."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        self.length = length
+        super().__init__(f"frame of {length} bytes announced, at most {limit} are allowed")
+
+
+class FrameBuffer:
+    """Cuts a stream of bytes into frames."""
+
+    __slots__ = ("_pieces", "_size", "_wanted", "error", "limit")
+
+    def __init__(self, limit: i64) -> None:
+        self.limit: i64 = limit
+        # Bytes received and not yet given out, in order.
+        self._pieces: list[bytes] = []
+        self._size: i64 = 0
+        # How many bytes must be here before it is worth looking again. Invariant: _size < _wanted
+        # between two calls.
+        self._wanted: i64 = 4
+        # Set for good by a length that is not allowed: nothing after it can be understood.
+        self.error: FrameSizeError | None = None
+
+    def receive_data(self, data: bytes) -> list[bytes]:
+        """Take what has come and give every frame that is whole now, without its length.
+
+        After a bad length `error` is set, and nothing more comes out.
+        """
+        frames: list[bytes] = []
+        if self.error is not None:
+            return frames
+        if self._size:
+            self._pieces.append(data)
+            self._size += len(data)
+            if self._size < self._wanted:
+                return frames
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+        position: i64 = 0
+        end: i64 = len(data)
+        while True:
+            if end - position < 4:
+                self._wanted = 4
+                break
+            length = i64(read_i32_be(data, position))
+            if length < 0 or length > self.limit:
+                self.error = FrameSizeError(length, self.limit)
+                return frames
+            after = position + 4 + length
+            if after > end:
+                self._wanted = 4 + length
+                break
+            frames.append(data[position + 4 : after])
+            position = after
+        if position < end:
+            self._pieces.append(data[position:] if position else data)
+            self._size = end - position
+        return frames

@@ -1,0 +1,131 @@
+"""Jute, ZooKeeper's serialization: big-endian integers, and lengths before everything else.
+
+Reading is strict about what it needs and indifferent to what follows: a record ends where its
+last field ends, and bytes behind it are ignored, as upstream does. A length of -1 is null; any
+other negative length of a string or buffer, or one that points past the end, is a `DecodeError`.
+A vector with a negative length other than -1 is an empty one, also as upstream.
+"""
+
+from __future__ import annotations
+
+from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
+from mypy_extensions import i64
+
+from paddock.errors import ProtocolError
+
+
+class DecodeError(ProtocolError):
+    """The bytes are not the record they should be."""
+
+
+class Reader:
+    """Takes one value after another out of `data`."""
+
+    __slots__ = ("data", "position")
+
+    def __init__(self, data: bytes, position: i64 = 0) -> None:
+        self.data = data
+        # Invariant: 0 <= position <= len(data).
+        self.position: i64 = position
+
+    def int32(self) -> int:
+        position = self.position
+        if position + 4 > len(self.data):
+            raise DecodeError("truncated int")
+        self.position = position + 4
+        return read_i32_be(self.data, position)
+
+    def int64(self) -> int:
+        position = self.position
+        if position + 8 > len(self.data):
+            raise DecodeError("truncated long")
+        self.position = position + 8
+        return read_i64_be(self.data, position)
+
+    def byte(self) -> int:
+        position = self.position
+        if position >= len(self.data):
+            raise DecodeError("truncated byte")
+        self.position = position + 1
+        return self.data[position]
+
+    def boolean(self) -> bool:
+        return self.byte() != 0
+
+    def buffer(self) -> bytes | None:
+        """Take a buffer, or a string as its UTF-8 bytes; both look the same on the wire."""
+        length: i64 = self.int32()
+        if length < 0:
+            if length == -1:
+                return None
+            raise DecodeError("negative length")
+        start = self.position
+        end = start + length
+        if end > len(self.data):
+            raise DecodeError("length past the end")
+        self.position = end
+        return self.data[start:end]
+
+    def string(self) -> bytes:
+        """Take a string that may not be null."""
+        value = self.buffer()
+        if value is None:
+            raise DecodeError("null string")
+        return value
+
+    def text(self) -> str | None:
+        """Take a string as `str`, with malformed UTF-8 replaced, as upstream does."""
+        value = self.buffer()
+        return None if value is None else value.decode("utf-8", "replace")
+
+    def strings(self) -> list[bytes]:
+        """Take a vector of strings; neither it nor any of them may be null."""
+        count = self.int32()
+        if count == -1:
+            raise DecodeError("null vector")
+        return [self.string() for _ in range(count)]
+
+    def rest(self) -> bytes:
+        return self.data[self.position :]
+
+
+def write_buffer(writer: BytesWriter, value: bytes | None) -> None:
+    if value is None:
+        write_i32_be(writer, -1)
+    else:
+        write_i32_be(writer, len(value))
+        writer.write(value)
+
+
+def write_text(writer: BytesWriter, value: str | None) -> None:
+    write_buffer(writer, None if value is None else value.encode())
+
+
+def write_boolean(writer: BytesWriter, value: bool) -> None:
+    writer.append(1 if value else 0)
+
+
+def write_strings(writer: BytesWriter, values: list[bytes]) -> None:
+    write_i32_be(writer, len(values))
+    for value in values:
+        write_i32_be(writer, len(value))
+        writer.write(value)
+
+
+def to_int32(number: int) -> int:
+    """Wrap a number around as a 32-bit counter does: after 2147483647 comes -2147483648."""
+    return (number + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000
+
+
+__all__ = [
+    "BytesWriter",
+    "DecodeError",
+    "Reader",
+    "to_int32",
+    "write_boolean",
+    "write_buffer",
+    "write_i32_be",
+    "write_i64_be",
+    "write_strings",
+    "write_text",
+]
