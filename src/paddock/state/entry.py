@@ -1,0 +1,150 @@
+"""What the log holds: requests, with everything stamped in that is not deterministic.
+
+A batch is what one proposal carries: entries in order, and beside them the digest of the state
+that its proposer had applied so far, so that a replay can be checked against it.
+
+An entry names the version of the rules under which it is applied. Rules that change get a new
+version, and the old ones stay until no log holds them any more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+
+from paddock.protocol.acl import read_identities
+from paddock.protocol.jute import DecodeError, Reader
+from paddock.state.access import Identities
+
+RULES: Final = 1
+
+# Operations that no client can send; the server decides on them. They live beside the opcodes.
+ATTACH: Final = -12
+EXPIRE: Final = -13
+REAP: Final = -14
+
+# What the server's configuration says, stamped so that a replay does not depend on it.
+EXTENDED_TYPES: Final = 1
+
+BATCH_BYTES_MAX: Final = 1 << 20
+"""How much is gathered into one batch. A single larger request is a batch of its own."""
+
+
+class Entry:
+    """One request in the log."""
+
+    __slots__ = (
+        "body",
+        "flags",
+        "generation",
+        "identities",
+        "operation",
+        "session",
+        "time_ms",
+        "xid",
+    )
+
+    def __init__(
+        self,
+        operation: int,
+        body: bytes,
+        session: int = 0,
+        generation: int = 0,
+        xid: int = 0,
+        time_ms: int = 0,
+        flags: int = 0,
+        identities: Identities | None = None,
+    ) -> None:
+        self.operation = operation
+        # The request as the client sent it, behind its header.
+        self.body = body
+        self.session = session
+        # The session's generation when the request was received; apply refuses an older one.
+        self.generation = generation
+        self.xid = xid
+        # Wall clock in ms. Invariant: never below that of the entry before it in the log.
+        self.time_ms = time_ms
+        self.flags = flags
+        self.identities = identities
+
+    def size(self) -> int:
+        """Give the bytes it takes in a batch."""
+        return 46 + len(self.body) + (0 if self.identities is None else len(self.identities.wire))
+
+    def write(self, writer: BytesWriter) -> None:
+        writer.append(RULES)
+        writer.append(self.flags)
+        write_i32_be(writer, self.operation)
+        write_i32_be(writer, self.xid)
+        write_i64_be(writer, self.session)
+        write_i64_be(writer, self.generation)
+        write_i64_be(writer, self.time_ms)
+        if self.identities is None:
+            write_i32_be(writer, -1)
+        else:
+            write_i32_be(writer, len(self.identities.wire))
+            writer.write(self.identities.wire)
+        write_i32_be(writer, len(self.body))
+        writer.write(self.body)
+
+    @classmethod
+    def read(cls, reader: Reader, known: dict[bytes, Identities]) -> Entry:
+        """Read one entry. `known` spares decoding the same identities again and again."""
+        rules = reader.byte()
+        if rules != RULES:
+            raise DecodeError(f"entry under rules {rules}, which this version does not have")
+        flags = reader.byte()
+        operation = reader.int32()
+        xid = reader.int32()
+        session = reader.int64()
+        generation = reader.int64()
+        time_ms = reader.int64()
+        wire = reader.buffer()
+        identities = None
+        if wire is not None:
+            identities = known.get(wire)
+            if identities is None:
+                identities = Identities(read_identities(Reader(wire)))
+                known[wire] = identities
+        return cls(
+            operation,
+            reader.string(),
+            session,
+            generation,
+            xid,
+            time_ms,
+            flags,
+            identities,
+        )
+
+
+class Batch:
+    """Entries that are proposed together, and what their proposer knew."""
+
+    __slots__ = ("digest", "digest_index", "entries")
+
+    def __init__(self, entries: list[Entry], digest_index: int, digest: int) -> None:
+        self.entries = entries
+        # The state after the batch `digest_index` had this digest.
+        self.digest_index = digest_index
+        self.digest = digest
+
+    def encode(self) -> bytes:
+        writer = BytesWriter()
+        write_i64_be(writer, self.digest_index)
+        write_i64_be(writer, self.digest)
+        write_i32_be(writer, len(self.entries))
+        for entry in self.entries:
+            entry.write(writer)
+        return writer.getvalue()
+
+    @classmethod
+    def decode(cls, payload: bytes, known: dict[bytes, Identities] | None = None) -> Batch:
+        if known is None:
+            known = {}
+        reader = Reader(payload)
+        digest_index = reader.int64()
+        digest = reader.int64()
+        count = reader.int32()
+        return cls([Entry.read(reader, known) for _ in range(count)], digest_index, digest)

@@ -1,0 +1,235 @@
+"""The state machine: applies the entries of the log, one after another.
+
+`apply` is total: it answers every entry, takes back everything that a refused one had begun, and
+does the same each time. A write takes a zxid whether it succeeds or not, as upstream; what the
+server decides on its own (attaching a connection, a condition that no longer holds) takes none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i32_be
+
+from paddock.errors import (
+    MARSHALLING_ERROR,
+    OK,
+    RECONFIG_DISABLED,
+    SESSION_EXPIRED,
+    SESSION_MOVED,
+    SYSTEM_ERROR,
+    UNIMPLEMENTED,
+)
+from paddock.protocol import opcodes
+from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_i64_be
+from paddock.protocol.records import (
+    CreateRequest,
+    CreateTTLRequest,
+    PathRequest,
+    ReconfigRequest,
+    SetACLRequest,
+    SetDataRequest,
+    VersionRequest,
+)
+from paddock.state import multi
+from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry
+from paddock.state.operations import NO_TTL, Change, Operations
+from paddock.state.refusal import Refused
+from paddock.state.sessions import Session, Sessions
+from paddock.state.tree import Tree
+
+PASSWORD_BYTES: Final = 16
+
+
+class Outcome:
+    """What came of an entry."""
+
+    __slots__ = ("body", "changes", "error", "notice", "zxid")
+
+    def __init__(
+        self, error: int, zxid: int, body: bytes, changes: list[Change], notice: str
+    ) -> None:
+        self.error = error
+        # The zxid of the reply's header: the last one of the state after this entry.
+        self.zxid = zxid
+        self.body = body
+        self.changes = changes
+        # A sentence for the operator, where something went wrong that never should; or "".
+        self.notice = notice
+
+
+class StateMachine:
+    """The whole state of the service."""
+
+    def __init__(self) -> None:
+        self.tree = Tree.fresh()
+        self.sessions = Sessions()
+        # The last zxid that was taken.
+        self.zxid = 0
+        # The stamp of the last entry, below which no later one may be.
+        self.time_ms = 0
+        self._operations = Operations(self.tree)
+
+    def adopt(self, tree: Tree) -> None:
+        """Take over a tree that came out of a snapshot."""
+        self.tree = tree
+        self._operations = Operations(tree)
+
+    def digest(self) -> int:
+        return self.tree.digest()
+
+    def apply(self, entry: Entry) -> Outcome:
+        """Carry out an entry, whatever it is."""
+        self.time_ms = max(self.time_ms, entry.time_ms)
+        operation = entry.operation
+        if operation in (ATTACH, EXPIRE, REAP):
+            return self._decide(entry)
+        zxid = self.zxid + 1
+        operations = self._operations
+        operations.begin(entry, zxid)
+        error = OK
+        body = b""
+        notice = ""
+        try:
+            if operation == opcodes.MULTI:
+                self._check_session(entry)
+                body, failure = multi.run(multi.read_steps(entry.body), operations)
+                if failure != OK:
+                    # The transaction fails as a whole, but each operation has its own record.
+                    operations.undo()
+            else:
+                body = self._run(operation, entry)
+        except Refused as refusal:
+            operations.undo()
+            error = refusal.code
+        except DecodeError:
+            operations.undo()
+            error = MARSHALLING_ERROR
+            if operation == opcodes.RECONFIG:
+                # Upstream decodes this one before it takes a zxid.
+                zxid = self.zxid
+        except Exception as problem:
+            operations.undo()
+            error = SYSTEM_ERROR
+            name = opcodes.NAMES.get(operation, str(operation))
+            notice = f"applying {name} failed and was undone: {problem!r}"
+        self.zxid = zxid
+        return Outcome(error, zxid, body, operations.changes, notice)
+
+    def _run(self, operation: int, entry: Entry) -> bytes:
+        operations = self._operations
+        body = entry.body
+        if operation == opcodes.CREATE_SESSION:
+            return self._create_session(entry)
+        self._check_session(entry)
+        if operation == opcodes.SET_DATA:
+            change = SetDataRequest.read(Reader(body))
+            return operations.set_data(change.path, change.data, change.version).stat()
+        if operation in (opcodes.CREATE, opcodes.CREATE2, opcodes.CREATE_CONTAINER):
+            wanted = CreateRequest.read(Reader(body))
+            path, node = operations.create(
+                operation, wanted.path, wanted.data, wanted.acls, wanted.flags, NO_TTL
+            )
+            return _created(path, b"" if operation == opcodes.CREATE else node.stat())
+        if operation == opcodes.CREATE_TTL:
+            limited = CreateTTLRequest.read(Reader(body))
+            path, node = operations.create(
+                operation, limited.path, limited.data, limited.acls, limited.flags, limited.ttl_ms
+            )
+            return _created(path, node.stat())
+        if operation == opcodes.DELETE:
+            gone = VersionRequest.read(Reader(body))
+            operations.delete(gone.path, gone.version)
+            return b""
+        if operation == opcodes.DELETE_CONTAINER:
+            operations.delete_container(PathRequest.read(Reader(body)).path)
+            return b""
+        if operation == opcodes.SET_ACL:
+            access = SetACLRequest.read(Reader(body))
+            return operations.set_acl(access.path, access.acls, access.version).stat()
+        if operation == opcodes.CHECK:
+            expected = VersionRequest.read(Reader(body))
+            return operations.check(expected.path, expected.version).stat()
+        if operation == opcodes.CLOSE_SESSION:
+            self._end_session(entry.session)
+            return b""
+        if operation == opcodes.RECONFIG:
+            ReconfigRequest.read(Reader(body))
+            raise Refused(RECONFIG_DISABLED)
+        raise Refused(UNIMPLEMENTED)
+
+    def _decide(self, entry: Entry) -> Outcome:
+        """Carry out what the server decided on its own, if its condition still holds."""
+        zxid = self.zxid + 1
+        self._operations.begin(entry, zxid)
+        session = self.sessions.by_id.get(entry.session)
+        error = OK
+        done = False
+        if entry.operation == ATTACH:
+            if session is None or session.generation != entry.generation:
+                error = SESSION_EXPIRED if session is None else SESSION_MOVED
+            else:
+                session.generation += 1
+                session.timeout_ms = Reader(entry.body).int32()
+        elif entry.operation == EXPIRE:
+            if session is None or session.generation != entry.generation:
+                error = SESSION_MOVED
+            else:
+                self._end_session(entry.session)
+                done = True
+        else:
+            reader = Reader(entry.body)
+            done = self._operations.reap(reader.string(), reader.int64(), reader.int64())
+        if done:
+            self.zxid = zxid
+        return Outcome(error, self.zxid, b"", self._operations.changes, "")
+
+    def _check_session(self, entry: Entry) -> Session:
+        session = self.sessions.by_id.get(entry.session)
+        if session is None:
+            raise Refused(SESSION_EXPIRED)
+        if session.generation != entry.generation:
+            raise Refused(SESSION_MOVED)
+        return session
+
+    def _create_session(self, entry: Entry) -> bytes:
+        reader = Reader(entry.body)
+        timeout_ms = reader.int32()
+        self.sessions.open(entry.session, reader.string(), timeout_ms)
+        return b""
+
+    def _end_session(self, session: int) -> None:
+        self._operations.delete_ephemerals(session)
+        self.sessions.close(session)
+
+
+def session_body(timeout_ms: int, password: bytes) -> bytes:
+    """Give the body of an entry that creates a session."""
+    writer = BytesWriter()
+    write_i32_be(writer, timeout_ms)
+    write_buffer(writer, password)
+    return writer.getvalue()
+
+
+def attach_body(timeout_ms: int) -> bytes:
+    """Give the body of an entry that attaches a connection to a session."""
+    writer = BytesWriter()
+    write_i32_be(writer, timeout_ms)
+    return writer.getvalue()
+
+
+def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:
+    """Give the body of an entry that deletes a container or TTL node that is over."""
+    writer = BytesWriter()
+    write_buffer(writer, path)
+    write_i64_be(writer, czxid)
+    write_i64_be(writer, mzxid)
+    return writer.getvalue()
+
+
+def _created(path: bytes, stat: bytes) -> bytes:
+    writer = BytesWriter()
+    write_i32_be(writer, len(path))
+    writer.write(path)
+    writer.write(stat)
+    return writer.getvalue()

@@ -1,0 +1,244 @@
+"""The operations that change the tree: what each checks, in upstream's order, and what it does.
+
+An operation either does all it should or raises `Refused`; the order of its checks decides which
+code a request gets that is wrong in two ways, so it is part of the protocol. Each leaves its
+changes in `changes`, in the order in which watchers must hear of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from paddock.errors import (
+    BAD_ARGUMENTS,
+    BAD_VERSION,
+    MARSHALLING_ERROR,
+    NO_AUTH,
+    NO_CHILDREN_FOR_EPHEMERALS,
+    NO_NODE,
+    NODE_EXISTS,
+    NOT_EMPTY,
+    UNIMPLEMENTED,
+)
+from paddock.protocol import opcodes, paths
+from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.state.access import NOBODY, Identities, resolve
+from paddock.state.entry import EXTENDED_TYPES, Entry
+from paddock.state.refusal import Refused
+from paddock.state.tree import CONTAINER, SPECIAL, TTL_BASE, TTL_MS_MAX, Node, Tree
+
+PERSISTENT: Final = 0
+EPHEMERAL: Final = 1
+PERSISTENT_SEQUENTIAL: Final = 2
+EPHEMERAL_SEQUENTIAL: Final = 3
+CONTAINER_MODE: Final = 4
+PERSISTENT_TTL: Final = 5
+PERSISTENT_SEQUENTIAL_TTL: Final = 6
+
+NO_TTL: Final = -1
+
+
+class Change:
+    """Something that happened to a node.
+
+    `node` and `parent` are live: whoever wants to keep more than a look must copy it before the
+    next entry is applied.
+    """
+
+    __slots__ = ("kind", "node", "parent", "path", "zxid")
+
+    CREATED: Final = 1
+    DELETED: Final = 2
+    DATA: Final = 3
+    ACL: Final = 4
+
+    def __init__(self, kind: int, path: bytes, zxid: int, node: Node, parent: Node | None) -> None:
+        self.kind = kind
+        self.path = path
+        self.zxid = zxid
+        self.node = node
+        # The node above, where the change is one of its children too.
+        self.parent = parent
+
+
+class Operations:
+    """Carries out operations of one entry after another on a tree."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.changes: list[Change] = []
+        # The entry being applied, and the zxid that it takes.
+        self._zxid: i64 = 0
+        self._time_ms: i64 = 0
+        self._session: i64 = 0
+        self._flags: i64 = 0
+        self._identities: Identities = NOBODY
+
+    def begin(self, entry: Entry, zxid: int) -> None:
+        self.tree.begin()
+        self.changes = []
+        self._zxid = zxid
+        self._time_ms = entry.time_ms
+        self._session = entry.session
+        self._flags = entry.flags
+        self._identities = NOBODY if entry.identities is None else entry.identities
+
+    def undo(self) -> None:
+        self.tree.undo()
+        self.changes = []
+
+    def create(
+        self,
+        operation: int,
+        path: bytes,
+        data: bytes | None,
+        acls: list[ACL | None] | None,
+        flags: int,
+        ttl_ms: int,
+    ) -> tuple[bytes, Node]:
+        """Create a node, and give the path it got and the node.
+
+        What kind of node it becomes is said by the operation for containers and TTL nodes, and by
+        the flags for the rest; that the two may disagree is upstream's, and so is the result.
+        """
+        owner = self._owner(operation, flags, ttl_ms)
+        cut = path.rfind(b"/")
+        if cut < 0 or b"\0" in path:
+            raise Refused(BAD_ARGUMENTS)
+        entries = resolve(acls, self._identities)
+        parent = self._node(path[:cut])
+        self._require(parent, CREATE)
+        if flags in (PERSISTENT_SEQUENTIAL, EPHEMERAL_SEQUENTIAL, PERSISTENT_SEQUENTIAL_TTL):
+            path += b"%010d" % parent.created
+        if not paths.is_valid(path):
+            raise Refused(BAD_ARGUMENTS)
+        if path in self.tree.nodes:
+            raise Refused(NODE_EXISTS)
+        if parent.owner > 0:
+            raise Refused(NO_CHILDREN_FOR_EPHEMERALS)
+        acl = self.tree.acls.acquire(entries)
+        node = self.tree.create(path, data, acl, self._zxid, self._time_ms, owner)
+        self.changes.append(Change(Change.CREATED, path, self._zxid, node, parent))
+        return path, node
+
+    def delete(self, path: bytes | None, version: int) -> None:
+        if path is None:
+            raise Refused(MARSHALLING_ERROR)
+        parent = self._parent(path)
+        self._require(parent, DELETE)
+        node = self._node(path)
+        _check_version(node.version, version)
+        self._remove(path, node, parent)
+
+    def delete_container(self, path: bytes | None) -> None:
+        """Delete a node unless it is ephemeral. A client needs DELETE on the parent for it."""
+        if path is None:
+            raise Refused(MARSHALLING_ERROR)
+        parent = self._parent(path)
+        self._require(parent, DELETE)
+        node = self._node(path)
+        if node.children:
+            raise Refused(NOT_EMPTY)
+        if node.owner > 0:
+            raise Refused(BAD_VERSION)
+        self._remove(path, node, parent)
+
+    def set_data(self, path: bytes | None, data: bytes | None, version: int) -> Node:
+        path = _valid(path)
+        node = self._node(path)
+        self._require(node, WRITE)
+        _check_version(node.version, version)
+        self.tree.set_data(path, node, data, self._zxid, self._time_ms)
+        self.changes.append(Change(Change.DATA, path, self._zxid, node, None))
+        return node
+
+    def set_acl(self, path: bytes | None, acls: list[ACL | None] | None, version: int) -> Node:
+        path = _valid(path)
+        entries = resolve(acls, self._identities)
+        node = self._node(path)
+        self._require(node, ADMIN)
+        _check_version(node.aversion, version)
+        self.tree.set_acl(path, node, self.tree.acls.acquire(entries))
+        self.changes.append(Change(Change.ACL, path, self._zxid, node, None))
+        return node
+
+    def check(self, path: bytes | None, version: int) -> Node:
+        path = _valid(path)
+        node = self._node(path)
+        self._require(node, READ)
+        _check_version(node.version, version)
+        return node
+
+    def delete_ephemerals(self, session: int) -> None:
+        """Delete all nodes of a session that is over, each as a full delete."""
+        # Sorted, since the order in which they were created is forgotten by a snapshot.
+        for path in sorted(self.tree.ephemerals.get(session, ())):
+            node = self.tree.nodes[path]
+            self._remove(path, node, self.tree.nodes[path[: path.rfind(b"/")]])
+
+    def reap(self, path: bytes, czxid: int, mzxid: int) -> bool:
+        """Delete an empty container or TTL node, if it is still the one that was decided on."""
+        node = self.tree.nodes.get(path)
+        if (
+            node is None
+            or node.children
+            or node.owner >= 0
+            or node.czxid != czxid
+            or node.mzxid != mzxid
+        ):
+            return False
+        self._remove(path, node, self.tree.nodes[path[: path.rfind(b"/")]])
+        return True
+
+    def _owner(self, operation: int, flags: int, ttl_ms: int) -> int:
+        if not PERSISTENT <= flags <= PERSISTENT_SEQUENTIAL_TTL:
+            raise Refused(BAD_ARGUMENTS)
+        if flags in (PERSISTENT_TTL, PERSISTENT_SEQUENTIAL_TTL):
+            if not self._flags & EXTENDED_TYPES:
+                raise Refused(UNIMPLEMENTED)
+            if not 0 < ttl_ms <= TTL_MS_MAX:
+                raise Refused(BAD_ARGUMENTS)
+        elif ttl_ms >= 0 or operation == opcodes.CREATE_TTL:
+            # A TTL operation without a TTL is what upstream dies of, at every restart again.
+            raise Refused(BAD_ARGUMENTS)
+        if operation == opcodes.CREATE_CONTAINER:
+            return CONTAINER
+        if operation == opcodes.CREATE_TTL:
+            return TTL_BASE + ttl_ms
+        return self._session if flags in (EPHEMERAL, EPHEMERAL_SEQUENTIAL) else 0
+
+    def _remove(self, path: bytes, node: Node, parent: Node) -> None:
+        if node.children:
+            raise Refused(NOT_EMPTY)
+        self.tree.delete(path, self._zxid)
+        self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
+
+    def _node(self, path: bytes) -> Node:
+        node = self.tree.nodes.get(path)
+        if node is None:
+            raise Refused(NO_NODE)
+        return node
+
+    def _parent(self, path: bytes) -> Node:
+        cut = path.rfind(b"/")
+        if cut < 0 or b"\0" in path or path in SPECIAL:
+            raise Refused(BAD_ARGUMENTS)
+        return self._node(path[:cut])
+
+    def _require(self, node: Node, permission: int) -> None:
+        acl = node.acl
+        if not acl.anyone & permission and not acl.permits(permission, self._identities):
+            raise Refused(NO_AUTH)
+
+
+def _valid(path: bytes | None) -> bytes:
+    if path is None or not paths.is_valid(path):
+        raise Refused(BAD_ARGUMENTS)
+    return path
+
+
+def _check_version(current: int, expected: int) -> None:
+    if expected not in (-1, current):
+        raise Refused(BAD_VERSION)

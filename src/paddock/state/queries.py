@@ -1,0 +1,261 @@
+"""Everything that is answered from memory: reads, and the setting and removing of watches.
+
+A query never changes the state. It is answered at one point of the log, whichever the caller has
+chosen, and a watch it sets stands from that same point on.
+"""
+
+from __future__ import annotations
+
+from librt.strings import BytesWriter, write_i32_be
+
+from paddock.errors import (
+    BAD_ARGUMENTS,
+    MARSHALLING_ERROR,
+    NO_AUTH,
+    NO_NODE,
+    NO_WATCHER,
+    OK,
+    UNIMPLEMENTED,
+)
+from paddock.protocol import events, opcodes
+from paddock.protocol.acl import ADMIN, READ, encode_acls
+from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_strings
+from paddock.protocol.records import (
+    AddWatchRequest,
+    ClientInfo,
+    PathRequest,
+    SetWatchesRequest,
+    WatchesRequest,
+    WhoAmIResponse,
+)
+from paddock.state import multi
+from paddock.state.access import Identities, user_name, without_secrets
+from paddock.state.machine import StateMachine
+from paddock.state.refusal import Refused
+from paddock.state.tree import Node
+from paddock.state.watches import ONE_SHOT, Watcher, Watches, WatchTable
+
+_STAT_BYTES = 68
+_CHILDREN, _DATA, _ANY = 1, 2, 3
+
+
+class Queries:
+    """Answers queries on a state, for watchers of one server."""
+
+    def __init__(self, machine: StateMachine, watches: Watches) -> None:
+        self.machine = machine
+        self.watches = watches
+
+    def answer(
+        self, operation: int, body: bytes, watcher: Watcher, session: int
+    ) -> tuple[int, bytes]:
+        """Answer a query with a result code and the body of the reply."""
+        try:
+            if operation == opcodes.GET_DATA:
+                return OK, self._get_data(body, watcher)
+            if operation == opcodes.EXISTS:
+                return OK, self._exists(body, watcher)
+            if operation == opcodes.GET_CHILDREN:
+                return OK, self._get_children(body, watcher).child_list()
+            if operation == opcodes.GET_CHILDREN2:
+                node = self._get_children(body, watcher)
+                return OK, node.child_list() + node.data_and_stat()[-_STAT_BYTES:]
+            return OK, self._answer_rarer(operation, body, watcher, session)
+        except Refused as refusal:
+            return refusal.code, b""
+        except DecodeError:
+            return MARSHALLING_ERROR, b""
+
+    def _answer_rarer(self, operation: int, body: bytes, watcher: Watcher, session: int) -> bytes:
+        reader = Reader(body)
+        if operation == opcodes.SYNC:
+            return _buffer(PathRequest.read(reader).path)
+        if operation == opcodes.GET_ACL:
+            return self._get_acl(reader.string(), watcher.identities)
+        if operation == opcodes.MULTI_READ:
+            return self._multi_read(body, watcher.identities)
+        if operation == opcodes.GET_EPHEMERALS:
+            return self._get_ephemerals(PathRequest.read(reader).path, session)
+        if operation == opcodes.GET_ALL_CHILDREN_NUMBER:
+            return self._count_descendants(reader.string(), watcher.identities)
+        if operation == opcodes.WHO_AM_I:
+            return _who_am_i(watcher.identities)
+        if operation == opcodes.SET_WATCHES:
+            self._set_watches(SetWatchesRequest.read_first(reader), watcher)
+            return b""
+        if operation == opcodes.SET_WATCHES2:
+            self._set_watches(SetWatchesRequest.read(reader), watcher)
+            return b""
+        if operation == opcodes.ADD_WATCH:
+            return self._add_watch(AddWatchRequest.read(reader), watcher)
+        if operation == opcodes.CHECK_WATCHES:
+            request = WatchesRequest.read(reader)
+            if request.path is None:
+                raise Refused(MARSHALLING_ERROR)
+            return self._check_watches(request.path, request.kind, watcher)
+        if operation == opcodes.REMOVE_WATCHES:
+            request = WatchesRequest.read(reader)
+            return self._remove_watches(request.path, request.kind, watcher)
+        raise Refused(UNIMPLEMENTED)
+
+    def _get_data(self, body: bytes, watcher: Watcher) -> bytes:
+        reader = Reader(body)
+        path = reader.string()
+        watch = reader.boolean()
+        node = self._readable(path, watcher.identities)
+        if watch:
+            self.watches.data.add(path, watcher, ONE_SHOT)
+        return node.data_and_stat()
+
+    def _exists(self, body: bytes, watcher: Watcher) -> bytes:
+        reader = Reader(body)
+        path = reader.string()
+        watch = reader.boolean()
+        if b"\0" in path:
+            raise Refused(BAD_ARGUMENTS)
+        if watch:
+            self.watches.data.add(path, watcher, ONE_SHOT)
+        node = self.machine.tree.nodes.get(path)
+        if node is None:
+            raise Refused(NO_NODE)
+        return node.data_and_stat()[-_STAT_BYTES:]
+
+    def _get_children(self, body: bytes, watcher: Watcher) -> Node:
+        reader = Reader(body)
+        path = reader.string()
+        watch = reader.boolean()
+        node = self._readable(path, watcher.identities)
+        if watch:
+            self.watches.child.add(path, watcher, ONE_SHOT)
+        return node
+
+    def _readable(self, path: bytes, identities: Identities) -> Node:
+        node = self.machine.tree.nodes.get(path)
+        if node is None:
+            raise Refused(NO_NODE)
+        acl = node.acl
+        if not acl.anyone & READ and not acl.permits(READ, identities):
+            raise Refused(NO_AUTH)
+        return node
+
+    def _get_acl(self, path: bytes, identities: Identities) -> bytes:
+        node = self.machine.tree.nodes.get(path)
+        if node is None:
+            raise Refused(NO_NODE)
+        acl = node.acl
+        if not acl.permits(READ | ADMIN, identities):
+            raise Refused(NO_AUTH)
+        if acl.permits(ADMIN, identities):
+            return acl.wire + node.stat()
+        return encode_acls(without_secrets(acl.entries)) + node.stat()
+
+    def _multi_read(self, body: bytes, identities: Identities) -> bytes:
+        writer = BytesWriter()
+        for operation, path in multi.read_reads(body):
+            try:
+                node = self._readable(path, identities)
+            except Refused as refusal:
+                multi.write_error(writer, refusal.code)
+                continue
+            multi.write_header(writer, operation, False, OK)
+            reading = operation == opcodes.GET_DATA
+            writer.write(node.data_and_stat() if reading else node.child_list())
+        multi.write_header(writer, -1, True, -1)
+        return writer.getvalue()
+
+    def _get_ephemerals(self, prefix: bytes | None, session: int) -> bytes:
+        mine = list(self.machine.tree.ephemerals.get(session, ()))
+        if prefix is not None and prefix.strip() not in (b"", b"/"):
+            mine = [path for path in mine if path.startswith(prefix)]
+        writer = BytesWriter()
+        write_strings(writer, mine)
+        return writer.getvalue()
+
+    def _count_descendants(self, path: bytes, identities: Identities) -> bytes:
+        self._readable(path, identities)
+        writer = BytesWriter()
+        # Upstream counts what starts with the path and a slash, so the root's other name has one
+        # descendant more: the root.
+        count = self.machine.tree.descendants(path or b"/") + (0 if path else 1)
+        write_i32_be(writer, count)
+        return writer.getvalue()
+
+    def _add_watch(self, request: AddWatchRequest, watcher: Watcher) -> bytes:
+        if request.mode not in (0, 1):
+            raise Refused(MARSHALLING_ERROR)
+        self.watches.add_persistent(request.path, watcher, request.mode == 1)
+        writer = BytesWriter()
+        write_i32_be(writer, OK)
+        return writer.getvalue()
+
+    def _set_watches(self, request: SetWatchesRequest, watcher: Watcher) -> None:
+        """Set watches again after a reconnect; what changed since then fires at once."""
+        nodes = self.machine.tree.nodes
+        for path in request.data:
+            node = nodes.get(path)
+            if node is None:
+                watcher.notify(events.notification(events.NODE_DELETED, path))
+            elif node.mzxid > request.relative_zxid:
+                _tell(events.NODE_DATA_CHANGED, path, node, watcher)
+            else:
+                self.watches.data.add(path, watcher, ONE_SHOT)
+        for path in request.exists:
+            node = nodes.get(path)
+            if node is None:
+                self.watches.data.add(path, watcher, ONE_SHOT)
+            else:
+                _tell(events.NODE_CREATED, path, node, watcher)
+        for path in request.child:
+            node = nodes.get(path)
+            if node is None:
+                watcher.notify(events.notification(events.NODE_DELETED, path))
+            elif node.pzxid > request.relative_zxid:
+                _tell(events.NODE_CHILDREN_CHANGED, path, node, watcher)
+            else:
+                self.watches.child.add(path, watcher, ONE_SHOT)
+        for path in request.persistent:
+            self.watches.add_persistent(path, watcher, False)
+        for path in request.recursive:
+            self.watches.add_persistent(path, watcher, True)
+
+    def _check_watches(self, path: bytes, kind: int, watcher: Watcher) -> bytes:
+        for table in self._tables(kind):
+            if table.contains(path, watcher):
+                return b""
+        raise Refused(NO_WATCHER)
+
+    def _remove_watches(self, path: bytes | None, kind: int, watcher: Watcher) -> bytes:
+        removed = False
+        for table in self._tables(kind):
+            if path is not None and table.remove(path, watcher):
+                removed = True
+        if not removed:
+            raise Refused(NO_WATCHER)
+        return b""
+
+    def _tables(self, kind: int) -> list[WatchTable]:
+        if kind == _CHILDREN:
+            return [self.watches.child]
+        if kind == _DATA:
+            return [self.watches.data]
+        if kind == _ANY:
+            return [self.watches.child, self.watches.data]
+        raise Refused(MARSHALLING_ERROR)
+
+
+def _tell(kind: int, path: bytes, node: Node, watcher: Watcher) -> None:
+    if node.acl.permits(READ, watcher.identities):
+        watcher.notify(events.notification(kind, path))
+
+
+def _who_am_i(identities: Identities) -> bytes:
+    writer = BytesWriter()
+    clients = [ClientInfo(one.scheme, user_name(one)) for one in identities.entries]
+    WhoAmIResponse(clients).write(writer)
+    return writer.getvalue()
+
+
+def _buffer(value: bytes | None) -> bytes:
+    writer = BytesWriter()
+    write_buffer(writer, value)
+    return writer.getvalue()

@@ -1,0 +1,213 @@
+"""Snapshots: the whole state at one point of the log, taken while the server goes on.
+
+A snapshot is begun between two entries. From then on the tree tells it of every node before that
+node changes, so it writes the image that the node had at the point; nodes that nobody touches are
+written as their turn comes; nodes born after the point are skipped. Which node has been written is
+marked in the node, by the number of the snapshot, so nothing has to be remembered beside the tree.
+
+The format is a sequence of records, in chunks of any size: one header, all sessions, then nodes
+and ACLs, each ACL before the first node that has it, and one record that ends it. Nodes come in
+no order; a node's children are found from their paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+
+from paddock.errors import PaddockError
+from paddock.protocol.acl import read_whole_acls
+from paddock.protocol.jute import DecodeError, Reader, write_buffer
+from paddock.state.access import NodeACL
+from paddock.state.machine import StateMachine
+from paddock.state.sessions import Session
+from paddock.state.tree import Node, Tree
+
+FORMAT: Final = 1
+
+_HEADER: Final = 1
+_SESSION: Final = 2
+_ACL: Final = 3
+_NODE: Final = 4
+_END: Final = 5
+
+# How many nodes are looked at for one chunk: the longest that the server is held up by it.
+_NODES_A_CHUNK: Final = 500
+
+
+class SnapshotError(PaddockError):
+    """The bytes are not a snapshot that this version can read."""
+
+
+class Snapshot:
+    """One snapshot being taken of a live state machine."""
+
+    def __init__(self, machine: StateMachine) -> None:
+        tree = machine.tree
+        assert tree.images is None, "one snapshot at a time"
+        self._tree = tree
+        self._writer = BytesWriter()
+        self._nodes = 0
+        self._acls = 0
+        self._digest = machine.digest()
+        self._paths = list(tree.nodes)
+        tree.epoch += 1
+        tree.images = self
+        writer = self._writer
+        writer.append(_HEADER)
+        writer.append(FORMAT)
+        write_i64_be(writer, machine.zxid)
+        write_i64_be(writer, machine.time_ms)
+        write_i64_be(writer, machine.sessions.last_id)
+        for session in machine.sessions.by_id.values():
+            writer.append(_SESSION)
+            write_i64_be(writer, session.id)
+            write_i64_be(writer, session.generation)
+            write_i32_be(writer, session.timeout_ms)
+            write_buffer(writer, session.password)
+
+    def backlog(self) -> int:
+        """Count the bytes that wait to be taken."""
+        return len(self._writer)
+
+    def take(self) -> bytes:
+        """Take what waits, to keep the backlog bounded."""
+        chunk = self._writer.getvalue()
+        self._writer = BytesWriter()
+        return chunk
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the snapshot piece by piece; entries may be applied between two pieces."""
+        nodes = self._tree.nodes
+        epoch = self._tree.epoch
+        for looked, path in enumerate(self._paths, 1):
+            node = nodes.get(path)
+            if node is not None and path and node.epoch != epoch:
+                self.save(path, node)
+            if looked % _NODES_A_CHUNK == 0:
+                yield self.take()
+        self._writer.append(_END)
+        write_i64_be(self._writer, self._nodes)
+        write_i64_be(self._writer, self._digest)
+        self.abandon()
+        yield self.take()
+
+    def abandon(self) -> None:
+        """Let the tree go; a snapshot that is not wanted any more must be abandoned."""
+        if self._tree.images is self:
+            self._tree.images = None
+
+    def save(self, path: bytes, node: Node) -> None:
+        """Write the image of a node that is about to change, or whose turn has come."""
+        node.epoch = self._tree.epoch
+        acl = node.acl
+        writer = self._writer
+        if acl.epoch != self._tree.epoch:
+            self._acls += 1
+            acl.epoch = self._tree.epoch
+            acl.number = self._acls
+            writer.append(_ACL)
+            write_i32_be(writer, acl.number)
+            writer.write(acl.wire)
+        self._nodes += 1
+        writer.append(_NODE)
+        write_buffer(writer, path)
+        write_buffer(writer, node.data)
+        write_i32_be(writer, acl.number)
+        write_i64_be(writer, node.czxid)
+        write_i64_be(writer, node.mzxid)
+        write_i64_be(writer, node.pzxid)
+        write_i64_be(writer, node.ctime)
+        write_i64_be(writer, node.mtime)
+        write_i32_be(writer, int(node.version))
+        write_i32_be(writer, int(node.created))
+        write_i32_be(writer, int(node.aversion))
+        write_i64_be(writer, node.owner)
+
+
+def restore(chunks: Iterable[bytes]) -> StateMachine:
+    """Build the state that a snapshot holds. Raises SnapshotError."""
+    machine = StateMachine()
+    tree = Tree()
+    acls: dict[int, NodeACL] = {}
+    rest = b""
+    finished = False
+    for chunk in chunks:
+        reader = Reader(rest + chunk if rest else chunk)
+        # A record may be cut by the end of a chunk; then it is read again with the next one.
+        whole = 0
+        try:
+            while reader.position < len(reader.data):
+                if finished:
+                    raise SnapshotError("there is something behind the end of the snapshot")
+                finished = _read_record(reader, machine, tree, acls)
+                whole = int(reader.position)
+        except DecodeError:
+            pass
+        rest = reader.data[whole:]
+    if not finished or rest:
+        raise SnapshotError("the snapshot ends in the middle of a record")
+    return machine
+
+
+def _read_record(
+    reader: Reader, machine: StateMachine, tree: Tree, acls: dict[int, NodeACL]
+) -> bool:
+    """Read one record, and tell whether it was the last."""
+    kind = reader.byte()
+    if kind == _NODE:
+        path = reader.string()
+        data = reader.buffer()
+        number = reader.int32()
+        numbers = [reader.int64() for _ in range(5)]
+        version, created, aversion = reader.int32(), reader.int32(), reader.int32()
+        if number not in acls:
+            raise SnapshotError(f"a node of the snapshot has ACL {number}, which is not there")
+        node = Node(data, acls[number], numbers[0], numbers[3], reader.int64())
+        node.mzxid, node.pzxid, node.mtime = numbers[1], numbers[2], numbers[4]
+        node.version, node.created, node.aversion = version, created, aversion
+        tree.acls.retain(node.acl)
+        tree.plant(path, node)
+    elif kind == _ACL:
+        number = reader.int32()
+        entries = tuple(read_whole_acls(reader))
+        acls[number] = tree.acls.acquire(entries)
+        tree.acls.release(acls[number])
+    elif kind == _SESSION:
+        id, generation, timeout_ms = reader.int64(), reader.int64(), reader.int32()
+        machine.sessions.by_id[id] = Session(id, reader.string(), timeout_ms, generation)
+    elif kind == _HEADER:
+        written = reader.byte()
+        if written != FORMAT:
+            raise SnapshotError(
+                f"the snapshot has format {written}, and this version reads {FORMAT}"
+            )
+        machine.zxid = reader.int64()
+        machine.time_ms = reader.int64()
+        machine.sessions.last_id = reader.int64()
+    elif kind == _END:
+        _finish(machine, tree, reader.int64(), reader.int64())
+        return True
+    else:
+        raise SnapshotError(f"unknown record of kind {kind} in the snapshot")
+    return False
+
+
+def _finish(machine: StateMachine, tree: Tree, count: int, digest: int) -> None:
+    if len(tree.nodes) - 1 != count or b"/" not in tree.nodes:
+        raise SnapshotError(f"the snapshot should have {count} nodes and has {len(tree)}")
+    for path in tree.nodes:
+        if len(path) > 1:
+            cut = path.rfind(b"/")
+            parent = tree.nodes.get(path[:cut])
+            if parent is None:
+                raise SnapshotError(f"the snapshot has {path!r} and nothing above it")
+            if parent.children is None:
+                parent.children = {}
+            parent.children[path[cut + 1 :]] = None
+    tree.adopt_digest()
+    if tree.digest() != digest:
+        raise SnapshotError("the digest of the snapshot's nodes is not the one written with it")
+    machine.adopt(tree)

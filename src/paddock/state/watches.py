@@ -1,0 +1,224 @@
+"""Watches: who is told when what happens.
+
+There are two tables, as upstream: data watches hear of a node's creation, data and deletion, child
+watches of its children and its deletion. A watcher stands at most once at a path in a table, with
+one mode; setting a watch again replaces the mode. A persistent watch stands in both tables.
+
+* one-shot: the first event takes it away;
+* persistent: stays;
+* recursive: stays, hears of everything at and below its path, but never that children changed,
+  since it hears of the children themselves.
+
+An event is encoded once for everybody who gets it, and withheld from those without READ.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from paddock.protocol import events
+from paddock.protocol.acl import READ
+from paddock.state.access import NOBODY, Identities, NodeACL
+from paddock.state.operations import Change
+
+ONE_SHOT: Final = 0
+PERSISTENT: Final = 1
+RECURSIVE: Final = 2
+
+
+class Watcher:
+    """Somebody who can be told of events; on a server, a connection."""
+
+    def __init__(self) -> None:
+        self.identities: Identities = NOBODY
+
+    def notify(self, event: bytes) -> None:
+        """Take the frame of an event."""
+        raise NotImplementedError
+
+
+class WatchTable:
+    """One of the two tables."""
+
+    def __init__(self) -> None:
+        self._by_path: dict[bytes, dict[Watcher, int]] = {}
+        self._by_watcher: dict[Watcher, dict[bytes, None]] = {}
+        # How many recursive watches stand at a path; without any, no event looks further up.
+        self._recursive: dict[bytes, int] = {}
+        # Invariant: the number of (path, watcher) pairs.
+        self.size: i64 = 0
+
+    def paths(self) -> int:
+        return len(self._by_path)
+
+    def watchers(self) -> int:
+        return len(self._by_watcher)
+
+    def add(self, path: bytes, watcher: Watcher, mode: int) -> None:
+        here = self._by_path.get(path)
+        if here is None:
+            here = {}
+            self._by_path[path] = here
+        old = here.get(watcher, -1)
+        here[watcher] = mode
+        if old < 0:
+            self.size += 1
+            mine = self._by_watcher.get(watcher)
+            if mine is None:
+                mine = {}
+                self._by_watcher[watcher] = mine
+            mine[path] = None
+        if (old == RECURSIVE) != (mode == RECURSIVE):
+            self._count_recursive(path, 1 if mode == RECURSIVE else -1)
+
+    def contains(self, path: bytes, watcher: Watcher) -> bool:
+        here = self._by_path.get(path)
+        return here is not None and watcher in here
+
+    def remove(self, path: bytes, watcher: Watcher) -> bool:
+        """Take a watch away, and tell whether there was one."""
+        here = self._by_path.get(path)
+        if here is None or watcher not in here:
+            return False
+        mine = self._by_watcher[watcher]
+        del mine[path]
+        if not mine:
+            del self._by_watcher[watcher]
+        self._drop(path, here, watcher)
+        return True
+
+    def remove_watcher(self, watcher: Watcher) -> None:
+        """Forget somebody altogether."""
+        for path in self._by_watcher.pop(watcher, {}):
+            self._drop(path, self._by_path[path], watcher)
+
+    def trigger(
+        self,
+        kind: int,
+        path: bytes,
+        acl: NodeACL,
+        told: set[Watcher] | None,
+        event: bytes | None = None,
+    ) -> set[Watcher] | None:
+        """Tell everybody whom an event concerns, but not those who were `told` already.
+
+        Gives all whom it concerned, also those who may not see it.
+        """
+        concerned: set[Watcher] | None = None
+        here = self._by_path.get(path)
+        if here is not None:
+            concerned = self._concerned_here(kind, path, here)
+        if self._recursive and kind != events.NODE_CHILDREN_CHANGED:
+            for above in self._recursive_above(path):
+                if concerned is None:
+                    concerned = set()
+                for watcher, mode in self._by_path[above].items():
+                    if mode == RECURSIVE:
+                        concerned.add(watcher)
+        if concerned:
+            open_to_all = acl.anyone & READ
+            for watcher in concerned:
+                if (told is None or watcher not in told) and (
+                    open_to_all or acl.permits(READ, watcher.identities)
+                ):
+                    if event is None:
+                        event = events.notification(kind, path)
+                    watcher.notify(event)
+        return concerned
+
+    def _concerned_here(
+        self, kind: int, path: bytes, here: dict[Watcher, int]
+    ) -> set[Watcher] | None:
+        concerned: set[Watcher] = set()
+        fired: list[Watcher] = []
+        for watcher, mode in here.items():
+            if mode == RECURSIVE and kind == events.NODE_CHILDREN_CHANGED:
+                continue
+            concerned.add(watcher)
+            if mode == ONE_SHOT:
+                fired.append(watcher)
+        for watcher in fired:
+            mine = self._by_watcher[watcher]
+            del mine[path]
+            if not mine:
+                del self._by_watcher[watcher]
+            self._drop(path, here, watcher)
+        return concerned
+
+    def _recursive_above(self, path: bytes) -> list[bytes]:
+        """Give the paths above that have a recursive watch.
+
+        There are usually few such paths or few levels, so the cost follows the smaller number.
+        """
+        if path == b"/":
+            return []
+        if len(self._recursive) <= path.count(b"/"):
+            return [
+                above
+                for above in self._recursive
+                if above == b"/" or (path.startswith(above) and path[len(above) :][:1] == b"/")
+            ]
+        found: list[bytes] = []
+        cut = path.rfind(b"/")
+        while cut > 0:
+            above = path[:cut]
+            if above in self._recursive:
+                found.append(above)
+            cut = path.rfind(b"/", 0, cut)
+        if b"/" in self._recursive:
+            found.append(b"/")
+        return found
+
+    def _drop(self, path: bytes, here: dict[Watcher, int], watcher: Watcher) -> None:
+        mode = here.pop(watcher)
+        self.size -= 1
+        if mode == RECURSIVE:
+            self._count_recursive(path, -1)
+        if not here:
+            del self._by_path[path]
+
+    def _count_recursive(self, path: bytes, step: int) -> None:
+        count = self._recursive.get(path, 0) + step
+        if count:
+            self._recursive[path] = count
+        else:
+            del self._recursive[path]
+
+
+class Watches:
+    """All watches of this server."""
+
+    def __init__(self) -> None:
+        self.data = WatchTable()
+        self.child = WatchTable()
+
+    def add_persistent(self, path: bytes, watcher: Watcher, recursive: bool) -> None:
+        mode = RECURSIVE if recursive else PERSISTENT
+        self.data.add(path, watcher, mode)
+        self.child.add(path, watcher, mode)
+
+    def remove_watcher(self, watcher: Watcher) -> None:
+        self.data.remove_watcher(watcher)
+        self.child.remove_watcher(watcher)
+
+    def publish(self, changes: list[Change]) -> None:
+        """Tell everybody of what has just been applied, before anything else is."""
+        for change in changes:
+            path, acl = change.path, change.node.acl
+            if change.kind == Change.DATA:
+                self.data.trigger(events.NODE_DATA_CHANGED, path, acl, None)
+            elif change.kind == Change.CREATED:
+                self.data.trigger(events.NODE_CREATED, path, acl, None)
+                self._children_changed(change)
+            elif change.kind == Change.DELETED:
+                told = self.data.trigger(events.NODE_DELETED, path, acl, None)
+                self.child.trigger(events.NODE_DELETED, path, acl, told)
+                self._children_changed(change)
+
+    def _children_changed(self, change: Change) -> None:
+        assert change.parent is not None
+        cut = change.path.rfind(b"/")
+        above = change.path[:cut] if cut else b"/"
+        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, change.parent.acl, None)
