@@ -1,7 +1,7 @@
 """A server under test: a process of its own, on a free port, with its data in a folder of its own.
 
-Paddock and Apache ZooKeeper are started from the same `Options` and answer to the same interface, so
-that a test cannot tell which one it talks to, except by `name`.
+Paddock and Apache ZooKeeper are started from the same `Options` and answer to the same interface:
+a test cannot tell which one it talks to, except by `name`.
 """
 
 from __future__ import annotations

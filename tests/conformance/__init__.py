@@ -1,0 +1,1 @@
+"""One suite for two servers: what Apache ZooKeeper does, Paddock does."""

@@ -1,0 +1,110 @@
+"""Where Paddock differs from Apache ZooKeeper 3.8.0 on purpose: all of it, each with its reason.
+
+Nothing else in the suite asks which server it talks to. A test takes its expected value from here:
+
+    assert client.call(request).err == CREATE_TTL_WITHOUT_TTL.on(server)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from tests.support.records import Code
+from tests.support.server import Server
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Generic[T]):
+    """One difference: what it is about, why, and what to expect of whom."""
+
+    name: str
+    reason: str
+    apache: T
+    paddock: T
+
+    def on(self, server: Server) -> T:
+        """The value to expect of this server."""
+        return self.apache if server.name == "apache" else self.paddock
+
+
+LONE_CHECK_IS_ANSWERED = Difference(
+    "a check outside a multi that succeeds is answered",
+    "Apache fails to encode its own reply and the client waits for ever",
+    apache=False,
+    paddock=True,
+)
+
+TTL_BELOW_ZERO_IS_SAFE = Difference(
+    "createTTL of a mode without a TTL and with a negative one is BadArguments",
+    "Apache logs it, dies, and dies again at each start; it must never be sent to it",
+    apache=False,
+    paddock=True,
+)
+
+WRONG_PASSWORD_DISTURBS_OWNER = Difference(
+    "a wrong password for a session closes its owner's connection",
+    "anybody who can guess a session's id could disconnect its owner",
+    apache=True,
+    paddock=False,
+)
+
+CHECK_WATCHES_OF_OTHERS = Difference(
+    "checkWatches finds a watch that only another session has",
+    "3.8.0 looks whether anybody watches the path; 3.9 asks for the caller's own",
+    apache=Code.OK,
+    paddock=Code.NO_WATCHER,
+)
+
+DELETE_CONTAINER_WORKS = Difference(
+    "deleteContainer from a client",
+    "3.8.0 misreads the path and always answers BadArguments; we decode it as 3.9 does",
+    apache=False,
+    paddock=True,
+)
+
+SET_WATCHES_SHOWS_THE_UNREADABLE = Difference(
+    "events that setWatches fires at once reach a session without READ",
+    "all other events are withheld without READ; these leaked",
+    apache=True,
+    paddock=False,
+)
+
+CREATE_SESSION_FROM_CLIENT = Difference(
+    "opcode -10, which servers use among themselves, sent by a client",
+    "Apache runs it and sends a second handshake reply; to us it is an unknown opcode",
+    apache="handshake",
+    paddock="unimplemented",
+)
+
+AHEAD_AND_UNKNOWN_IS_EXPIRED = Difference(
+    "a client with a zxid from the future whose session is unknown is told Expired",
+    "Apache closes without a word, so that the client tries for ever",
+    apache=False,
+    paddock=True,
+)
+
+MULTI_ERROR_HAS_BODY = Difference(
+    "an undecodable multi or multiRead may carry results after its MarshallingError",
+    "an error reply has no body; no client reads one",
+    apache=True,
+    paddock=False,
+)
+
+MULTI_NULL_PATH_HIDES_ITS_ZXID = Difference(
+    "a multi with a null path takes a zxid without showing it in its reply",
+    "every write shows the zxid it took",
+    apache=True,
+    paddock=False,
+)
+
+ADD_WATCH_ON_NULL_PATH = Difference(
+    "addWatch on a null path",
+    "Apache keeps a watch that can never fire; other requests with a null path are refused",
+    apache=Code.OK,
+    paddock=Code.MARSHALLING_ERROR,
+)
+
+ALL = tuple(value for value in globals().values() if isinstance(value, Difference))
