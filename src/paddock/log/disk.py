@@ -1,0 +1,84 @@
+"""The file operations that can fail, in one object.
+
+The log and the snapshots reach the disk through a `Disk` that they are given, so a test can hand
+them one that is full, or whose syncs fail, or that loses power between two operations.
+
+Nothing here decides anything; an OSError goes to the caller, who knows what it means.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+_ZEROS: Final = bytes(1 << 20)
+
+
+class Disk:
+    """The real disk."""
+
+    def create(self, path: Path) -> int:
+        """Open a new, empty file for reading and writing; what had the name is emptied."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
+    def open(self, path: Path) -> int:
+        """Open an existing file for reading and writing."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def close(self, file: int) -> None:
+        """Close an open file."""
+        os.close(file)
+
+    def size(self, file: int) -> int:
+        """Return how many bytes the file has."""
+        return os.fstat(file).st_size
+
+    def read(self, file: int, size: int, offset: int) -> bytes:
+        """Read `size` bytes at `offset`, fewer only where the file ends."""
+        pieces = []
+        while size > 0:
+            piece = os.pread(file, size, offset)
+            if not piece:
+                break
+            pieces.append(piece)
+            size -= len(piece)
+            offset += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def write(self, file: int, data: bytes, offset: int) -> None:
+        """Write all of `data` at `offset`: one system call, unless the kernel takes it in parts."""
+        written = os.pwrite(file, data, offset)
+        while written < len(data):
+            written += os.pwrite(file, memoryview(data)[written:], offset + written)
+
+    def preallocate(self, file: int, size: int) -> None:
+        """Fill an empty file with `size` zeros, so that later writes need no new space.
+
+        The zeros are really written. A block that was only reserved (posix_fallocate) is marked as
+        unwritten, and the first write to it has to change the file system's metadata as well, in
+        the sync that a client waits for. Reserving first and then writing is no better: it took
+        13 ms for 8 MiB where writing alone took 5 ms (ext4).
+        """
+        for offset in range(0, size, len(_ZEROS)):
+            self.write(file, _ZEROS[: size - offset], offset)
+
+    def sync(self, file: int) -> None:
+        """Wait until the file's data, and its size, are on the disk."""
+        os.fdatasync(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file another name, replacing what had it. Durable after `sync_folder`."""
+        os.replace(old, new)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        path.unlink()
+
+    def sync_folder(self, folder: Path) -> None:
+        """Wait until the names in the folder are on the disk."""
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)

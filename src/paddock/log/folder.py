@@ -1,0 +1,245 @@
+"""The folder that holds a log's segments: their names, and how one is made, opened, read, removed.
+
+A segment is a file named after its first index, `00000000000000000001.log`. The rules:
+
+* A segment appears under its name only when it is preallocated and synced, and only when every
+  record before its first index is durable. So a name promises the records before it.
+* A segment supersedes what earlier ones hold at its first index or above. That is how a record
+  whose sync failed is replaced, without trusting the file that it was written to.
+* Only the last segment can have a torn tail, and opening the folder overwrites it with zeros, so
+  that nothing of it is left when the next record is written there.
+* What opening finds at the very end may so far be in the kernel's memory only, left there by a
+  server that was killed, or whose sync failed. It is written and synced again before it counts.
+* Whatever else is not right raises LogCorruptError and changes nothing.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from paddock.log.disk import Disk
+from paddock.log.interface import LogCorruptError, LogError, Record
+from paddock.log.segment import (
+    RECORD_HEADER_BYTES,
+    HeaderError,
+    SegmentHeader,
+    SegmentReader,
+    Tail,
+    decode_record,
+    encode_record,
+    new_marker,
+)
+
+_NAME: Final = re.compile(r"(\d{20})\.log")
+
+
+class ActiveSegment:
+    """The segment that the next record goes to. Its errors are OSError."""
+
+    def __init__(
+        self, disk: Disk, file: int, header: SegmentHeader, offset: int, size: int
+    ) -> None:
+        self._disk = disk
+        self._file = file
+        self._marker = header.marker
+        # Where the next record goes. Invariant: every record before it is durable.
+        self._offset = offset
+        self._size = size
+
+    def has_room(self, payload: bytes) -> bool:
+        """Tell whether a record with this payload fits into what is preallocated."""
+        return self._offset + RECORD_HEADER_BYTES + len(payload) <= self._size
+
+    def append(self, index: int, payload: bytes) -> None:
+        """Write a record and wait until it is on the disk. After an error nothing may follow."""
+        record = encode_record(self._marker, index, payload)
+        self._disk.write(self._file, record, self._offset)
+        self._disk.sync(self._file)
+        self._offset += len(record)
+
+    def read_back(self, index: int) -> Record | None:
+        """Return the record that `append` failed to make durable, if it can be read whole."""
+        data = self._disk.read(self._file, self._size - self._offset, self._offset)
+        record = decode_record(self._marker, data)
+        return record if record is not None and record.index == index else None
+
+    def close(self) -> None:
+        """Close the file. What counts is synced, so an error of closing tells nothing new."""
+        with contextlib.suppress(OSError):
+            self._disk.close(self._file)
+
+
+class SegmentFolder:
+    """All segments of a log. Purging and reading may run beside the thread that adds segments."""
+
+    def __init__(self, path: Path, segment_bytes: int, disk: Disk) -> None:
+        self._path = path
+        self._segment_bytes = segment_bytes
+        self._disk = disk
+        self._lock = threading.Lock()
+        # The first index of each segment, ascending; under the lock.
+        self._first_indices: list[int] = []
+
+    def open(self) -> tuple[ActiveSegment | None, int]:
+        """Find the segments, cut a torn tail, return the last segment and the last durable index.
+
+        Raises LogCorruptError if the last segment is damaged; `records` judges the others. An
+        OSError means that the disk refuses.
+        """
+        for leftover in self._path.glob("*.tmp"):
+            self._disk.remove(leftover)
+        matches = (_NAME.fullmatch(path.name) for path in self._path.iterdir())
+        self._first_indices = sorted(int(match[1]) for match in matches if match is not None)
+        if not self._first_indices:
+            return None, 0
+        first_index = self._first_indices[-1]
+        reader = self._read(first_index)
+        for _ in reader:
+            pass
+        if reader.tail() is Tail.DAMAGED:
+            raise self._damaged(first_index, reader)
+        file = self._disk.open(self._segment_path(first_index))
+        try:
+            self._disk.write(
+                file, reader.last_bytes + bytes(reader.remains_bytes), reader.last_offset
+            )
+            self._disk.sync(file)
+            size = self._disk.size(file)
+        except BaseException:
+            self._disk.close(file)
+            raise
+        active = ActiveSegment(self._disk, file, reader.header, reader.end_offset, size)
+        return active, reader.next_index - 1
+
+    def create(self, first_index: int, payload: bytes = b"") -> ActiveSegment:
+        """Make an empty segment, with room at least for a record with this payload.
+
+        An OSError of any kind leaves the records that were durable untouched, but the segment may
+        exist: the caller has to create it again before it writes at this index or above.
+        """
+        return self._create(first_index, RECORD_HEADER_BYTES + len(payload), None)
+
+    def create_with(self, record: Record) -> ActiveSegment:
+        """Make a segment that begins with this record, which is durable when this returns."""
+        return self._create(record.index, RECORD_HEADER_BYTES + len(record.payload), record)
+
+    def records(self, after: int, last_index: int) -> Iterator[Record]:
+        """Read the records above `after` up to `last_index`, all of which were durable once.
+
+        Raises LogCorruptError at the place of the first one that is damaged or missing.
+        """
+        if after >= last_index:
+            return
+        with self._lock:
+            first_indices = list(self._first_indices)
+        position = bisect.bisect_right(first_indices, after + 1) - 1
+        if position < 0:
+            raise self._beginning_missing(after, first_indices)
+        first_indices = first_indices[position:]
+        for first_index, end_index in zip(
+            first_indices, [*first_indices[1:], last_index + 1], strict=True
+        ):
+            reader = self._read(first_index)
+            for record in reader:
+                if record.index >= end_index:
+                    break
+                if record.index > after:
+                    yield record
+            if reader.next_index < end_index:
+                raise self._damaged(first_index, reader)
+
+    def purge(self, below: int) -> None:
+        """Remove the segments that only hold records with an index of at most `below`."""
+        with self._lock:
+            while len(self._first_indices) > 1 and self._first_indices[1] <= below + 1:
+                with contextlib.suppress(FileNotFoundError):
+                    self._disk.remove(self._segment_path(self._first_indices[0]))
+                del self._first_indices[0]
+
+    def _segment_path(self, first_index: int) -> Path:
+        return self._path / f"{first_index:020d}.log"
+
+    def _create(self, first_index: int, room_bytes: int, record: Record | None) -> ActiveSegment:
+        header = SegmentHeader(first_index, new_marker())
+        contents = header.encode()
+        size = max(self._segment_bytes, len(contents) + room_bytes)
+        if record is not None:
+            contents += encode_record(header.marker, record.index, record.payload)
+        path = self._segment_path(first_index)
+        temporary = path.with_suffix(".tmp")
+        file = self._disk.create(temporary)
+        try:
+            self._disk.preallocate(file, size)
+            self._disk.write(file, contents, 0)
+            self._disk.sync(file)
+            self._disk.rename(temporary, path)
+            self._disk.sync_folder(self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self._disk.close(file)
+            with contextlib.suppress(OSError):
+                self._disk.remove(temporary)
+            raise
+        with self._lock:
+            if first_index not in self._first_indices[-1:]:
+                self._first_indices.append(first_index)
+        return ActiveSegment(self._disk, file, header, len(contents), size)
+
+    def _read(self, first_index: int) -> SegmentReader:
+        path = self._segment_path(first_index)
+        try:
+            file = self._disk.open(path)
+            try:
+                data = self._disk.read(file, self._disk.size(file), 0)
+            finally:
+                self._disk.close(file)
+        except OSError as error:
+            raise LogError(f"{path}: cannot be read: {error.strerror}") from error
+        try:
+            reader = SegmentReader(data)
+            if reader.header.first_index != first_index:
+                raise HeaderError(f"the file holds the records from {reader.header.first_index}")
+        except HeaderError as error:
+            raise LogCorruptError(
+                f"{path}: offset 0: {error}. {self._way_on(first_index)}"
+            ) from error
+        return reader
+
+    # What people are told. Each text says what, where, and how to go on.
+
+    def _damaged(self, first_index: int, reader: SegmentReader) -> LogCorruptError:
+        path = self._segment_path(first_index)
+        return LogCorruptError(
+            f"{path}: offset {reader.end_offset}: record {reader.next_index} is damaged or missing,"
+            f" though later ones were written. {self._way_on(first_index)}"
+        )
+
+    def _beginning_missing(self, after: int, first_indices: list[int]) -> LogCorruptError:
+        start = f"the snapshot at {after}" if after else "no whole snapshot"
+        if not first_indices:
+            return LogCorruptError(
+                f"{self._path}: all files of the log are missing, and there is {start} to start"
+                " from. Restore the data folder from a backup."
+            )
+        return LogCorruptError(
+            f"{self._path}: the log begins with record {first_indices[0]}, but there is {start} to"
+            f" start from, so record {after + 1} is missing. {self._way_on(first_indices[0])}"
+        )
+
+    def _way_on(self, first_index: int) -> str:
+        names = [path.name for path in self._segment_paths_from(first_index)]
+        shown = names if len(names) <= 8 else [*names[:4], f"{len(names) - 5} files", names[-1]]
+        return (
+            "Restore the data folder from a backup. Or, to start without the records from"
+            f" {first_index} on that no snapshot holds, move these files away: {', '.join(shown)}"
+        )
+
+    def _segment_paths_from(self, first_index: int) -> list[Path]:
+        with self._lock:
+            return [self._segment_path(i) for i in self._first_indices if i >= first_index]

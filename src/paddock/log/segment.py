@@ -1,0 +1,165 @@
+"""The format of a segment, which is one file of the log, and how its end is judged.
+
+    segment:  magic (8)  first index (8)  marker (8)  checksum (4)  then records, then zeros
+    record:   marker (8)  checksum (4)  length (4)  index (8)  payload
+
+Numbers are big-endian. A checksum is the CRC-32 of what follows it in the record, of what precedes
+it in the segment's header.
+
+The marker is eight random bytes, chosen for each segment. A client cannot know it, so no payload
+holds it, however it is made; zeros and the remains of another file are never taken for a record.
+
+Records are written one at a time, each after the one before it is durable. So when reading stops
+at something that is not a good record, there are three cases:
+
+* Only zeros follow: this is the end.
+* The marker appears once more behind it: another record was begun, so the one that is bad now was
+  durable once. That is damage. The length of a bad record is not trusted to find what follows;
+  every offset is looked at.
+* Otherwise it is a torn tail, the remains of a write that a crash interrupted. Nobody was told that
+  it is durable.
+
+This file knows bytes, not files.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from paddock.log.interface import Record
+
+_MAGIC: Final = b"PADLOG\x00\x01"
+_HEADER: Final = struct.Struct(">8sQ8sI")
+_RECORD: Final = struct.Struct(">8sIIQ")
+_LENGTH_AND_INDEX: Final = struct.Struct(">IQ")
+_COVERED_OFFSET: Final = 12  # where the part of a record starts that its checksum covers
+
+MARKER_BYTES: Final = 8
+SEGMENT_HEADER_BYTES: Final = _HEADER.size
+RECORD_HEADER_BYTES: Final = _RECORD.size
+PAYLOAD_BYTES_MAX: Final = (1 << 32) - 1
+
+
+class Tail(enum.Enum):
+    """What follows the last good record of a segment."""
+
+    CLEAN = enum.auto()
+    TORN = enum.auto()
+    DAMAGED = enum.auto()
+
+
+class HeaderError(ValueError):
+    """A segment does not begin as a segment does. Never a torn write: it is synced before use."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentHeader:
+    """How a segment begins."""
+
+    first_index: int
+    marker: bytes
+
+    def encode(self) -> bytes:
+        """Return the header's bytes."""
+        covered = _HEADER.pack(_MAGIC, self.first_index, self.marker, 0)[:-4]
+        return covered + zlib.crc32(covered).to_bytes(4, "big")
+
+    @classmethod
+    def decode(cls, data: bytes) -> SegmentHeader:
+        """Read the header that `data` begins with. Raises HeaderError if it is not a good one."""
+        if len(data) < SEGMENT_HEADER_BYTES:
+            raise HeaderError("the file is too short to be a part of the log")
+        magic, first_index, marker, checksum = _HEADER.unpack_from(data)
+        if magic != _MAGIC:
+            raise HeaderError("the file does not begin like a part of the log")
+        if checksum != zlib.crc32(data[: SEGMENT_HEADER_BYTES - 4]):
+            raise HeaderError("the file's header is damaged")
+        return cls(first_index, marker)
+
+
+def new_marker() -> bytes:
+    """Choose the marker of a new segment. Its first byte is fixed, so that it is never zeros."""
+    return b"\xa5" + os.urandom(MARKER_BYTES - 1)
+
+
+def encode_record(marker: bytes, index: int, payload: bytes) -> bytes:
+    """Return the bytes of a record, for the segment with this marker."""
+    assert len(marker) == MARKER_BYTES
+    assert any(marker)
+    assert len(payload) <= PAYLOAD_BYTES_MAX
+    length_and_index = _LENGTH_AND_INDEX.pack(len(payload), index)
+    checksum = zlib.crc32(payload, zlib.crc32(length_and_index))
+    return b"".join((marker, checksum.to_bytes(4, "big"), length_and_index, payload))
+
+
+def decode_record(marker: bytes, data: bytes, offset: int = 0) -> Record | None:
+    """Return the record at this offset, or None if no good one is there."""
+    payload_offset = offset + RECORD_HEADER_BYTES
+    if payload_offset > len(data):
+        return None
+    found, checksum, length, index = _RECORD.unpack_from(data, offset)
+    payload_end = payload_offset + length
+    if found != marker or payload_end > len(data):
+        return None
+    payload = data[payload_offset:payload_end]
+    covered = data[offset + _COVERED_OFFSET : payload_offset]
+    if checksum != zlib.crc32(payload, zlib.crc32(covered)):
+        return None
+    return Record(index, payload)
+
+
+class SegmentReader:
+    """Reads the records of one segment, given all of its bytes.
+
+    Iterating yields the good records in order and stops at the first thing that is none; then
+    `end_offset` is where that begins, and `tail` says what it is.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.header = SegmentHeader.decode(data)
+        # Invariant: everything before it is good. The next record belongs here.
+        self.end_offset = SEGMENT_HEADER_BYTES
+        # Where the last good record begins; equal to `end_offset` if there is none.
+        self.last_offset = SEGMENT_HEADER_BYTES
+        # Invariant: one above the index of the last good record.
+        self.next_index = self.header.first_index
+        self._data = data
+
+    def __iter__(self) -> Iterator[Record]:
+        while (record := self._record_at_end()) is not None:
+            if record.index != self.next_index:
+                return
+            self.last_offset = self.end_offset
+            self.end_offset += RECORD_HEADER_BYTES + len(record.payload)
+            self.next_index += 1
+            yield record
+
+    @property
+    def last_bytes(self) -> bytes:
+        """The bytes of the last good record; none if there is no such record."""
+        return self._data[self.last_offset : self.end_offset]
+
+    @property
+    def remains_bytes(self) -> int:
+        """How much follows the last good record before the zeros that reach to the end."""
+        return max(0, len(self._data.rstrip(b"\0")) - self.end_offset)
+
+    def tail(self) -> Tail:
+        """Judge what follows the last good record, once iterating has stopped."""
+        if self.remains_bytes == 0:
+            return Tail.CLEAN
+        # A whole record that is not the next one cannot come from an interrupted write either.
+        if self._record_at_end() is not None:
+            return Tail.DAMAGED
+        if self._data.find(self.header.marker, self.end_offset + 1) >= 0:
+            return Tail.DAMAGED
+        return Tail.TORN
+
+    def _record_at_end(self) -> Record | None:
+        return decode_record(self.header.marker, self._data, self.end_offset)
