@@ -27,16 +27,16 @@ CASES: dict[str, tuple[Callable[[str], Request], str, set[int]]] = {
     "createTTL": (lambda n: rq.create_ttl(f"{n}/new", 3_600_000), "node", {Perm.CREATE}),
     "create sequential": (lambda n: rq.create(f"{n}/new", flags=2), "node", {Perm.CREATE}),
     "create ephemeral": (lambda n: rq.create(f"{n}/new", flags=1), "node", {Perm.CREATE}),
-    "delete": (lambda n: rq.delete(n), "parent", {Perm.DELETE}),
-    "getData": (lambda n: rq.get_data(n), "node", {Perm.READ}),
+    "delete": (rq.delete, "parent", {Perm.DELETE}),
+    "getData": (rq.get_data, "node", {Perm.READ}),
     "setData": (lambda n: rq.set_data(n, b""), "node", {Perm.WRITE}),
-    "getACL": (lambda n: rq.get_acl(n), "node", {Perm.READ, Perm.ADMIN}),
+    "getACL": (rq.get_acl, "node", {Perm.READ, Perm.ADMIN}),
     "setACL": (lambda n: rq.set_acl(n, OPEN), "node", {Perm.ADMIN}),
-    "getChildren": (lambda n: rq.get_children(n), "node", {Perm.READ}),
-    "getChildren2": (lambda n: rq.get_children2(n), "node", {Perm.READ}),
-    "getAllChildrenNumber": (lambda n: rq.get_all_children_number(n), "node", {Perm.READ}),
-    "exists": (lambda n: rq.exists(n), "node", {0, *PERMISSIONS}),
-    "sync": (lambda n: rq.sync(n), "node", {0, *PERMISSIONS}),
+    "getChildren": (rq.get_children, "node", {Perm.READ}),
+    "getChildren2": (rq.get_children2, "node", {Perm.READ}),
+    "getAllChildrenNumber": (rq.get_all_children_number, "node", {Perm.READ}),
+    "exists": (rq.exists, "node", {0, *PERMISSIONS}),
+    "sync": (rq.sync, "node", {0, *PERMISSIONS}),
     "addWatch": (lambda n: rq.add_watch(n, 0), "node", {0, *PERMISSIONS}),
     "setWatches": (lambda n: rq.set_watches(1 << 60, [n]), "node", {0, *PERMISSIONS}),
     "removeWatches": (lambda n: rq.remove_watches(n, 3), "node", set()),
@@ -83,7 +83,7 @@ def test_a_multi_asks_the_same_permissions(
     client: Client, base: str, name: str, op: int, perms: int
 ) -> None:
     node = f"{base}/n"
-    make, whose, enough = CASES.get(name, (lambda n: rq.check(n), "node", {Perm.READ}))
+    make, whose, enough = CASES.get(name, (rq.check, "node", {Perm.READ}))
     client.call(rq.create(node))
     client.call(rq.set_acl(node if whose == "node" else base, world(perms)))
     (result,) = client.call(rq.multi(make(node))).results

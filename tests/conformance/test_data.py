@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import requests as rq
-from tests.support.records import Code, Mode
+from tests.support.records import OPEN, Code, Mode
 from tests.support.wire import Client
 
 
@@ -48,7 +48,7 @@ def test_reads_and_set_data_of_nothing_are_no_node(client: Client, base: str) ->
         rq.get_children(path),
         rq.get_children2(path),
         rq.get_acl(path),
-        rq.set_acl(path, rq.OPEN),
+        rq.set_acl(path, OPEN),
         rq.get_all_children_number(path),
         rq.check(path),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import requests as rq
-from tests.support.records import Code, Mode
+from tests.support.records import OPEN, Code, Mode
 from tests.support.wire import Client
 
 
@@ -51,7 +51,7 @@ def test_delete_compares_the_data_version(
     client.call(rq.create(path))
     client.call(rq.set_data(path, b"1"))
     client.call(rq.set_data(path, b"2"))
-    client.call(rq.set_acl(path, rq.OPEN))
+    client.call(rq.set_acl(path, OPEN))
     assert client.call(rq.delete(path, version)).err == code
     assert client.call(rq.exists(path)).err == (Code.NO_NODE if code == Code.OK else Code.OK)
 
@@ -71,7 +71,7 @@ def test_a_node_made_again_starts_anew(client: Client, base: str) -> None:
     path = f"{base}/n"
     first = client.call(rq.create2(path, b"one")).stat
     client.call(rq.set_data(path, b"two"))
-    client.call(rq.set_acl(path, rq.OPEN))
+    client.call(rq.set_acl(path, OPEN))
     client.call(rq.create(f"{path}/child"))
     client.call(rq.delete(f"{path}/child"))
     client.call(rq.delete(path))

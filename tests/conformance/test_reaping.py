@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.conformance.conftest import Connect
 from tests.conformance.differences import DELETE_CONTAINER_WORKS
 from tests.support import requests as rq
-from tests.support.records import READ_ONLY, Code, EventType, Mode
+from tests.support.records import OPEN, READ_ONLY, Code, EventType, Mode
 from tests.support.server import Server
 from tests.support.wire import Client, events
 
@@ -89,7 +89,7 @@ def test_reaping_fires_the_watches_of_a_delete(connect: Connect, client: Client,
 
 
 def test_reaping_asks_no_permission(client: Client, base: str) -> None:
-    client.call(rq.create_container(f"{base}/c", acl=rq.OPEN))
+    client.call(rq.create_container(f"{base}/c", acl=OPEN))
     client.call(rq.create(f"{base}/c/child"))
     client.call(rq.delete(f"{base}/c/child"))
     client.call(rq.set_acl(base, READ_ONLY))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import requests as rq
-from tests.support.records import OPEN, Code, Mode
+from tests.support.records import OPEN, Code, Mode, Request
 from tests.support.wire import Client
 
 
@@ -90,8 +90,8 @@ def test_setting_data_and_acl_does_not_count(client: Client, base: str) -> None:
     ],
     ids=["ephemeral", "container", "ttl"],
 )
-def test_all_kinds_share_one_count(client: Client, base: str, create: rq.Request) -> None:
-    here = rq.Request(create.op, rq.string(f"{base}/n") + create.body[len(rq.string("{}/n")) :])
+def test_all_kinds_share_one_count(client: Client, base: str, create: Request) -> None:
+    here = Request(create.op, rq.string(f"{base}/n") + create.body[len(rq.string("{}/n")) :])
     assert numbers(client, f"{base}/n") == [0]
     assert client.call(here).path == f"{base}/n0000000001"
     assert numbers(client, f"{base}/n") == [2]

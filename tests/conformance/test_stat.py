@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support import requests as rq
-from tests.support.records import Code, Mode, Request, Stat
+from tests.support.records import OPEN, Code, Mode, Request, Stat
 from tests.support.wire import Client
 
 
@@ -65,7 +65,7 @@ def test_set_data_to_the_same_value_is_a_change(client: Client, base: str) -> No
 
 def test_set_acl_moves_only_aversion(client: Client, base: str) -> None:
     before = stat(client, base)
-    reply = client.call(rq.set_acl(base, rq.OPEN))
+    reply = client.call(rq.set_acl(base, OPEN))
     assert reply.stat == stat(client, base)
     assert changed(before, reply.stat) == {"aversion": (0, 1)}
 
@@ -95,7 +95,7 @@ def test_changing_a_child_leaves_the_parent_alone(client: Client, base: str) -> 
     client.call(rq.create(f"{base}/n"))
     before = stat(client, base)
     client.call(rq.set_data(f"{base}/n", b"x"))
-    client.call(rq.set_acl(f"{base}/n", rq.OPEN))
+    client.call(rq.set_acl(f"{base}/n", OPEN))
     client.call(rq.create(f"{base}/n/below"))
     assert stat(client, base) == before
 
@@ -113,8 +113,8 @@ def test_cversion_counts_creates_and_deletes(client: Client, base: str) -> None:
     [
         lambda path: rq.create(path, flags=Mode.EPHEMERAL),
         lambda path: rq.create(path, flags=Mode.SEQUENTIAL),
-        lambda path: rq.create2(path),
-        lambda path: rq.create_container(path),
+        rq.create2,
+        rq.create_container,
         lambda path: rq.create_ttl(path, 3_600_000),
         lambda path: rq.multi(rq.create(path)),
     ],
@@ -164,7 +164,7 @@ def test_failed_writes_leave_the_stat_alone(client: Client, base: str) -> None:
         rq.delete(base),
         rq.delete(f"{base}/n", 5),
         rq.set_data(base, b"x", 5),
-        rq.set_acl(base, rq.OPEN, 5),
+        rq.set_acl(base, OPEN, 5),
         rq.set_acl(base, ()),
         rq.multi(rq.set_data(base, b"x"), rq.create(f"{base}/m"), rq.check(base, 5)),
     ):
@@ -181,9 +181,9 @@ def test_ephemeral_owner_is_the_session(client: Client, base: str) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 3])
 def test_set_acl_compares_aversion(client: Client, base: str, version: int) -> None:
-    client.call(rq.set_acl(base, rq.OPEN))
+    client.call(rq.set_acl(base, OPEN))
     client.call(rq.set_data(base, b""))
-    reply = client.call(rq.set_acl(base, rq.OPEN, version))
+    reply = client.call(rq.set_acl(base, OPEN, version))
     assert reply.err == (Code.OK if version == 1 else Code.BAD_VERSION)
 
 
