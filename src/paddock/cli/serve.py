@@ -125,7 +125,9 @@ def _loop_factory() -> "Callable[[], AbstractEventLoop]":
 
 async def _serve_until_signal(config: "ServerConfig") -> None:
     import asyncio
+    import secrets
     import signal
+    import time
 
     from paddock.server.server import Server
 
@@ -133,7 +135,11 @@ async def _serve_until_signal(config: "ServerConfig") -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = Server(config)
+    server = Server(
+        config,
+        wall_clock_ms=lambda: time.time_ns() // 1_000_000,
+        random_bytes=secrets.token_bytes,
+    )
     await server.start()
     _announce(config, *server.address)
     await server.serve_until(stop)

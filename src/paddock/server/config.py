@@ -56,8 +56,9 @@ class ServerConfig:
     snapshot_every: int = 100_000
     # How many snapshots a purge leaves, with the log that they need.
     purge_retain_count: int = PURGE_RETAIN_COUNT_MIN
-    # 0 never purges.
-    purge_interval_hours: int = 0
+    # 0 never purges. Any other number purges whenever a snapshot has been taken: unlike upstream,
+    # where nothing is purged unless asked for, a disk does not fill up by default.
+    purge_interval_hours: int = 1
     # TTL nodes. Off upstream, where old servers of an ensemble might not know them; a single server
     # has no such neighbours, so here they work at once.
     extended_types_enabled: bool = True

@@ -1,0 +1,53 @@
+"""How a client proves who it is.
+
+Authentication is a conversation: the client sends packets, each of which is answered and may bring
+identities. The schemes here need one packet each; a scheme that needs several keeps what it must
+remember in the conversation, which lives as long as its connection.
+"""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import IPv6Address, ip_address
+
+from paddock.errors import AUTH_FAILED, OK
+from paddock.protocol.acl import SUPER, Identity, digest_id
+from paddock.state.access import Identities
+
+
+class Conversation:
+    """One client's authentication."""
+
+    def __init__(self, address: str, super_digest: str | None) -> None:
+        self._address = _plain(address)
+        self._super_digest = super_digest
+
+    def start(self) -> Identities:
+        """Give what is known of a client that has not said anything: where it is."""
+        return Identities((Identity("ip", self._address),))
+
+    def receive(
+        self, scheme: str | None, credentials: bytes | None, identities: Identities
+    ) -> tuple[int, Identities]:
+        """Take a packet. Gives a result code, and the identities that the client has now."""
+        if scheme == "ip":
+            return OK, identities.adding(Identity("ip", self._address))
+        if scheme != "digest" or credentials is None:
+            return AUTH_FAILED, identities
+        digest = digest_id(credentials.decode("utf-8", "replace"))
+        identity = Identity("digest", digest)
+        known = self._super_digest
+        if known is not None and hmac.compare_digest(digest.encode(), known.encode()):
+            return OK, identities.adding(SUPER, identity)
+        return OK, identities.adding(identity)
+
+
+def _plain(address: str) -> str:
+    """Give an IPv4 address as such, also where the socket speaks IPv6."""
+    try:
+        parsed = ip_address(address.split("%", 1)[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(parsed)

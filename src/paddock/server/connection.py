@@ -1,0 +1,495 @@
+"""One client's connection: frames in, requests in order, replies in the same order.
+
+A whole read is handled at once and answered with one write. A query is answered on the spot,
+from memory, unless writes of the same connection are under way: then it waits in line behind them,
+and is answered right after the write before it was applied and before the one after it is. The
+same line holds whatever is refused without the log, so that replies never overtake each other.
+Pings alone are answered at once.
+
+A connection goes through stages, and only forward:
+
+    NEW        nothing is known of the peer; its first four bytes may be a four-letter word
+    ATTACHING  the session asked for is being created or attached; frames are held
+    OPEN       requests are served
+    CLOSING    the end of the session has been proposed; frames are held
+    CLOSED     nothing counts any more
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections import deque
+from typing import Final, cast
+
+from librt.strings import BytesWriter, read_i32_be, write_i32_be, write_i64_be
+
+from paddock.errors import AUTH_FAILED, OK, SESSION_EXPIRED, SESSION_MOVED, UNIMPLEMENTED
+from paddock.protocol import opcodes
+from paddock.protocol.framing import FrameBuffer
+from paddock.protocol.jute import DecodeError, Reader
+from paddock.protocol.records import (
+    PING_XID,
+    AuthPacket,
+    ConnectRequest,
+    ConnectResponse,
+    SaslToken,
+)
+from paddock.server.expiry import Client, Liveness
+from paddock.server.service import Service
+from paddock.state.access import Identities
+from paddock.state.entry import ATTACH, Entry
+from paddock.state.machine import PASSWORD_BYTES, Outcome, attach_body, session_body
+
+logger: Final = logging.getLogger(__name__)
+
+NEW: Final = 0
+ATTACHING: Final = 1
+OPEN: Final = 2
+CLOSING: Final = 3
+CLOSED: Final = 4
+
+# How many requests of one connection may be in line before we stop reading from it for a while.
+_LINE_LENGTH_MAX: Final = 10_000
+
+# Operations in the line that are not the client's: a reply that only waits for its turn.
+_REFUSAL: Final = -1000
+_GOODBYE: Final = -1001
+
+
+class Waiting:
+    """A place in the line."""
+
+    __slots__ = ("body", "error", "identities", "operation", "xid")
+
+    def __init__(
+        self, operation: int, xid: int, body: bytes, identities: Identities, error: int
+    ) -> None:
+        self.operation = operation
+        self.xid = xid
+        # The request of a query; the reply's body for what is answered already.
+        self.body = body
+        # Who asked, as of when it asked.
+        self.identities = identities
+        self.error = error
+
+
+class Connection(Client):
+    """The server's end of a connection; an asyncio protocol by its methods."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self.stage = NEW
+        # The session this connection is attached to, and under which generation.
+        self.session = 0
+        self.generation = 0
+        self._service = service
+        self._pipeline = service.pipeline
+        self._queries = service.queries
+        self._machine = service.machine
+        self._transport: asyncio.Transport | None = None
+        self._address = ""
+        self._port = 0
+        self._conversation = service.conversation("")
+        self._frames = FrameBuffer(service.config.max_frame_bytes)
+        # The first bytes, while they are too few to tell a frame from a four-letter word.
+        self._first = b""
+        # Frames that came when they could not be served.
+        self._held: list[bytes] = []
+        # Writes under way, and what must not overtake them.
+        self._line: deque[Waiting] = deque()
+        self._out = BytesWriter()
+        self._liveness: Liveness | None = None
+        self._handshake: ConnectRequest | None = None
+        # Replies and events since the last flush, and packets since the beginning.
+        self._sent = 0
+        self._sent_total = 0
+        self._received_total = 0
+        # Whether the peer takes what we send; if it does not, we do not read from it either.
+        self._peer_reads = True
+        self._is_paused = False
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self._address, self._port = str(peer[0]), int(peer[1])
+        if not self._service.admit(self, self._address):
+            self.stage = CLOSED
+            self._transport.abort()
+            return
+        self._conversation = self._service.conversation(self._address)
+        self.identities = self._conversation.start()
+
+    def data_received(self, data: bytes) -> None:
+        if self.stage == NEW:
+            data = self._first + data
+            if len(data) < 4:
+                self._first = data
+                return
+            self._first = b""
+            if self._answer_word(data[:4]):
+                return
+        frames = self._frames.receive_data(data)
+        if frames:
+            self._service.statistics.packets_received += len(frames)
+            self._received_total += len(frames)
+            liveness = self._liveness
+            if liveness is not None:
+                liveness.heard = self._service.tracker.now()
+            for frame in frames:
+                self._receive(frame)
+            if self.stage != OPEN or len(self._line) > _LINE_LENGTH_MAX:
+                self._regulate()
+        if self._frames.error is not None and self.stage != CLOSED:
+            logger.warning("%s: %s; closing it", self._address, self._frames.error)
+            self.close()
+        self.flush()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._leave()
+
+    def pause_writing(self) -> None:
+        """Stop reading from a peer that does not read."""
+        self._peer_reads = False
+        self._regulate()
+
+    def resume_writing(self) -> None:
+        self._peer_reads = True
+        self._regulate()
+
+    # What the rest of the server calls.
+
+    def notify(self, event: bytes) -> None:
+        if self.stage != CLOSED:
+            self._out.write(event)
+            self._sent += 1
+            self._pipeline.mark_dirty(self)
+
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        if self.stage == CLOSED:
+            self._deliver_to_nobody(entry, outcome)
+            return
+        self._pipeline.mark_dirty(self)
+        if self.stage == ATTACHING:
+            self._attached(entry, outcome)
+            return
+        place = self._line.popleft()
+        assert place.xid == entry.xid
+        if outcome.error == SESSION_MOVED:
+            self.close()
+            return
+        self._reply(entry.xid, outcome.zxid, outcome.error, outcome.body)
+        if entry.operation == opcodes.CLOSE_SESSION and outcome.error == OK:
+            self._service.tracker.remove(entry.session)
+            self.close()
+            return
+        self._answer_line()
+
+    def refuse(self, entry: Entry, code: int) -> None:
+        if self.stage == CLOSED:
+            return
+        if self.stage == ATTACHING:
+            # Without the log nobody gets a session; the client will come back.
+            self.close()
+            return
+        self._line.popleft()
+        self._reply(entry.xid, self._machine.zxid, code, b"")
+        self._answer_line()
+        self._pipeline.mark_dirty(self)
+
+    def flush(self) -> None:
+        if len(self._out):
+            self._service.statistics.packets_sent += self._sent
+            self._sent_total += self._sent
+            self._sent = 0
+            out = self._out.getvalue()
+            self._out = BytesWriter()
+            if self._transport is not None:
+                self._transport.write(out)
+        if self.stage == CLOSED and self._transport is not None:
+            self._transport.close()
+
+    def close(self) -> None:
+        self._leave()
+        self._pipeline.mark_dirty(self)
+
+    def abort(self) -> None:
+        self._leave()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def hold(self) -> None:
+        if self.stage == OPEN:
+            self.stage = CLOSING
+            self._regulate()
+
+    def release(self) -> None:
+        if self.stage == CLOSING:
+            self.stage = OPEN
+            self._receive_held()
+            self._regulate()
+            self._pipeline.mark_dirty(self)
+
+    def session_ended(self) -> None:
+        if self.stage == CLOSED:
+            return
+        for frame in self._held:
+            if len(frame) >= 8:
+                self._reply(read_i32_be(frame, 0), self._machine.zxid, SESSION_EXPIRED, b"")
+        self.close()
+
+    def describe(self) -> str:
+        counts = f"recved={self._received_total},sent={self._sent_total}"
+        reading = 0 if self.stage == NEW else 1
+        return f"/{self._address}:{self._port}[{reading}](queued={len(self._line)},{counts})"
+
+    def _leave(self) -> None:
+        self.stage = CLOSED
+        self._line.clear()
+        self._held.clear()
+        liveness = self._liveness
+        if liveness is not None and liveness.connection is self:
+            liveness.connection = None
+            liveness.is_held = False
+        self._service.leave(self, self._address)
+
+    def _deliver_to_nobody(self, entry: Entry, outcome: Outcome) -> None:
+        """Take note of what became of a session whose connection is gone already."""
+        tracker = self._service.tracker
+        if outcome.error != OK:
+            return
+        if entry.operation == opcodes.CLOSE_SESSION:
+            tracker.remove(entry.session)
+        elif entry.operation == opcodes.CREATE_SESSION:
+            session = self._machine.sessions.by_id[entry.session]
+            tracker.add(entry.session, session.timeout_ms / 1000)
+
+    # The handshake.
+
+    def _answer_word(self, word: bytes) -> bool:
+        answer = self._service.words(word)
+        if answer is None:
+            return False
+        self._service.statistics.packets_received += 1
+        self._out.write(answer)
+        self.close()
+        self.flush()
+        return True
+
+    def _connect(self, frame: bytes) -> None:
+        try:
+            request = ConnectRequest.read(Reader(frame))
+        except DecodeError as error:
+            logger.warning("%s: handshake not understood: %s", self._address, error)
+            self.close()
+            return
+        self._handshake = request
+        session = self._machine.sessions.by_id.get(request.session_id)
+        if request.last_zxid_seen > self._machine.zxid and (
+            request.session_id == 0 or session is not None
+        ):
+            logger.warning(
+                "%s: refused, it has seen zxid 0x%x and ours is 0x%x",
+                self._address,
+                request.last_zxid_seen,
+                self._machine.zxid,
+            )
+            self.close()
+            return
+        timeout_ms = self._service.negotiate(request.timeout_ms)
+        if request.session_id == 0:
+            password = self._service.random_bytes(PASSWORD_BYTES)
+            self.session = self._service.new_session_id()
+            self._propose(opcodes.CREATE_SESSION, session_body(timeout_ms, password))
+        elif session is not None and hmac.compare_digest(session.password, request.password or b""):
+            self.session = session.id
+            self._propose(ATTACH, attach_body(timeout_ms))
+        else:
+            if session is not None:
+                logger.warning("%s: wrong password for 0x%x", self._address, session.id)
+            self._tell_expired()
+
+    def _propose(self, operation: int, body: bytes) -> None:
+        self.stage = ATTACHING
+        entry = Entry(operation, body, self.session, flags=self._service.flags)
+        self._pipeline.submit(entry, self)
+
+    def _attached(self, entry: Entry, outcome: Outcome) -> None:
+        session = self._machine.sessions.by_id.get(self.session)
+        if outcome.error != OK or session is None:
+            self._tell_expired()
+            return
+        self.generation = session.generation
+        tracker = self._service.tracker
+        liveness = tracker.get(session.id)
+        if liveness is None:
+            liveness = tracker.add(session.id, session.timeout_ms / 1000)
+        elif liveness.connection is not None:
+            # The client has come back before we noticed that it was gone.
+            liveness.connection.close()
+        liveness.timeout = session.timeout_ms / 1000
+        liveness.heard = tracker.now()
+        liveness.is_held = False
+        liveness.connection = self
+        self._liveness = liveness
+        self._answer_handshake(session.timeout_ms, session.id, session.password)
+        logger.debug("session 0x%x attached from %s", session.id, self._address)
+        self.stage = OPEN
+        self._receive_held()
+        self._regulate()
+
+    def _tell_expired(self) -> None:
+        self._answer_handshake(0, 0, bytes(PASSWORD_BYTES))
+        self.close()
+
+    def _answer_handshake(self, timeout_ms: int, session: int, password: bytes) -> None:
+        assert self._handshake is not None
+        # An old client asks without the read-only byte, and is answered without it.
+        read_only = None if self._handshake.read_only is None else False
+        writer = BytesWriter()
+        ConnectResponse(0, timeout_ms, session, password, read_only).write(writer)
+        write_i32_be(self._out, len(writer))
+        self._out.write(writer.getvalue())
+        self._sent += 1
+
+    # Requests.
+
+    def _receive(self, frame: bytes) -> None:
+        if self.stage == OPEN:
+            self._request(frame)
+        elif self.stage == NEW:
+            self._connect(frame)
+        elif self.stage != CLOSED:
+            self._held.append(frame)
+
+    def _receive_held(self) -> None:
+        held, self._held = self._held, []
+        for frame in held:
+            self._receive(frame)
+
+    def _request(self, frame: bytes) -> None:
+        if len(frame) < 8:
+            logger.warning("%s: frame without a header; closing it", self._address)
+            self.close()
+            return
+        xid = read_i32_be(frame, 0)
+        operation = read_i32_be(frame, 4)
+        if operation in opcodes.READS:
+            if self._line:
+                self._wait(operation, xid, frame[8:], OK)
+            else:
+                self._answer(operation, xid, frame[8:], self.identities)
+        elif operation in opcodes.WRITES:
+            self._wait(operation, xid, b"", OK)
+            self._pipeline.submit(
+                Entry(
+                    operation,
+                    frame[8:],
+                    self.session,
+                    self.generation,
+                    xid,
+                    0,
+                    self._service.flags,
+                    self.identities,
+                ),
+                self,
+            )
+        elif operation == opcodes.PING:
+            self._reply(PING_XID, self._machine.zxid, OK, b"")
+        elif operation == opcodes.AUTH:
+            self._authenticate(xid, frame)
+        elif operation == opcodes.SASL:
+            self._answer_sasl(xid, frame)
+        else:
+            logger.warning("0x%x: unknown operation %d; closing it", self.session, operation)
+            self._in_turn(_GOODBYE, xid, b"", UNIMPLEMENTED)
+
+    def _authenticate(self, xid: int, frame: bytes) -> None:
+        try:
+            packet = AuthPacket.read(Reader(frame, 8))
+        except DecodeError:
+            self.close()
+            return
+        error, identities = self._conversation.receive(
+            packet.scheme, packet.credentials, self.identities
+        )
+        # From here on the client is more than before, also for what it has sent already.
+        self.identities = identities
+        if error != OK:
+            logger.warning("0x%x: authentication failed, scheme %s", self.session, packet.scheme)
+        self._in_turn(_GOODBYE if error == AUTH_FAILED else _REFUSAL, xid, b"", error)
+
+    def _answer_sasl(self, xid: int, frame: bytes) -> None:
+        """Answer that no mechanism is offered, as a server without one does: with no token."""
+        try:
+            SaslToken.read(Reader(frame, 8))
+        except DecodeError:
+            self.close()
+            return
+        writer = BytesWriter()
+        SaslToken(None).write(writer)
+        self._in_turn(_REFUSAL, xid, writer.getvalue(), OK)
+
+    def _wait(self, operation: int, xid: int, body: bytes, error: int) -> None:
+        self._line.append(Waiting(operation, xid, body, self.identities, error))
+
+    def _in_turn(self, operation: int, xid: int, body: bytes, error: int) -> None:
+        """Send a reply that needs no work, behind everything that came before it."""
+        self._wait(operation, xid, body, error)
+        if len(self._line) == 1:
+            self._answer_line()
+
+    def _answer_line(self) -> None:
+        """Answer what is first in line, up to the next write."""
+        line = self._line
+        while line and line[0].operation not in opcodes.WRITES:
+            place = line.popleft()
+            if place.operation in opcodes.READS:
+                self._answer(place.operation, place.xid, place.body, place.identities)
+            else:
+                # Neither authentication nor a refusal has anything to do with a zxid.
+                self._reply(place.xid, 0, place.error, place.body)
+                if place.operation == _GOODBYE:
+                    self.close()
+        if self._is_paused:
+            self._regulate()
+
+    def _answer(self, operation: int, xid: int, body: bytes, identities: Identities) -> None:
+        error, answer = self._queries.answer(operation, body, self, identities, self.session)
+        self._reply(xid, self._machine.zxid, error, answer)
+
+    def _reply(self, xid: int, zxid: int, error: int, body: bytes) -> None:
+        out = self._out
+        write_i32_be(out, 16 + len(body))
+        write_i32_be(out, xid)
+        write_i64_be(out, zxid)
+        write_i32_be(out, error)
+        out.write(body)
+        self._sent += 1
+
+    # Backpressure: we stop reading, and that is not the client's silence.
+
+    def _regulate(self) -> None:
+        if self._transport is None or self.stage == CLOSED:
+            return
+        # Reading begins again at half the length at which it stopped.
+        room = _LINE_LENGTH_MAX // 2 if self._is_paused else _LINE_LENGTH_MAX
+        pause = self.stage in (ATTACHING, CLOSING) or not self._peer_reads or len(self._line) > room
+        if pause == self._is_paused:
+            return
+        self._is_paused = pause
+        if self._liveness is not None:
+            self._liveness.is_held = pause
+            self._liveness.heard = self._service.tracker.now()
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()

@@ -1,0 +1,200 @@
+"""The server: everything put together, started in order and stopped in the reverse one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+
+from paddock.log.directory import DataDirectory
+from paddock.log.file import FileLog
+from paddock.log.interface import Log, LogError
+from paddock.log.memory import MemoryLog
+from paddock.log.snapshots import SnapshotStore
+from paddock.server.admin import FourLetterWords
+from paddock.server.config import ServerConfig
+from paddock.server.connection import Connection
+from paddock.server.pipeline import Pipeline
+from paddock.server.reaper import Reaper
+from paddock.server.recovery import recover_state
+from paddock.server.service import Service
+from paddock.server.snapshots import Snapshotter
+from paddock.server.statistics import Statistics
+from paddock.state.watches import Watches
+
+logger: Final = logging.getLogger(__name__)
+
+# How long a broken log is left alone before it is tried again.
+_RECOVERY_PAUSE: Final = 1.0
+_BACKLOG: Final = 1024
+
+
+class Server:
+    """A ZooKeeper server in this process.
+
+        server = Server(ServerConfig(port=0), wall_clock_ms=…, random_bytes=…)
+        await server.start()
+        … server.address …
+        await server.stop()
+
+    Time of day and randomness are handed in, so that a test can decide what they are.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        wall_clock_ms: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._config = config
+        self._wall_clock_ms = wall_clock_ms
+        self._random_bytes = random_bytes
+        self._directory: DataDirectory | None = None
+        self._log: Log | None = None
+        self._service: Service | None = None
+        self._snapshotter: Snapshotter | None = None
+        self._reaper: Reaper | None = None
+        self._listener: asyncio.Server | None = None
+        self._recovery: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the server listens."""
+        assert self._listener is not None, "the server has not been started"
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        return str(host), int(port)
+
+    async def start(self) -> None:
+        """Restore the state and open the port.
+
+        Raises PaddockError if the data folder cannot be used, OSError if the port cannot.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self._let_go()
+            raise
+
+    async def serve_until(self, stop: asyncio.Event) -> None:
+        """Serve until told to stop, then stop."""
+        await stop.wait()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Close the port, answer what is under way, write a snapshot, let go of everything."""
+        service = self._service
+        assert service is not None, "the server has not been started"
+        if self._listener is not None:
+            self._listener.close()
+        service.is_open = False
+        service.tracker.stop()
+        if self._reaper is not None:
+            self._reaper.stop()
+        if self._recovery is not None:
+            self._recovery.cancel()
+            await asyncio.gather(self._recovery, return_exceptions=True)
+        for connection in list(service.connections):
+            connection.hold()
+        await service.pipeline.drain()
+        for connection in list(service.connections):
+            connection.close()
+        if self._snapshotter is not None:
+            await self._snapshotter.close()
+        await self._let_go()
+        logger.info("stopped")
+
+    async def _start(self) -> None:
+        config = self._config
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        store: SnapshotStore | None = None
+        if config.data_directory is None:
+            log: Log = MemoryLog(keep=False)
+        else:
+            self._directory = DataDirectory(config.data_directory)
+            store = SnapshotStore(self._directory.snapshots_path)
+            log = FileLog(self._directory.log_path)
+        self._log = log
+        machine, index = recover_state(log, store)
+        statistics = Statistics()
+        watches = Watches()
+        pipeline = Pipeline(machine, watches, log, index, statistics, self._wall_clock_ms)
+        service = Service(
+            config,
+            machine,
+            watches,
+            pipeline,
+            statistics,
+            self._wall_clock_ms,
+            self._random_bytes,
+        )
+        self._service = service
+        if store is not None:
+            retain = config.purge_retain_count if config.purge_interval_hours else None
+            self._snapshotter = Snapshotter(pipeline, log, store, config.snapshot_every, retain)
+            pipeline.on_applied = self._snapshotter.look
+        pipeline.on_unknown = self._outcome_unknown
+        self._reaper = Reaper(
+            pipeline, config.container_check_interval_ms / 1000, self._wall_clock_ms
+        )
+        self._listener = await loop.create_server(
+            lambda: cast(asyncio.Protocol, Connection(service)),
+            config.host,
+            config.port,
+            backlog=_BACKLOG,
+            start_serving=False,
+        )
+        service.words = FourLetterWords(service, self.address, loop.time).answer
+        service.tracker.start()
+        self._reaper.start()
+        await self._listener.start_serving()
+        logger.info(
+            "serving %d nodes and %d sessions at zxid 0x%x after %.2f s",
+            len(machine.tree),
+            len(machine.sessions.by_id),
+            machine.zxid,
+            loop.time() - begun,
+        )
+
+    async def _let_go(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._log is not None:
+            # It waits for its own thread.
+            await asyncio.get_running_loop().run_in_executor(None, self._log.close)
+            self._log = None
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
+
+    def _outcome_unknown(self, reason: str) -> None:
+        """Disconnect everybody and read the log again: nobody knows what was written."""
+        service = self._service
+        assert service is not None
+        logger.error("the log failed, clients are disconnected until it works again: %s", reason)
+        service.is_open = False
+        for connection in list(service.connections):
+            connection.abort()
+        service.pipeline.drop()
+        self._recovery = asyncio.get_running_loop().create_task(self._recover())
+
+    async def _recover(self) -> None:
+        service, log = self._service, self._log
+        assert service is not None
+        assert log is not None
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                survivors = await loop.run_in_executor(None, log.recover)
+                break
+            except LogError as error:
+                logger.error("the log still fails: %s", error)
+                await asyncio.sleep(_RECOVERY_PAUSE)
+        service.pipeline.resume(survivors)
+        service.reconcile_sessions()
+        service.is_open = True
+        self._recovery = None
+        logger.warning("the log works again, clients may come back")

@@ -1,0 +1,137 @@
+"""What all connections of one server share, and the decisions that no single one of them makes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from paddock.server.authentication import Conversation
+from paddock.server.config import ServerConfig
+from paddock.server.expiry import Client, Liveness, SessionTracker
+from paddock.server.pipeline import Origin, Pipeline
+from paddock.server.statistics import Statistics
+from paddock.state.entry import EXPIRE, EXTENDED_TYPES, Entry
+from paddock.state.machine import Outcome, StateMachine
+from paddock.state.queries import Queries
+from paddock.state.watches import Watches
+
+logger: Final = logging.getLogger(__name__)
+
+# Ids stay positive and below this, since upstream has meanings for the numbers above.
+_SESSION_ID_MASK: Final = (1 << 56) - 1
+
+
+class Service:
+    """The heart of a running server."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        machine: StateMachine,
+        watches: Watches,
+        pipeline: Pipeline,
+        statistics: Statistics,
+        wall_clock_ms: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self.config = config
+        self.machine = machine
+        self.watches = watches
+        self.queries = Queries(machine, watches)
+        self.pipeline = pipeline
+        self.statistics = statistics
+        self.random_bytes = random_bytes
+        # What the entries of this server are stamped with.
+        self.flags = EXTENDED_TYPES if config.extended_types_enabled else 0
+        self.tracker = SessionTracker(config.tick_time_ms / 1000, self._expire)
+        self.reconcile_sessions()
+        # Everybody who is connected, with or without a session, in the order of coming.
+        self.connections: dict[Client, None] = {}
+        self._by_address: dict[str, int] = {}
+        # Answers a four-letter word; None is the answer to what is none.
+        self.words: Callable[[bytes], bytes | None] = lambda _: None
+        # Whether new connections are taken.
+        self.is_open = True
+        start = (wall_clock_ms() << 16) & _SESSION_ID_MASK
+        self._last_session_id = max(start, machine.sessions.last_id)
+
+    def admit(self, connection: Client, address: str) -> bool:
+        """Count a new connection in, unless there are too many from where it comes."""
+        limit = self.config.max_connections_per_address
+        count = self._by_address.get(address, 0)
+        if not self.is_open or 0 < limit <= count:
+            if self.is_open:
+                logger.warning("refused a connection from %s: it has %d already", address, count)
+            return False
+        self._by_address[address] = count + 1
+        self.connections[connection] = None
+        return True
+
+    def leave(self, connection: Client, address: str) -> None:
+        """Count a connection out, with everything that belonged to it alone."""
+        if connection not in self.connections:
+            return
+        del self.connections[connection]
+        count = self._by_address[address] - 1
+        if count:
+            self._by_address[address] = count
+        else:
+            del self._by_address[address]
+        self.watches.remove_watcher(connection)
+
+    def conversation(self, address: str) -> Conversation:
+        return Conversation(address, self.config.super_digest)
+
+    def new_session_id(self) -> int:
+        self._last_session_id += 1
+        return self._last_session_id
+
+    def negotiate(self, timeout_ms: int) -> int:
+        """Give the session timeout for one that was asked for."""
+        config = self.config
+        return max(config.min_session_timeout_ms, min(timeout_ms, config.max_session_timeout_ms))
+
+    def reconcile_sessions(self) -> None:
+        """Watch over exactly the sessions that the state has, each with its whole timeout."""
+        sessions = self.machine.sessions.by_id.values()
+        self.tracker.reconcile({one.id: one.timeout_ms / 1000 for one in sessions})
+
+    def _expire(self, liveness: Liveness) -> None:
+        session = self.machine.sessions.by_id.get(liveness.session)
+        if session is None:
+            self.tracker.remove(liveness.session)
+            return
+        if liveness.connection is not None:
+            liveness.connection.hold()
+        entry = Entry(EXPIRE, b"", session.id, session.generation, flags=self.flags)
+        self.pipeline.submit(entry, _Expiry(self, liveness))
+
+
+class _Expiry(Origin):
+    """The end of a session that was silent too long."""
+
+    def __init__(self, service: Service, liveness: Liveness) -> None:
+        super().__init__()
+        self._service = service
+        self._liveness = liveness
+
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        tracker = self._service.tracker
+        liveness = self._liveness
+        if entry.session in self._service.machine.sessions.by_id:
+            # It was attached again in the meantime.
+            tracker.spare(liveness)
+            return
+        tracker.remove(liveness.session)
+        logger.info(
+            "session 0x%x expired: nothing heard for %.1f s", entry.session, liveness.timeout
+        )
+        if liveness.connection is not None:
+            liveness.connection.session_ended()
+
+    def refuse(self, entry: Entry, code: int) -> None:
+        tracker = self._service.tracker
+        tracker.spare(self._liveness)
+        if self._liveness.connection is not None:
+            self._liveness.connection.release()

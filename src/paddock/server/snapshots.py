@@ -1,0 +1,100 @@
+"""Taking snapshots while the server serves.
+
+The event loop makes the pieces, between one batch and the next; a thread of its own writes them.
+Changes that come faster than the disk takes their old images make the loop wait for it, so what is
+kept in memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from paddock.log.interface import Log, LogError
+from paddock.log.snapshots import SnapshotStore, SnapshotWriter
+from paddock.server.pipeline import Pipeline
+from paddock.state.snapshot import Snapshot
+
+logger: Final = logging.getLogger(__name__)
+
+_BACKLOG_BYTES_MAX: Final = 4 << 20
+
+
+class Snapshotter:
+    """Takes a snapshot each time enough entries have been applied, and purges what is old."""
+
+    def __init__(
+        self, pipeline: Pipeline, log: Log, store: SnapshotStore, every: int, retain: int | None
+    ) -> None:
+        self._pipeline = pipeline
+        self._log = log
+        self._store = store
+        # Entries between two snapshots, and how many snapshots a purge leaves; None never purges.
+        self._every = every
+        self._retain = retain
+        self._executor = ThreadPoolExecutor(1, "paddock-snapshot")
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._snapshot: Snapshot | None = None
+        self._writer: SnapshotWriter | None = None
+        # Where the last snapshot was begun: as an index, and as a number of entries.
+        self._index = pipeline.applied
+        self._entries = 0
+
+    def look(self) -> None:
+        """Begin a snapshot if it is time for one; keep one that is under way within bounds."""
+        snapshot, writer = self._snapshot, self._writer
+        if snapshot is not None and writer is not None:
+            if snapshot.backlog() > _BACKLOG_BYTES_MAX:
+                self._write(writer, snapshot.take()).result()
+        elif self._task is None and self._pipeline.applied_entries - self._entries >= self._every:
+            self._task = self._loop.create_task(self._take())
+
+    async def close(self) -> None:
+        """Finish with a snapshot of the last state, unless there is one, and let go."""
+        if self._task is not None:
+            await self._task
+        if self._pipeline.applied != self._index:
+            await self._take()
+        self._executor.shutdown()
+
+    async def _take(self) -> None:
+        begun = self._loop.time()
+        index = self._pipeline.applied
+        self._entries = self._pipeline.applied_entries
+        try:
+            writer = self._store.begin(index)
+            self._writer = writer
+            # Nothing may be applied between reading the index and this.
+            snapshot = Snapshot(self._pipeline.machine)
+            self._snapshot = snapshot
+            for chunk in snapshot.chunks():
+                await asyncio.wrap_future(self._write(writer, chunk))
+            await self._loop.run_in_executor(self._executor, writer.commit)
+            self._index = index
+            if self._retain is not None:
+                await self._loop.run_in_executor(self._executor, self._purge, self._retain)
+        except LogError as error:
+            logger.error("no snapshot was taken: %s", error)
+        else:
+            logger.info("snapshot at %d taken in %.2f s", index, self._loop.time() - begun)
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+        if self._writer is not None:
+            self._executor.submit(self._writer.abort)
+        self._snapshot = None
+        self._writer = None
+        self._task = None
+
+    def _write(self, writer: SnapshotWriter, chunk: bytes) -> Future[None]:
+        # One thread, so chunks are written in the order in which they were made.
+        return self._executor.submit(writer.append, chunk)
+
+    def _purge(self, retain: int) -> None:
+        self._log.purge(self._store.purge(retain))
