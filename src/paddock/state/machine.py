@@ -40,6 +40,8 @@ from paddock.state.tree import Tree
 
 PASSWORD_BYTES: Final = 16
 
+_DECISIONS: Final[dict[int, str]] = {ATTACH: "attach", EXPIRE: "expire", REAP: "reap"}
+
 
 class Outcome:
     """What came of an entry."""
@@ -111,8 +113,7 @@ class StateMachine:
         except Exception as problem:
             operations.undo()
             error = SYSTEM_ERROR
-            name = opcodes.NAMES.get(operation, str(operation))
-            notice = f"applying {name} failed and was undone: {problem!r}"
+            notice = _notice(operation, problem)
         self.zxid = zxid
         return Outcome(error, zxid, body, operations.changes, notice)
 
@@ -161,28 +162,35 @@ class StateMachine:
     def _decide(self, entry: Entry) -> Outcome:
         """Carry out what the server decided on its own, if its condition still holds."""
         zxid = self.zxid + 1
-        self._operations.begin(entry, zxid)
+        operations = self._operations
+        operations.begin(entry, zxid)
         session = self.sessions.by_id.get(entry.session)
         error = OK
         done = False
-        if entry.operation == ATTACH:
-            if session is None or session.generation != entry.generation:
-                error = SESSION_EXPIRED if session is None else SESSION_MOVED
+        notice = ""
+        try:
+            if entry.operation == ATTACH:
+                if session is None:
+                    error = SESSION_EXPIRED
+                else:
+                    session.timeout_ms = Reader(entry.body).int32()
+                    session.generation += 1
+            elif entry.operation == EXPIRE:
+                if session is None or session.generation != entry.generation:
+                    error = SESSION_MOVED
+                else:
+                    self._end_session(entry.session)
+                    done = True
             else:
-                session.generation += 1
-                session.timeout_ms = Reader(entry.body).int32()
-        elif entry.operation == EXPIRE:
-            if session is None or session.generation != entry.generation:
-                error = SESSION_MOVED
-            else:
-                self._end_session(entry.session)
-                done = True
-        else:
-            reader = Reader(entry.body)
-            done = self._operations.reap(reader.string(), reader.int64(), reader.int64())
+                reader = Reader(entry.body)
+                done = operations.reap(reader.string(), reader.int64(), reader.int64())
+        except Exception as problem:
+            operations.undo()
+            error = SYSTEM_ERROR
+            notice = _notice(entry.operation, problem)
         if done:
             self.zxid = zxid
-        return Outcome(error, self.zxid, b"", self._operations.changes, "")
+        return Outcome(error, self.zxid, b"", operations.changes, notice)
 
     def _check_session(self, entry: Entry) -> Session:
         session = self.sessions.by_id.get(entry.session)
@@ -225,6 +233,11 @@ def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:
     write_i64_be(writer, czxid)
     write_i64_be(writer, mzxid)
     return writer.getvalue()
+
+
+def _notice(operation: int, problem: Exception) -> str:
+    name = _DECISIONS.get(operation) or opcodes.NAMES.get(operation, str(operation))
+    return f"applying {name} failed and was undone: {problem!r}"
 
 
 def _created(path: bytes, stat: bytes) -> bytes:

@@ -47,39 +47,44 @@ class Queries:
         self.watches = watches
 
     def answer(
-        self, operation: int, body: bytes, watcher: Watcher, session: int
+        self, operation: int, body: bytes, watcher: Watcher, identities: Identities, session: int
     ) -> tuple[int, bytes]:
-        """Answer a query with a result code and the body of the reply."""
+        """Answer a query with a result code and the body of the reply.
+
+        `identities` are those that the watcher had when it asked; it may have more by now.
+        """
         try:
             if operation == opcodes.GET_DATA:
-                return OK, self._get_data(body, watcher)
+                return OK, self._get_data(body, watcher, identities)
             if operation == opcodes.EXISTS:
                 return OK, self._exists(body, watcher)
             if operation == opcodes.GET_CHILDREN:
-                return OK, self._get_children(body, watcher).child_list()
+                return OK, self._get_children(body, watcher, identities).child_list()
             if operation == opcodes.GET_CHILDREN2:
-                node = self._get_children(body, watcher)
+                node = self._get_children(body, watcher, identities)
                 return OK, node.child_list() + node.data_and_stat()[-_STAT_BYTES:]
-            return OK, self._answer_rarer(operation, body, watcher, session)
+            return OK, self._answer_rarer(operation, body, watcher, identities, session)
         except Refused as refusal:
             return refusal.code, b""
         except DecodeError:
             return MARSHALLING_ERROR, b""
 
-    def _answer_rarer(self, operation: int, body: bytes, watcher: Watcher, session: int) -> bytes:
+    def _answer_rarer(
+        self, operation: int, body: bytes, watcher: Watcher, identities: Identities, session: int
+    ) -> bytes:
         reader = Reader(body)
         if operation == opcodes.SYNC:
             return _buffer(PathRequest.read(reader).path)
         if operation == opcodes.GET_ACL:
-            return self._get_acl(reader.string(), watcher.identities)
+            return self._get_acl(reader.string(), identities)
         if operation == opcodes.MULTI_READ:
-            return self._multi_read(body, watcher.identities)
+            return self._multi_read(body, identities)
         if operation == opcodes.GET_EPHEMERALS:
             return self._get_ephemerals(PathRequest.read(reader).path, session)
         if operation == opcodes.GET_ALL_CHILDREN_NUMBER:
-            return self._count_descendants(reader.string(), watcher.identities)
+            return self._count_descendants(reader.string(), identities)
         if operation == opcodes.WHO_AM_I:
-            return _who_am_i(watcher.identities)
+            return _who_am_i(identities)
         if operation == opcodes.SET_WATCHES:
             self._set_watches(SetWatchesRequest.read_first(reader), watcher)
             return b""
@@ -98,11 +103,11 @@ class Queries:
             return self._remove_watches(request.path, request.kind, watcher)
         raise Refused(UNIMPLEMENTED)
 
-    def _get_data(self, body: bytes, watcher: Watcher) -> bytes:
+    def _get_data(self, body: bytes, watcher: Watcher, identities: Identities) -> bytes:
         reader = Reader(body)
         path = reader.string()
         watch = reader.boolean()
-        node = self._readable(path, watcher.identities)
+        node = self._readable(path, identities)
         if watch:
             self.watches.data.add(path, watcher, ONE_SHOT)
         return node.data_and_stat()
@@ -120,11 +125,11 @@ class Queries:
             raise Refused(NO_NODE)
         return node.data_and_stat()[-_STAT_BYTES:]
 
-    def _get_children(self, body: bytes, watcher: Watcher) -> Node:
+    def _get_children(self, body: bytes, watcher: Watcher, identities: Identities) -> Node:
         reader = Reader(body)
         path = reader.string()
         watch = reader.boolean()
-        node = self._readable(path, watcher.identities)
+        node = self._readable(path, identities)
         if watch:
             self.watches.child.add(path, watcher, ONE_SHOT)
         return node
