@@ -8,8 +8,9 @@ A segment is a file named after its first index, `00000000000000000001.log`. The
   whose sync failed is replaced, without trusting the file that it was written to.
 * Only the last segment can have a torn tail, and opening the folder overwrites it with zeros, so
   that nothing of it is left when the next record is written there.
-* What opening finds at the very end may so far be in the kernel's memory only, left there by a
-  server that was killed, or whose sync failed. It is written and synced again before it counts.
+* What opening finds at the very end, and the names it finds, may so far be in the kernel's memory
+  only, left there by a server that was killed, or whose sync failed. They are synced again before
+  they count, and the last record is also written again, because a failed sync forgets it.
 * Whatever else is not right raises LogCorruptError and changes nothing.
 """
 
@@ -110,6 +111,7 @@ class SegmentFolder:
                 file, reader.last_bytes + bytes(reader.remains_bytes), reader.last_offset
             )
             self._disk.sync(file)
+            self._disk.sync_folder(self._path)
             size = self._disk.size(file)
         except BaseException:
             self._disk.close(file)
