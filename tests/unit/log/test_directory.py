@@ -1,0 +1,121 @@
+"""The data folder: one server at a time, and only a layout that this version knows."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paddock.log.directory import DataDirectory, DataDirectoryError
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from paddock.log.directory import DataDirectory
+with DataDirectory(Path(sys.argv[1])):
+    print("claimed", flush=True)
+    sys.stdin.read()
+"""
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(DataDirectoryError) as raised:
+        DataDirectory(path)
+    text = str(raised.value)
+    assert text.startswith(f"data folder {path}: ")
+    assert "\n" not in text
+    return text.removeprefix(f"data folder {path}: ")
+
+
+def test_new_folder_is_created_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "above" / "data"
+    with DataDirectory(path) as directory:
+        assert directory.log_path.is_dir()
+        assert directory.snapshots_path.is_dir()
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert sorted(entry.name for entry in path.iterdir()) == ["format", "lock", "log", "snapshots"]
+    assert (path / "format").read_text() == "paddock 1\n"
+
+
+def test_folder_can_be_claimed_again_after_it_is_closed(tmp_path: Path) -> None:
+    for _ in range(2):
+        with DataDirectory(tmp_path):
+            pass
+
+
+def test_folder_with_other_files_is_used_and_they_stay(tmp_path: Path) -> None:
+    (tmp_path / "myid").write_text("1\n")
+    with DataDirectory(tmp_path):
+        pass
+    assert (tmp_path / "myid").read_text() == "1\n"
+
+
+def test_folder_in_use_in_this_process_is_refused(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path):
+        assert refusal(tmp_path) == f"in use by another server (process {os.getpid()})"
+
+
+def test_folder_in_use_by_another_process_is_free_when_that_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"claimed\n"
+        assert refusal(tmp_path) == f"in use by another server (process {holder.pid})"
+        holder.kill()
+        holder.wait()
+        with DataDirectory(tmp_path):
+            pass
+
+
+def test_process_id_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path):
+        (tmp_path / "lock").write_bytes(b"\xff garbage")
+        assert refusal(tmp_path) == "in use by another server"
+
+
+def test_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert refusal(tmp_path / "file") == "cannot be created: File exists"
+    assert refusal(tmp_path / "file" / "data") == "cannot be created: Not a directory"
+
+
+def test_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    assert refusal(tmp_path) == "cannot be written: Is a directory"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("inside", [".", "log", "snapshots"])
+def test_folder_without_permission_is_refused(tmp_path: Path, inside: str) -> None:
+    if inside != ".":
+        DataDirectory(tmp_path).close()
+    (tmp_path / inside).chmod(0o500)
+    try:
+        assert refusal(tmp_path) == "cannot be written: Permission denied"
+    finally:
+        (tmp_path / inside).chmod(0o700)
+
+
+@pytest.mark.parametrize("content", ["paddock 2\n", "", "paddock 1 and more", "\0\xff"])
+def test_unknown_format_is_refused_and_nothing_touched(tmp_path: Path, content: str) -> None:
+    (tmp_path / "format").write_text(content)
+    text = refusal(tmp_path)
+    assert "knows only 'paddock 1'" in text
+    assert not (tmp_path / "log").exists()
+
+
+def test_data_without_a_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    assert refusal(tmp_path).startswith("holds data, but its file 'format' is missing")
+
+
+def test_refused_folder_is_not_kept_locked(tmp_path: Path) -> None:
+    (tmp_path / "format").write_text("paddock 2\n")
+    refusal(tmp_path)
+    (tmp_path / "format").write_text("paddock 1\n")
+    with DataDirectory(tmp_path):
+        pass
