@@ -74,7 +74,7 @@ crash: $(VENV)/.dev judges ## the long crash tests
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
 
 bench: $(VENV)/.dev judges ## measure Paddock and Apache ZooKeeper side by side
-	$(BIN)/python bench/run.py $(BENCH)
+	$(BIN)/python -m bench.run $(BENCH)
 
 clean: ## remove everything that was made here, but not ./data
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The benchmark: Paddock and Apache ZooKeeper side by side, `make bench`."""

@@ -1,0 +1,681 @@
+// zkload: a neutral load generator for any server that speaks ZooKeeper's protocol.
+//
+// One thread, epoll, requests encoded beforehand. Each of `-c` connections keeps a window of `-w`
+// requests in flight. The order of the replies and their error codes are checked, so a server
+// cannot be fast by being wrong.
+//
+// Build: gcc -O2 -o zkload zkload.c
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READ_BUFFER (1 << 20)
+#define DATA_SIZE_MAX 3000
+#define PREPARE_WINDOW 500  // requests in flight while nodes are made or deleted around a run
+
+enum { OP_CREATE = 1, OP_DELETE = 2, OP_EXISTS = 3, OP_GET = 4, OP_SET = 5, OP_CHILDREN = 8,
+       OP_PING = 11, OP_CLOSE = -11 };
+enum { XID_EVENT = -1, XID_PING = -2 };
+enum { ERROR_NODE_EXISTS = -110 };
+
+typedef struct {
+  int fd;
+  int id;
+  uint32_t xid;    // of the last request sent
+  uint32_t acked;  // of the last reply; replies must come in order
+  int inflight;
+  long sequence;       // names the nodes that this connection creates
+  int delete_is_next;  // op eph: the ephemeral node is there
+  int wants_write;     // epoll tells us when the socket takes more
+  long events;
+  int64_t session;
+  char *in;
+  size_t in_size, in_max;
+  char *out;
+  size_t out_size, out_sent, out_max;
+  double *sent_at;  // by xid, modulo the window
+} connection;
+
+// The options.
+static const char *host = "127.0.0.1";
+static int port = 2181, connections = 10, window = 100, data_size = 100, server_pid = 0,
+           rounds = 20, timeout_ms = 30000;
+static long total_ops = 0, keys = 0;
+static int clean_up = 0;
+static double duration = 5, warmup = 1;
+static const char *op = "get";
+
+enum { GET, EXISTS, SET, CREATE, EPH, KIDS, MIX, PING, KINDS };
+static const char *kind_names[KINDS] = {"get", "exists", "set",  "create",
+                                        "eph", "kids",   "mix", "ping"};
+static int kind = -1;
+
+static int poller;
+static connection *all;
+static long ops = 0, errors = 0, issued = 0, events_seen = 0;
+static int last_error = 0, measuring = 0, stopped = 0;
+static char base[64];  // the nodes of this run are below it
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void die(const char *what) {
+  perror(what);
+  exit(1);
+}
+
+// ---- A log-linear histogram of latencies in nanoseconds, 64 steps to each power of two.
+
+static long histogram[64 * 64];
+
+static void histogram_add(double seconds) {
+  uint64_t v = seconds * 1e9;
+  if (v < 64) {
+    histogram[v]++;
+    return;
+  }
+  int e = 63 - __builtin_clzll(v);
+  histogram[(e - 5) * 64 + ((v >> (e - 6)) & 63)]++;
+}
+
+static double histogram_quantile(double q) {
+  long total = 0, count = 0;
+  for (int i = 0; i < 4096; i++) total += histogram[i];
+  for (int i = 0; i < 4096; i++) {
+    count += histogram[i];
+    if (count >= q * total) {
+      if (i < 64) return i * 1e-9;
+      int e = i / 64 + 5;
+      return (double)((64ull + (i & 63)) << (e - 6)) * 1e-9;
+    }
+  }
+  return 0;
+}
+
+// ---- Encoding. Every encoder writes a whole frame and returns its size.
+
+static void put32(char *p, uint32_t v) {
+  v = htonl(v);
+  memcpy(p, &v, 4);
+}
+
+static uint32_t get32(const char *p) {
+  uint32_t v;
+  memcpy(&v, p, 4);
+  return ntohl(v);
+}
+
+static size_t put_string(char *b, size_t at, const char *s) {
+  size_t n = strlen(s);
+  put32(b + at, n);
+  memcpy(b + at + 4, s, n);
+  return at + 4 + n;
+}
+
+static size_t put_data(char *b, size_t at, int n) {
+  put32(b + at, n);
+  memset(b + at + 4, 'x', n);
+  return at + 4 + n;
+}
+
+static size_t put_open_acl(char *b, size_t at) {
+  put32(b + at, 1);
+  put32(b + at + 4, 31);
+  at = put_string(b, at + 8, "world");
+  return put_string(b, at, "anyone");
+}
+
+static size_t finish(char *b, size_t size, int xid, int type) {
+  put32(b, size - 4);
+  put32(b + 4, xid);
+  put32(b + 8, type);
+  return size;
+}
+
+static size_t encode_read(char *b, int xid, int type, const char *path, int watch) {
+  size_t at = put_string(b, 12, path);
+  b[at++] = watch;
+  return finish(b, at, xid, type);
+}
+
+static size_t encode_set(char *b, int xid, const char *path, int n) {
+  size_t at = put_string(b, 12, path);
+  at = put_data(b, at, n);
+  put32(b + at, -1);
+  return finish(b, at + 4, xid, OP_SET);
+}
+
+static size_t encode_create(char *b, int xid, const char *path, int n, int flags) {
+  size_t at = put_string(b, 12, path);
+  at = put_data(b, at, n);
+  at = put_open_acl(b, at);
+  put32(b + at, flags);
+  return finish(b, at + 4, xid, OP_CREATE);
+}
+
+static size_t encode_delete(char *b, int xid, const char *path) {
+  size_t at = put_string(b, 12, path);
+  put32(b + at, -1);
+  return finish(b, at + 4, xid, OP_DELETE);
+}
+
+static size_t encode_close(char *b, int xid) { return finish(b, 12, xid, OP_CLOSE); }
+
+// ---- Blocking calls, for what is prepared before the measurement.
+
+static void read_all(int fd, char *b, size_t n) {
+  for (size_t done = 0; done < n;) {
+    ssize_t r = read(fd, b + done, n - done);
+    if (r <= 0) die("read");
+    done += r;
+  }
+}
+
+static void write_all(int fd, const char *b, size_t n) {
+  while (n) {
+    ssize_t r = write(fd, b, n);
+    if (r < 0) die("write");
+    b += r;
+    n -= r;
+  }
+}
+
+static int dial(int64_t *session) {
+  int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+  inet_pton(AF_INET, host, &a.sin_addr);
+  if (connect(fd, (void *)&a, sizeof a)) die("connect");
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  char b[128] = {0};
+  put32(b, 45);
+  put32(b + 16, timeout_ms);
+  put32(b + 28, 16);
+  write_all(fd, b, 49);
+  read_all(fd, b, 4);
+  read_all(fd, b, get32(b));
+  if (session) memcpy(session, b + 8, 8);
+  return fd;
+}
+
+static int read_reply(int fd) {
+  char b[65536];
+  for (;;) {
+    read_all(fd, b, 4);
+    uint32_t n = get32(b);
+    if (n > sizeof b) {
+      fprintf(stderr, "frame too big %u\n", n);
+      exit(2);
+    }
+    read_all(fd, b, n);
+    if ((int)get32(b) >= 0) return get32(b + 12);
+  }
+}
+
+static int call(int fd, char *b, size_t n) {
+  write_all(fd, b, n);
+  return read_reply(fd);
+}
+
+static void key_path(char *path, long key) { sprintf(path, "/zkload/spread/%08ld", key); }
+
+// Create the nodes of `-k`, unless an earlier run on this server has done it.
+static void setup_keys(int fd) {
+  char b[8192], path[128];
+  call(fd, b, encode_create(b, 5, "/zkload/spread", 0, 0));
+  key_path(path, keys - 1);
+  if (call(fd, b, encode_read(b, 6, OP_EXISTS, path, 0)) == 0) return;
+  for (long made = 0; made < keys;) {
+    long batch = keys - made < PREPARE_WINDOW ? keys - made : PREPARE_WINDOW;
+    for (long i = 0; i < batch; i++) {
+      key_path(path, made + i);
+      write_all(fd, b, encode_create(b, 7, path, data_size, 0));
+    }
+    for (long i = 0; i < batch; i++) {
+      int error = read_reply(fd);
+      if (error && error != ERROR_NODE_EXISTS) {
+        fprintf(stderr, "error %d while creating the keys\n", error);
+        exit(2);
+      }
+    }
+    made += batch;
+  }
+}
+
+static void setup(void) {
+  int fd = dial(0);
+  char b[8192], path[128];
+  call(fd, b, encode_create(b, 1, "/zkload", 0, 0));
+  call(fd, b, encode_create(b, 2, "/zkload/d", data_size, 0));
+  call(fd, b, encode_create(b, 2, "/zkload/kids", 0, 0));
+  call(fd, b, encode_set(b, 2, "/zkload/d", data_size));
+  for (int i = 0; i < 100; i++) {
+    sprintf(path, "/zkload/kids/child-%04d", i);
+    call(fd, b, encode_create(b, 3, path, 0, 0));
+  }
+  snprintf(base, sizeof base, "/zkload/r%d-%ld", getpid(), (long)time(0));
+  call(fd, b, encode_create(b, 4, base, 0, 0));
+  if (keys) setup_keys(fd);
+  write_all(fd, b, encode_close(b, 9));
+  close(fd);
+}
+
+// ---- The load.
+
+static char get_frame[512], set_frame[4096], kids_frame[512];
+static size_t get_size, set_size, kids_size;
+
+static void prepare_frames(void) {
+  char path[128] = "/zkload/d";
+  if (keys) key_path(path, 0);
+  get_size = encode_read(get_frame, 0, kind == EXISTS ? OP_EXISTS : OP_GET, path, 0);
+  set_size = encode_set(set_frame, 0, path, data_size);
+  kids_size = encode_read(kids_frame, 0, OP_CHILDREN, "/zkload/kids", 0);
+}
+
+static uint32_t random_state = 12345;
+
+static uint32_t next_random(void) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 17;
+  random_state ^= random_state << 5;
+  return random_state;
+}
+
+// A prepared frame; with `-k` its path gets the digits of a key drawn at random.
+static size_t copy_frame(char *b, const char *frame, size_t n) {
+  memcpy(b, frame, n);
+  if (keys) {
+    long key = next_random() % keys;
+    char *digit = b + 16 + strlen("/zkload/spread/") + 8;
+    for (int i = 0; i < 8; i++, key /= 10) *--digit = '0' + key % 10;
+  }
+  return n;
+}
+
+static size_t generate(connection *c, char *b) {
+  uint32_t xid = ++c->xid;
+  size_t n;
+  char path[128];
+  switch (kind) {
+    case MIX:
+      if (next_random() % 10 == 0) {
+        n = copy_frame(b, set_frame, set_size);
+        break;
+      }
+      // fallthrough
+    case GET:
+    case EXISTS:
+      n = copy_frame(b, get_frame, get_size);
+      break;
+    case SET:
+      n = copy_frame(b, set_frame, set_size);
+      break;
+    case KIDS:
+      memcpy(b, kids_frame, kids_size);
+      n = kids_size;
+      break;
+    case PING:
+      n = finish(b, 12, xid, OP_PING);
+      break;
+    case CREATE:
+      sprintf(path, "%s/n%04d-%08ld", base, c->id, c->sequence++);
+      n = encode_create(b, xid, path, data_size, 0);
+      break;
+    default:
+      sprintf(path, "%s/e%04d-%08ld", base, c->id, c->sequence);
+      if (!c->delete_is_next) {
+        n = encode_create(b, xid, path, data_size, 1);
+      } else {
+        c->sequence++;
+        n = encode_delete(b, xid, path);
+      }
+      c->delete_is_next = !c->delete_is_next;
+  }
+  put32(b + 4, xid);
+  return n;
+}
+
+static void listen_for(connection *c, int writing) {
+  c->wants_write = writing;
+  struct epoll_event e = {.events = writing ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = c};
+  epoll_ctl(poller, EPOLL_CTL_MOD, c->fd, &e);
+}
+
+static void flush(connection *c) {
+  while (c->out_sent < c->out_size) {
+    ssize_t r = write(c->fd, c->out + c->out_sent, c->out_size - c->out_sent);
+    if (r < 0) {
+      if (errno != EAGAIN) die("write");
+      if (!c->wants_write) listen_for(c, 1);
+      return;
+    }
+    c->out_sent += r;
+  }
+  c->out_sent = c->out_size = 0;
+  if (c->wants_write) listen_for(c, 0);
+}
+
+static void fill(connection *c) {
+  double t = now();
+  while (!stopped && c->inflight < window && (!total_ops || issued < total_ops)) {
+    if (c->out_size + data_size + 512 > c->out_max) break;
+    c->out_size += generate(c, c->out + c->out_size);
+    c->sent_at[c->xid % (window + 1)] = t;
+    c->inflight++;
+    issued++;
+  }
+  if (c->out_size) flush(c);
+}
+
+static void on_frame(connection *c, const char *frame, double t) {
+  int xid = get32(frame);
+  if (xid == XID_EVENT) {
+    if (!c->events++) events_seen++;
+    return;
+  }
+  if (xid == XID_PING) return;
+  if ((uint32_t)xid != ++c->acked) {
+    fprintf(stderr, "xid order: got %d want %u\n", xid, c->acked);
+    exit(3);
+  }
+  int error = get32(frame + 12);
+  if (error && kind != PING) {
+    errors++;
+    last_error = error;
+  }
+  if (measuring) {
+    histogram_add(t - c->sent_at[xid % (window + 1)]);
+    ops++;
+  }
+  c->inflight--;
+}
+
+static void on_readable(connection *c) {
+  for (;;) {
+    ssize_t r = read(c->fd, c->in + c->in_size, c->in_max - c->in_size);
+    if (r < 0) {
+      if (errno == EAGAIN) return;
+      die("read");
+    }
+    if (r == 0) {
+      fprintf(stderr, "conn %d closed by server\n", c->id);
+      exit(2);
+    }
+    c->in_size += r;
+    size_t at = 0;
+    double t = now();
+    while (c->in_size - at >= 4) {
+      uint32_t n = get32(c->in + at);
+      if (n > c->in_max - 4) {
+        fprintf(stderr, "frame too big %u\n", n);
+        exit(2);
+      }
+      if (c->in_size - at < 4 + n) break;
+      on_frame(c, c->in + at + 4, t);
+      at += 4 + n;
+    }
+    memmove(c->in, c->in + at, c->in_size - at);
+    c->in_size -= at;
+    if (r < 65536) return;
+  }
+}
+
+static void turn(int wait_ms) {
+  struct epoll_event events[256];
+  int n = epoll_wait(poller, events, 256, wait_ms);
+  for (int i = 0; i < n; i++) {
+    connection *c = events[i].data.ptr;
+    if (events[i].events & EPOLLOUT) flush(c);
+    if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) on_readable(c);
+    fill(c);
+  }
+}
+
+static int in_flight(void) {
+  int left = 0;
+  for (int i = 0; i < connections; i++) left += all[i].inflight;
+  return left;
+}
+
+// ---- What the server uses, as the system tells it.
+
+static double cpu_seconds(int pid) {
+  char name[64], b[1024];
+  sprintf(name, "/proc/%d/stat", pid);
+  FILE *f = fopen(name, "r");
+  if (!f) return 0;
+  size_t n = fread(b, 1, sizeof b - 1, f);
+  b[n] = 0;
+  fclose(f);
+  long user = 0, system = 0;
+  char *after_name = strrchr(b, ')');
+  if (!after_name) return 0;
+  sscanf(after_name + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system);
+  return (user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static long rss_mib(int pid) {
+  char name[64], line[256];
+  sprintf(name, "/proc/%d/status", pid);
+  FILE *f = fopen(name, "r");
+  long kib = 0;
+  if (!f) return 0;
+  while (fgets(line, sizeof line, f))
+    if (sscanf(line, "VmRSS: %ld", &kib) == 1) break;
+  fclose(f);
+  return kib / 1024;
+}
+
+static double own_cpu_seconds(void) {
+  struct rusage r;
+  getrusage(RUSAGE_SELF, &r);
+  return r.ru_utime.tv_sec + r.ru_stime.tv_sec + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e-6;
+}
+
+// Delete what op create has made, so that the next run meets the same server.
+static void delete_created(void) {
+  int fd = dial(0), pending = 0;
+  char b[256], path[128];
+  for (int i = 0; i < connections; i++)
+    for (long n = 0; n < all[i].sequence; n++) {
+      sprintf(path, "%s/n%04d-%08ld", base, all[i].id, n);
+      write_all(fd, b, encode_delete(b, 1, path));
+      if (++pending < PREPARE_WINDOW) continue;
+      for (; pending; pending--) read_reply(fd);
+    }
+  for (; pending; pending--) read_reply(fd);
+  call(fd, b, encode_delete(b, 1, base));
+  write_all(fd, b, encode_close(b, 2));
+  close(fd);
+}
+
+// ---- The three kinds of runs.
+
+static void run_idle(double opened_in) {
+  printf("idle: %d sessions opened in %.2f s (%.0f/s), server rss %ld MiB\n", connections,
+         opened_in, connections / opened_in, rss_mib(server_pid));
+  fflush(stdout);
+  stopped = 1;
+  double began = now(), last_ping = began, cpu = cpu_seconds(server_pid);
+  while (now() - began < duration) {
+    if (now() - last_ping > 8) {
+      last_ping = now();
+      for (int i = 0; i < connections; i++) {
+        char b[12];
+        if (write(all[i].fd, b, finish(b, 12, XID_PING, OP_PING)) != 12) die("ping");
+      }
+    }
+    turn(200);
+  }
+  printf("idle: after %.0f s server rss %ld MiB cpu %.1f%%\n", duration, rss_mib(server_pid),
+         100 * (cpu_seconds(server_pid) - cpu) / duration);
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(double *)a, y = *(double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static void run_watch(void) {
+  stopped = 1;
+  kind = GET;
+  int setter = dial(0);
+  char b[4096], reply[256];
+  double *took = calloc(rounds, sizeof(double));
+  for (int r = 0; r < rounds; r++) {
+    events_seen = 0;
+    for (int i = 0; i < connections; i++) {
+      connection *c = all + i;
+      c->events = 0;
+      size_t n = encode_read(b, ++c->xid, OP_GET, "/zkload/d", 1);
+      c->inflight++;
+      if (write(c->fd, b, n) != (ssize_t)n) die("write");
+    }
+    while (in_flight()) turn(100);
+    usleep(20000);
+    double began = now();
+    write_all(setter, b, encode_set(b, r + 1, "/zkload/d", data_size));
+    while (events_seen < connections) turn(100);
+    took[r] = now() - began;
+    read_all(setter, reply, 4);
+    read_all(setter, reply, get32(reply));
+  }
+  qsort(took, rounds, sizeof(double), compare_doubles);
+  printf("watch: %d watchers, %d rounds: all-notified median %.2f ms min %.2f max %.2f  "
+         "(%.0f notifications/s) rss %ld MiB\n",
+         connections, rounds, took[rounds / 2] * 1e3, took[0] * 1e3, took[rounds - 1] * 1e3,
+         connections / took[rounds / 2], rss_mib(server_pid));
+}
+
+static void run_load(void) {
+  for (int i = 0; i < connections; i++) fill(all + i);
+  double began = now();
+  if (total_ops) {
+    measuring = 1;
+    warmup = 0;
+  }
+  while (now() - began < warmup) turn(100);
+  measuring = 1;
+  double own = own_cpu_seconds(), cpu = cpu_seconds(server_pid);
+  began = now();
+  if (total_ops)
+    while (ops < total_ops) turn(100);
+  else
+    while (now() - began < duration) turn(100);
+  double elapsed = now() - began;
+  cpu = cpu_seconds(server_pid) - cpu;
+  own = own_cpu_seconds() - own;
+  measuring = 0;
+  stopped = 1;
+  printf("%-7s c=%-3d w=%-4d %9.0f ops/s  p50 %8.0f us  p99 %8.0f us  err %ld(%d)  srv_cpu "
+         "%4.0f%%  %6.2f us/op  rss %ld MiB  cli_cpu %3.0f%%\n",
+         op, connections, window, ops / elapsed, histogram_quantile(.5) * 1e6,
+         histogram_quantile(.99) * 1e6, errors, last_error, 100 * cpu / elapsed, 1e6 * cpu / ops,
+         rss_mib(server_pid), 100 * own / elapsed);
+  double drain = now();
+  while (in_flight() && now() - drain < 10) turn(100);
+  for (int i = 0; i < connections; i++) {
+    char b[12];
+    if (write(all[i].fd, b, encode_close(b, ++all[i].xid)) != 12) continue;
+  }
+  if (clean_up && kind == CREATE) delete_created();
+  usleep(50000);
+}
+
+static void usage(void) {
+  fprintf(
+      stderr,
+      "usage: zkload [-H host] [-p port] [-c conns=10] [-w window=100] [-t secs=5]\n"
+      "              [-u warmup_secs=1] [-n total_ops] [-d datasize=100] [-k keys]\n"
+      "              [-P serverpid] [-r rounds] [-D] OP\n"
+      " OP: get exists set create eph(ephemeral create+delete pairs) kids(getChildren of 100)\n"
+      "     mix(90%% get/10%% set) ping\n"
+      "     watch: every conn sets a data watch on one node, time setData -> last notification\n"
+      "            (-r rounds)\n"
+      "     idle:  open -c sessions, ping every 8 s, hold -t secs, report server RSS (needs -P)\n"
+      " -k: get, exists, set and mix draw from that many nodes, made beforehand, instead of one\n"
+      " -D: delete what op create has made, after the measurement\n"
+      " output: op conns window ops/s p50_us p99_us errors server_cpu%% server_us_per_op\n"
+      "         server_rss_MiB client_cpu%%\n");
+  exit(64);
+}
+
+static void parse_options(int count, char **values) {
+  int o;
+  while ((o = getopt(count, values, "H:p:c:w:t:u:n:d:k:P:r:Dh")) > 0) switch (o) {
+      case 'H': host = optarg; break;
+      case 'p': port = atoi(optarg); break;
+      case 'c': connections = atoi(optarg); break;
+      case 'w': window = atoi(optarg); break;
+      case 't': duration = atof(optarg); break;
+      case 'u': warmup = atof(optarg); break;
+      case 'n': total_ops = atol(optarg); break;
+      case 'd': data_size = atoi(optarg); break;
+      case 'k': keys = atol(optarg); break;
+      case 'P': server_pid = atoi(optarg); break;
+      case 'D': clean_up = 1; break;
+      case 'r': rounds = atoi(optarg); break;
+      default: usage();
+    }
+  if (optind >= count || connections < 1 || window < 1 || rounds < 1 || data_size < 0 ||
+      data_size > DATA_SIZE_MAX || keys < 0 || keys > 99999999)
+    usage();
+  op = values[optind];
+}
+
+int main(int count, char **values) {
+  parse_options(count, values);
+  struct rlimit files = {65536, 65536};
+  setrlimit(RLIMIT_NOFILE, &files);
+  for (int i = 0; i < KINDS; i++)
+    if (!strcmp(op, kind_names[i])) kind = i;
+  int watch = !strcmp(op, "watch"), idle = !strcmp(op, "idle");
+  if (kind < 0 && !watch && !idle) usage();
+  if (keys && kind != GET && kind != EXISTS && kind != SET && kind != MIX) usage();
+  if (kind != PING) setup();
+  prepare_frames();
+
+  poller = epoll_create1(0);
+  all = calloc(connections, sizeof(connection));
+  double began = now();
+  for (int i = 0; i < connections; i++) {
+    connection *c = all + i;
+    c->id = i;
+    c->fd = dial(&c->session);
+    c->in_max = watch || idle ? 8192 : READ_BUFFER;
+    c->in = malloc(c->in_max);
+    c->out_max = watch || idle ? 4096 : 65536 + (size_t)window * 4096;
+    c->out = malloc(c->out_max);
+    c->sent_at = calloc(window + 1, sizeof(double));
+  }
+  double opened_in = now() - began;
+  for (int i = 0; i < connections; i++) {
+    connection *c = all + i;
+    fcntl(c->fd, F_SETFL, O_NONBLOCK);
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &e);
+  }
+  if (idle)
+    run_idle(opened_in);
+  else if (watch)
+    run_watch();
+  else
+    run_load();
+  return 0;
+}
