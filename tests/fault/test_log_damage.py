@@ -9,6 +9,7 @@ import pytest
 from paddock.log.file import FileLog
 from paddock.log.interface import LogCorruptError, LogError
 from paddock.log.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES
+from paddock.log.snapshots import SnapshotStore
 from tests.unit.log.helpers import FailingDisk, Proposer, fill, flip, payloads, read, segments
 
 BATCHES = [b"first", b"second", b"third", b"fourth", b"fifth"]
@@ -160,3 +161,23 @@ def test_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     disk = FailingDisk()
     with disk.fail("read"), pytest.raises(LogError, match=r"001\.log: cannot be read"):
         FileLog(tmp_path, disk=disk)
+
+
+def test_start_without_a_whole_snapshot_needs_the_log_from_its_beginning(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path)
+    writer = store.begin(2)
+    writer.append(b"the state after two batches")
+    writer.commit()
+    with contextlib.closing(FileLog(tmp_path, segment_bytes=1)) as log:
+        Proposer(log).write(b"a", b"b", b"c")
+        log.purge(store.purge(keep=1))
+    newest = store.newest()
+    assert newest.snapshot is not None
+    assert [record.payload for record in read(tmp_path, newest.snapshot.index)] == [b"c"]
+
+    flip(newest.snapshot.path, 30)
+    newest = store.newest()
+    assert newest.snapshot is None
+    assert len(newest.damaged) == 1
+    with pytest.raises(LogCorruptError, match="begins with record 3, but there is no whole snap"):
+        read(tmp_path)
