@@ -4,7 +4,7 @@ An identity is a scheme and an id within it. An ACL is a list of identities with
 each of them has; its order means nothing, and what it does not grant is refused.
 
 >>> digest_id("alice:secret")
-'alice:L7ReSTm0JnbEsnHrD+DA6hVqu3E='
+'alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E='
 """
 
 from __future__ import annotations
@@ -124,8 +124,14 @@ def encode_identities(identities: tuple[Identity, ...]) -> bytes:
 
 
 def read_identities(reader: Reader) -> tuple[Identity, ...]:
+    """Take a vector of identities, as the log has it: nothing in it is null or malformed."""
     count = reader.int32()
-    return tuple(Identity(reader.string().decode(), reader.string().decode()) for _ in range(count))
+    try:
+        return tuple(
+            Identity(reader.string().decode(), reader.string().decode()) for _ in range(count)
+        )
+    except UnicodeDecodeError as problem:
+        raise DecodeError(f"an identity that is not UTF-8: {problem}") from None
 
 
 def digest_id(credentials: str) -> str:

@@ -1,0 +1,99 @@
+"""Identities and ACLs on the wire, and the digests that existing ACLs hold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddock.protocol.acl import (
+    ACL,
+    ALL,
+    ANYONE,
+    CREATOR,
+    READ,
+    Identity,
+    digest_id,
+    encode_acls,
+    encode_identities,
+    read_acls,
+    read_identities,
+    read_whole_acls,
+)
+from paddock.protocol.jute import BytesWriter, DecodeError, Reader, write_buffer, write_i32_be
+
+
+def acl_wire(scheme: bytes | None, identifier: bytes | None, permissions: int = ALL) -> bytes:
+    writer = BytesWriter()
+    write_i32_be(writer, 1)
+    write_i32_be(writer, permissions)
+    write_buffer(writer, scheme)
+    write_buffer(writer, identifier)
+    return writer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("credentials", "identifier"),
+    [
+        # As Apache's DigestAuthenticationProvider prints them.
+        ("super:test", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="),
+        ("alice:secret", "alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E="),
+        ("a:b:c", "a:cLzgnoJ6mP5qz3w+mwvPE2vDgu0="),
+    ],
+)
+def test_a_digest_is_the_one_that_existing_acls_hold(credentials: str, identifier: str) -> None:
+    assert digest_id(credentials) == identifier
+
+
+def test_credentials_without_a_colon_have_a_digest_too() -> None:
+    assert digest_id("nobody").startswith("nobody:")
+
+
+def test_a_null_vector_of_acls_is_none() -> None:
+    assert read_acls(Reader(b"\xff\xff\xff\xff")) is None
+    assert read_acls(Reader(b"\xff\xff\xff\xfe")) == []
+
+
+@pytest.mark.parametrize("scheme", [b"world", b"digest", b"ip"])
+def test_a_null_id_cannot_be_decoded_where_the_scheme_would_look_at_it(scheme: bytes) -> None:
+    with pytest.raises(DecodeError):
+        read_acls(Reader(acl_wire(scheme, None)))
+
+
+def test_a_null_id_is_nothing_for_auth_and_nobody_elsewhere() -> None:
+    assert read_acls(Reader(acl_wire(b"auth", None))) == [ACL(ALL, CREATOR)]
+    assert read_acls(Reader(acl_wire(b"sasl", None))) == [None]
+    assert read_acls(Reader(acl_wire(None, b"x"))) == [None]
+    assert read_acls(Reader(acl_wire(None, None))) == [None]
+
+
+def test_what_a_server_sends_is_whole() -> None:
+    assert read_whole_acls(Reader(encode_acls([ACL(READ, ANYONE)]))) == [ACL(READ, ANYONE)]
+    for wire in (b"\xff\xff\xff\xff", acl_wire(None, b"x"), acl_wire(b"world", None)):
+        with pytest.raises(DecodeError):
+            read_whole_acls(Reader(wire))
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(st.lists(st.builds(Identity, texts, texts), max_size=4).map(tuple))
+def test_identities_come_back_as_written(identities: tuple[Identity, ...]) -> None:
+    wire = encode_identities(identities)
+    assert read_identities(Reader(wire)) == identities
+    for cut in range(len(wire)):
+        with pytest.raises(DecodeError):
+            read_identities(Reader(wire[:cut]))
+
+
+@given(st.binary(max_size=60) | st.binary(max_size=8).map(lambda x: b"\0\0\0\1\0\0\0\4" + x * 3))
+def test_any_bytes_are_identities_or_a_decode_error(junk: bytes) -> None:
+    try:
+        read_identities(Reader(junk))
+    except DecodeError:
+        pass
+
+
+def test_identities_that_are_not_utf8_are_a_decode_error() -> None:
+    with pytest.raises(DecodeError, match="UTF-8"):
+        read_identities(Reader(b"\0\0\0\1\0\0\0\1\xff\0\0\0\1x"))
