@@ -54,17 +54,23 @@ CLOSED: Final = 4
 _LINE_LENGTH_MAX: Final = 10_000
 
 # Operations in the line that are not the client's: a reply that only waits for its turn.
-_REFUSAL: Final = -1000
+_READY: Final = -1000
 _GOODBYE: Final = -1001
 
 
 class Waiting:
     """A place in the line."""
 
-    __slots__ = ("body", "error", "identities", "operation", "xid")
+    __slots__ = ("body", "error", "identities", "operation", "xid", "zxid")
 
     def __init__(
-        self, operation: int, xid: int, body: bytes, identities: Identities, error: int
+        self,
+        operation: int,
+        xid: int,
+        body: bytes,
+        identities: Identities,
+        error: int = OK,
+        zxid: int = 0,
     ) -> None:
         self.operation = operation
         self.xid = xid
@@ -72,7 +78,9 @@ class Waiting:
         self.body = body
         # Who asked, as of when it asked.
         self.identities = identities
+        # The reply's header, for what is answered already.
         self.error = error
+        self.zxid = zxid
 
 
 class Connection(Client):
@@ -93,8 +101,9 @@ class Connection(Client):
         self._port = 0
         self._conversation = service.conversation("")
         self._frames = FrameBuffer(service.config.max_frame_bytes)
-        # The first bytes, while they are too few to tell a frame from a four-letter word.
-        self._first = b""
+        # The first bytes, while they are too few to tell a frame from a four-letter word; then
+        # None.
+        self._first: bytes | None = b""
         # Frames that came when they could not be served.
         self._held: list[bytes] = []
         # Writes under way, and what must not overtake them.
@@ -125,12 +134,12 @@ class Connection(Client):
         self.identities = self._conversation.start()
 
     def data_received(self, data: bytes) -> None:
-        if self.stage == NEW:
+        if self._first is not None:
             data = self._first + data
             if len(data) < 4:
                 self._first = data
                 return
-            self._first = b""
+            self._first = None
             if self._answer_word(data[:4]):
                 return
         frames = self._frames.receive_data(data)
@@ -384,11 +393,11 @@ class Connection(Client):
         operation = read_i32_be(frame, 4)
         if operation in opcodes.READS:
             if self._line:
-                self._wait(operation, xid, frame[8:], OK)
+                self._line.append(Waiting(operation, xid, frame[8:], self.identities))
             else:
                 self._answer(operation, xid, frame[8:], self.identities)
         elif operation in opcodes.WRITES:
-            self._wait(operation, xid, b"", OK)
+            self._line.append(Waiting(operation, xid, b"", self.identities))
             self._pipeline.submit(
                 Entry(
                     operation,
@@ -410,7 +419,7 @@ class Connection(Client):
             self._answer_sasl(xid, frame)
         else:
             logger.warning("0x%x: unknown operation %d; closing it", self.session, operation)
-            self._in_turn(_GOODBYE, xid, b"", UNIMPLEMENTED)
+            self._in_turn(_GOODBYE, xid, b"", UNIMPLEMENTED, -1)
 
     def _authenticate(self, xid: int, frame: bytes) -> None:
         try:
@@ -425,25 +434,22 @@ class Connection(Client):
         self.identities = identities
         if error != OK:
             logger.warning("0x%x: authentication failed, scheme %s", self.session, packet.scheme)
-        self._in_turn(_GOODBYE if error == AUTH_FAILED else _REFUSAL, xid, b"", error)
+        self._in_turn(_GOODBYE if error == AUTH_FAILED else _READY, xid, b"", error, 0)
 
     def _answer_sasl(self, xid: int, frame: bytes) -> None:
         """Answer that no mechanism is offered, as a server without one does: with no token."""
         try:
-            SaslToken.read(Reader(frame, 8))
+            Reader(frame, 8).string()
         except DecodeError:
             self.close()
             return
         writer = BytesWriter()
         SaslToken(None).write(writer)
-        self._in_turn(_REFUSAL, xid, writer.getvalue(), OK)
+        self._in_turn(_READY, xid, writer.getvalue(), OK, 0)
 
-    def _wait(self, operation: int, xid: int, body: bytes, error: int) -> None:
-        self._line.append(Waiting(operation, xid, body, self.identities, error))
-
-    def _in_turn(self, operation: int, xid: int, body: bytes, error: int) -> None:
+    def _in_turn(self, operation: int, xid: int, body: bytes, error: int, zxid: int) -> None:
         """Send a reply that needs no work, behind everything that came before it."""
-        self._wait(operation, xid, body, error)
+        self._line.append(Waiting(operation, xid, body, self.identities, error, zxid))
         if len(self._line) == 1:
             self._answer_line()
 
@@ -455,8 +461,7 @@ class Connection(Client):
             if place.operation in opcodes.READS:
                 self._answer(place.operation, place.xid, place.body, place.identities)
             else:
-                # Neither authentication nor a refusal has anything to do with a zxid.
-                self._reply(place.xid, 0, place.error, place.body)
+                self._reply(place.xid, place.zxid, place.error, place.body)
                 if place.operation == _GOODBYE:
                     self.close()
         if self._is_paused:
