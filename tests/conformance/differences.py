@@ -102,7 +102,7 @@ MULTI_NULL_PATH_HIDES_ITS_ZXID = Difference(
 
 ADD_WATCH_ON_NULL_PATH = Difference(
     "addWatch on a null path",
-    "Apache keeps a watch that can never fire; other requests with a null path are refused",
+    "Apache keeps a watch that can never fire, and then cannot close that connection any more",
     apache=Code.OK,
     paddock=Code.MARSHALLING_ERROR,
 )

@@ -108,8 +108,10 @@ def test_sync_of_null_echoes_null(client: Client) -> None:
     assert client.call(rq.sync(None)).body == INT.pack(-1)
 
 
-def test_add_watch_on_a_null_path(server: Server, client: Client) -> None:
+def test_add_watch_on_a_null_path(server: Server, connect: Connect) -> None:
+    client = connect()
     assert client.call(rq.add_watch(None, 0)).err == ADD_WATCH_ON_NULL_PATH.on(server)
+    client.disconnect()
 
 
 @pytest.mark.parametrize(

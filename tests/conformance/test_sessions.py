@@ -8,7 +8,7 @@ import pytest
 
 from tests.conformance.conftest import Connect
 from tests.support import requests as rq
-from tests.support.records import Acl, Code, EventType, Mode, Perm
+from tests.support.records import Acl, Code, EventType, Mode, Perm, Request
 from tests.support.server import Server
 from tests.support.wire import Client, events, reattach
 
@@ -156,7 +156,7 @@ def test_expiry_deletes_all_ephemerals_with_one_zxid(
 
 @pytest.mark.parametrize("touch", [rq.ping(), rq.exists("/"), rq.sync("/")], ids=lambda r: r.op)
 def test_requests_keep_a_session_alive(
-    connect: Connect, client: Client, base: str, touch: rq.Request
+    connect: Connect, client: Client, base: str, touch: Request
 ) -> None:
     """It outlives two silent sessions of the same timeout, one after the other."""
     lively = connect(timeout_ms=SHORT_MS)

@@ -161,7 +161,7 @@ def test_removing_by_kind_takes_that_half_of_a_persistent_watch(
     assert other.call(rq.remove_watches(base, kind)).err == Code.OK
     assert other.call(rq.remove_watches(base, kind)).err == Code.NO_WATCHER
     changes(client, base)
-    left = {
+    left: dict[tuple[int, int], list[tuple[int, str]]] = {
         (PERSISTENT, CHILD_KIND): [(CHANGED, base)],
         (PERSISTENT, DATA_KIND): [(CHILDREN, base), (CHILDREN, base)],
         (RECURSIVE, CHILD_KIND): recursive_events(base),
