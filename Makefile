@@ -7,7 +7,7 @@ COMPILED := build/compiled
 
 SOURCES := $(shell find src -name '*.py' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/integration \
-	tests/conformance tests/fault)
+	tests/conformance tests/differ tests/fault)
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
 # How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=100`.
@@ -64,11 +64,11 @@ format: $(VENV)/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff check --fix
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
-	PYTHONPATH=$(COMPILED) $(BIN)/python tools/compiled.py
-	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -q --no-header -m 'not long' $(COMPILED_SUITES)
+	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
+	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -q --no-header -m 'not long' $(COMPILED_SUITES)
 
 differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operation by operation
-	DIFFER_OPERATIONS=$(DIFFER_OPERATIONS) $(BIN)/python -m pytest -s tests/conformance -k differ
+	DIFFER_OPERATIONS=$(DIFFER_OPERATIONS) $(BIN)/python -m pytest -s tests/differ
 
 crash: $(VENV)/.dev judges ## the long crash tests
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
