@@ -74,12 +74,21 @@ def encode_acls(acls: tuple[ACL, ...] | list[ACL]) -> bytes:
     return writer.getvalue()
 
 
+OPEN_WIRE: Final = encode_acls(OPEN)
+# The open ACL of a request, the same list each time: whoever gets it must not change it.
+OPEN_LIST: Final[list[ACL | None]] = [*OPEN]
+
+
 def read_acls(reader: Reader) -> list[ACL | None] | None:
     """Take a vector of ACLs. It may be null, and an ACL that nobody can ever match stands as None.
 
     What a null id means is upstream's: nothing for `auth`, which needs none; a request that
     cannot be decoded for the schemes that would look at it; an invalid ACL for all others.
     """
+    if reader.data.startswith(OPEN_WIRE, int(reader.position)):
+        # Nearly every create has this one.
+        reader.position += len(OPEN_WIRE)
+        return OPEN_LIST
     count = reader.int32()
     if count == -1:
         return None
@@ -151,6 +160,8 @@ __all__ = [
     "CREATOR_ALL",
     "DELETE",
     "OPEN",
+    "OPEN_LIST",
+    "OPEN_WIRE",
     "READ",
     "READ_ONLY",
     "SUPER",

@@ -13,7 +13,17 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 from paddock.errors import INVALID_ACL
-from paddock.protocol.acl import ACL, ANYONE, SUPER, Identity, encode_acls, encode_identities
+from paddock.protocol.acl import (
+    ACL,
+    ANYONE,
+    OPEN,
+    OPEN_LIST,
+    OPEN_WIRE,
+    SUPER,
+    Identity,
+    encode_acls,
+    encode_identities,
+)
 from paddock.state.refusal import Refused
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
@@ -84,7 +94,7 @@ class ACLTable:
 
     def acquire(self, entries: tuple[ACL, ...]) -> NodeACL:
         """Give the shared list for one more node."""
-        wire = encode_acls(entries)
+        wire = OPEN_WIRE if entries is OPEN else encode_acls(entries)
         acl = self._by_wire.get(wire)
         if acl is None:
             acl = NodeACL(entries, wire)
@@ -109,6 +119,8 @@ def resolve(acls: list[ACL | None] | None, identities: Identities) -> tuple[ACL,
 
     Raises Refused with INVALID_ACL.
     """
+    if acls is OPEN_LIST:
+        return OPEN
     if not acls:
         raise Refused(INVALID_ACL)
     resolved: list[ACL] = []
