@@ -8,7 +8,9 @@ the words say that instead of pretending.
 from __future__ import annotations
 
 import os
+import platform
 import resource
+import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -37,6 +39,7 @@ class FourLetterWords:
             "stat": self._stat,
             "mntr": self._mntr,
             "conf": self._conf,
+            "envi": self._envi,
         }
 
     def answer(self, word: bytes) -> bytes | None:
@@ -126,3 +129,14 @@ class FourLetterWords:
             "clientPortAddress": host,
         }
         return "".join(f"{key}={value}\n" for key, value in values.items())
+
+    def _envi(self) -> str:
+        # kazoo takes the server's version from here. Of the machine we tell no user and no folder.
+        values = {
+            "zookeeper.version": VERSION,
+            "host.name": socket.gethostname(),
+            "os.name": platform.system(),
+            "os.arch": platform.machine(),
+            "os.version": platform.release(),
+        }
+        return "Environment:\n" + "".join(f"{key}={value}\n" for key, value in values.items())
