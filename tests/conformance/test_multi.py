@@ -9,6 +9,7 @@ from tests.support import requests as rq
 from tests.support.records import (
     MULTI_HEADER,
     OPEN,
+    Acl,
     Code,
     EventType,
     Mode,
@@ -195,6 +196,18 @@ def test_what_does_not_belong_in_a_multi_is_a_marshalling_error(client: Client, 
     assert (reply.err, reply.body) == (Code.MARSHALLING_ERROR, b"")
     assert reply.zxid == before.zxid + 1
     assert client.call(rq.get_data("/")).stat == before.stat
+
+
+@pytest.mark.parametrize(
+    "odd", [rq.create("/x", flags=5), rq.create("/x", acl=(Acl(31, "world", None),))]
+)
+def test_what_fails_to_be_understood_only_when_its_turn_comes(client: Client, odd: Request) -> None:
+    """These decode well: after an operation that failed they are not looked at."""
+    assert client.call(rq.multi(rq.check("/"), odd)).err == Code.MARSHALLING_ERROR
+    assert client.call(rq.multi(rq.check("/none"), odd)).results == (
+        Result(-1, Code.NO_NODE),
+        Result(-1, Code.RUNTIME_INCONSISTENCY),
+    )
 
 
 @pytest.mark.parametrize("request_", [rq.create(None), rq.delete(None), rq.set_data(None, b"")])

@@ -1,0 +1,43 @@
+"""The differential run, bounded: some thousand random operations without a difference."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.differ.__main__ import OPTIONS, explain
+from tests.differ.moves import SEGMENT_OPERATIONS
+from tests.differ.run import Pair
+from tests.support.apache import ApacheServer
+from tests.support.paddock_server import PaddockServer
+from tests.support.server import ServerMissingError
+
+FIXED_SEED = 20_240_229
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    """Apache ZooKeeper and Paddock, both new."""
+    try:
+        with ApacheServer(OPTIONS) as apache, PaddockServer(OPTIONS) as paddock:
+            both = Pair(apache, paddock)
+            yield both
+            both.close()
+    except ServerMissingError as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("segment", range(2))
+@pytest.mark.parametrize("seed", [FIXED_SEED, None], ids=["fixed", "random"])
+def test_two_servers_say_the_same(pair: Pair, seed: int | None, segment: int) -> None:
+    if seed is None:
+        seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}, segment {segment}")
+    difference = pair.play_segment(f"{seed}:{segment}", SEGMENT_OPERATIONS)
+    if difference is not None:
+        pytest.fail(explain(pair, seed, segment, difference, few=True))

@@ -1,0 +1,1 @@
+"""The differential run: the same random operations on two servers, every answer compared."""

@@ -1,0 +1,204 @@
+"""Plays steps on two servers in lockstep and compares all that comes back.
+
+After each burst its replies are awaited from both servers before anything else is sent. An event is
+sent before the reply of its change, so it is in its session's stream before the answer to whatever
+that session asks next: comparing each session's stream compares every event, in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.differ.moves import SESSIONS, Burst, Move, Reattach, Renew, Step, generate
+from tests.differ.normal import Normaliser
+from tests.support import requests as rq
+from tests.support import wire
+from tests.support.records import Event, Reply
+from tests.support.server import Server
+
+SESSION_TIMEOUT_MS = 60_000
+
+Answer = list[Any]
+
+_bases = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two servers parted: the step, and what each said."""
+
+    index: int
+    step: str
+    session: int
+    left: Answer
+    right: Answer
+
+    def __str__(self) -> str:
+        return f"at step {self.index}: {self.step}\n" + "\n".join(
+            f"  {name} said to session {self.session}:\n"
+            + "\n".join(f"    {line}" for line in answer or ["(nothing)"])
+            for name, answer in (("left", self.left), ("right", self.right))
+        )
+
+
+class Side:
+    """One server and its sessions."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.normal = Normaliser()
+        self.last_zxid = 0
+        self.clients: list[wire.Client] = []
+        self._names = itertools.count()
+        self._watcher = wire.connect(server.address, timeout_ms=SESSION_TIMEOUT_MS)
+
+    def begin(self, base: str) -> None:
+        """Make the segment's base; its zxids count from there."""
+        self._names = itertools.count()
+        start = self._watcher.call(rq.create(base)).zxid
+        self.normal.begin(start)
+        self.last_zxid = start
+        self.clients = [self._connect() for _ in range(SESSIONS)]
+
+    def end(self) -> None:
+        """Close all sessions, whatever state their connections are in."""
+        for client in self.clients:
+            client.disconnect()
+            with contextlib.suppress(OSError, wire.ConnectionClosedError, AssertionError):
+                again = wire.reattach(self.server.address, client)
+                with again:
+                    again.close()
+        self.clients = []
+        # Nobody else may be silent for as long as a session lasts.
+        self._watcher.call(rq.ping())
+
+    def close(self) -> None:
+        self.end()
+        self._watcher.close()
+
+    def send(self, session: int, moves: Sequence[Move]) -> None:
+        client = self.clients[session]
+        with contextlib.suppress(OSError):
+            client.send(*[move.request(self.last_zxid) for move in moves])
+
+    def read(self, session: int, replies: int) -> Answer:
+        """Return all up to the last of so many replies."""
+        client = self.clients[session]
+        answer: Answer = []
+        while replies:
+            try:
+                message: Reply | Event = client.read()
+            except (OSError, wire.ConnectionClosedError) as error:
+                answer.append((type(error).__name__,))
+                return answer
+            if isinstance(message, Reply):
+                replies -= 1
+                self.last_zxid = max(self.last_zxid, message.zxid)
+            answer.append(self.normal.message(message))
+        return answer
+
+    def renew(self, session: int) -> None:
+        self.clients[session].wait_closed()
+        self.clients[session].disconnect()
+        self.clients[session] = self._connect()
+
+    def reattach(self, session: int, broken: bool) -> Answer:
+        old = self.clients[session]
+        if broken:
+            old.wait_closed()
+        old.disconnect()
+        client = wire.reattach(self.server.address, old, self.last_zxid)
+        self.clients[session] = client
+        kept = client.session_id == old.session_id and client.password == old.password
+        return [("reattached", kept, client.handshake.timeout_ms, client.handshake.length)]
+
+    def _connect(self) -> wire.Client:
+        client = wire.connect(self.server.address, timeout_ms=SESSION_TIMEOUT_MS)
+        self.normal.add_session(client.session_id, f"session {next(self._names)}")
+        return client
+
+
+class Pair:
+    """Two servers that should not differ."""
+
+    def __init__(self, left: Server, right: Server) -> None:
+        self.left, self.right = Side(left), Side(right)
+        self.operations = 0
+
+    def close(self) -> None:
+        self.left.close()
+        self.right.close()
+
+    def play_segment(
+        self, seed: str, operations: int, only: Sequence[int] | None = None
+    ) -> Difference | None:
+        """Play a segment, or only the steps of it with these numbers."""
+        base = f"/d{next(_bases):06d}"
+        steps = generate(seed, base, operations)
+        numbered = list(enumerate(steps))
+        if only is not None:
+            numbered = [numbered[index] for index in only]
+        try:
+            self.left.begin(base)
+            self.right.begin(base)
+            return self._play(numbered)
+        finally:
+            self.left.end()
+            self.right.end()
+
+    def _play(self, numbered: Sequence[tuple[int, Step]]) -> Difference | None:
+        last = 0
+        for last, step in numbered:
+            for session, left, right in self._step(step):
+                if left != right:
+                    return Difference(last, str(step), session, left, right)
+        for session in range(SESSIONS):
+            left, right = self._exchange(session, (Move("exists", ("/",)),))
+            if left != right:
+                return Difference(last, "the end", session, left, right)
+        return None
+
+    def _step(self, step: Step) -> Iterator[tuple[int, Answer, Answer]]:
+        match step:
+            case Burst(session, moves):
+                yield session, *self._exchange(session, moves)
+            case Renew(session):
+                yield from self._renew(session)
+            case Reattach(session, breaking, watches):
+                barrier = (Move("exists", ("/",)),)
+                yield session, *self._exchange(session, barrier)
+                if breaking is not None:
+                    yield session, *self._exchange(session, (breaking,))
+                broken = breaking is not None
+                left = self.left.reattach(session, broken)
+                yield session, left, self.right.reattach(session, broken)
+                yield session, *self._exchange(session, (watches,))
+
+    def _exchange(self, session: int, moves: Sequence[Move]) -> tuple[Answer, Answer]:
+        self.operations += len(moves)
+        self.left.send(session, moves)
+        self.right.send(session, moves)
+        return self.left.read(session, len(moves)), self.right.read(session, len(moves))
+
+    def _renew(self, session: int) -> Iterator[tuple[int, Answer, Answer]]:
+        """Close: the order in which ephemerals go is not specified, the events as a whole are."""
+        barrier = (Move("exists", ("/",)),)
+        others = [other for other in range(SESSIONS) if other != session]
+        for other in others:
+            yield other, *self._exchange(other, barrier)
+        left, right = self._exchange(session, (Move("close_session", ()),))
+        yield session, _sorted(left), _sorted(right)
+        for other in others:
+            left, right = self._exchange(other, barrier)
+            yield other, _sorted(left), _sorted(right)
+        self.left.renew(session)
+        self.right.renew(session)
+
+
+def _sorted(answer: Answer) -> Answer:
+    """Events sorted, in front of the one reply."""
+    return sorted(answer[:-1]) + answer[-1:]
