@@ -86,6 +86,20 @@ AHEAD_AND_UNKNOWN_IS_EXPIRED = Difference(
     paddock=True,
 )
 
+PING_WAITS_ITS_TURN = Difference(
+    "a ping is answered behind the requests sent before it",
+    "ours answers pings at once: they ask whether the server lives, not how far it is",
+    apache=True,
+    paddock=False,
+)
+
+AUTH_WAITS_ITS_TURN = Difference(
+    "an auth is answered behind the requests sent before it",
+    "Apache answers it as soon as it is read, before or after them as it happens",
+    apache=False,
+    paddock=True,
+)
+
 MULTI_ERROR_HAS_BODY = Difference(
     "an undecodable multi or multiRead may carry results after its MarshallingError",
     "an error reply has no body; no client reads one",

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.conformance.conftest import Connect
+from tests.conformance.differences import PING_WAITS_ITS_TURN
 from tests.support import requests as rq
 from tests.support.records import Acl, Code, EventType, Mode, Perm, Request
 from tests.support.server import Server
@@ -199,6 +200,13 @@ def test_a_new_session_may_take_a_dead_ones_names(
     assert client.call(rq.create(f"{base}/e", flags=Mode.EPHEMERAL)).err == Code.OK
     stat = client.call(rq.exists(f"{base}/e")).stat
     assert stat.ephemeral_owner == client.session_id
+
+
+def test_a_ping_behind_a_write(server: Server, client: Client, base: str) -> None:
+    replies = client.calls(rq.set_data(base, b"x"), rq.exists(base), rq.ping())
+    if PING_WAITS_ITS_TURN.on(server):
+        assert [reply.xid for reply in replies] == [1, 2, -2]
+    assert {reply.xid: reply.err for reply in replies} == {1: 0, 2: 0, -2: 0}
 
 
 def test_pings_are_answered_with_their_own_xid_and_the_last_zxid(client: Client, base: str) -> None:
