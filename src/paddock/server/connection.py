@@ -18,7 +18,6 @@ A connection goes through stages, and only forward:
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections import deque
 from typing import Final, cast
@@ -33,14 +32,14 @@ from paddock.protocol.records import (
     PING_XID,
     AuthPacket,
     ConnectRequest,
-    ConnectResponse,
     SaslToken,
 )
+from paddock.server import handshake
 from paddock.server.expiry import Client, Liveness
 from paddock.server.service import Service
 from paddock.state.access import Identities
-from paddock.state.entry import ATTACH, Entry
-from paddock.state.machine import PASSWORD_BYTES, Outcome, attach_body, session_body
+from paddock.state.entry import Entry
+from paddock.state.machine import Outcome
 
 logger: Final = logging.getLogger(__name__)
 
@@ -188,7 +187,7 @@ class Connection(Client):
             return
         self._pipeline.mark_dirty(self)
         if self.stage == ATTACHING:
-            self._attached(entry, outcome)
+            self._attached(outcome)
             return
         place = self._line.popleft()
         assert place.xid == entry.xid
@@ -301,40 +300,22 @@ class Connection(Client):
             self.close()
             return
         self._handshake = request
-        session = self._machine.sessions.by_id.get(request.session_id)
-        if request.last_zxid_seen > self._machine.zxid and (
-            request.session_id == 0 or session is not None
-        ):
-            logger.warning(
-                "%s: refused, it has seen zxid 0x%x and ours is 0x%x",
-                self._address,
-                request.last_zxid_seen,
-                self._machine.zxid,
-            )
-            self.close()
+        decision = handshake.decide(request, self._service, self._address)
+        if decision.entry is not None:
+            self.stage = ATTACHING
+            self.session = decision.entry.session
+            self._pipeline.submit(decision.entry, self)
             return
-        timeout_ms = self._service.negotiate(request.timeout_ms)
-        if request.session_id == 0:
-            password = self._service.random_bytes(PASSWORD_BYTES)
-            self.session = self._service.new_session_id()
-            self._propose(opcodes.CREATE_SESSION, session_body(timeout_ms, password))
-        elif session is not None and hmac.compare_digest(session.password, request.password or b""):
-            self.session = session.id
-            self._propose(ATTACH, attach_body(timeout_ms))
-        else:
-            if session is not None:
-                logger.warning("%s: wrong password for 0x%x", self._address, session.id)
-            self._tell_expired()
+        if decision.action == handshake.TELL_EXPIRED:
+            self._out.write(handshake.expired(request))
+        self.close()
 
-    def _propose(self, operation: int, body: bytes) -> None:
-        self.stage = ATTACHING
-        entry = Entry(operation, body, self.session, flags=self._service.flags)
-        self._pipeline.submit(entry, self)
-
-    def _attached(self, entry: Entry, outcome: Outcome) -> None:
+    def _attached(self, outcome: Outcome) -> None:
+        assert self._handshake is not None
         session = self._machine.sessions.by_id.get(self.session)
         if outcome.error != OK or session is None:
-            self._tell_expired()
+            self._out.write(handshake.expired(self._handshake))
+            self.close()
             return
         self.generation = session.generation
         tracker = self._service.tracker
@@ -346,28 +327,16 @@ class Connection(Client):
             liveness.connection.close()
         liveness.timeout = session.timeout_ms / 1000
         liveness.heard = tracker.now()
-        liveness.is_held = False
+        liveness.is_held = self._is_paused
         liveness.connection = self
         self._liveness = liveness
-        self._answer_handshake(session.timeout_ms, session.id, session.password)
         logger.debug("session 0x%x attached from %s", session.id, self._address)
+        self._out.write(
+            handshake.response(self._handshake, session.timeout_ms, session.id, session.password)
+        )
         self.stage = OPEN
         self._receive_held()
         self._regulate()
-
-    def _tell_expired(self) -> None:
-        self._answer_handshake(0, 0, bytes(PASSWORD_BYTES))
-        self.close()
-
-    def _answer_handshake(self, timeout_ms: int, session: int, password: bytes) -> None:
-        assert self._handshake is not None
-        # An old client asks without the read-only byte, and is answered without it.
-        read_only = None if self._handshake.read_only is None else False
-        writer = BytesWriter()
-        ConnectResponse(0, timeout_ms, session, password, read_only).write(writer)
-        write_i32_be(self._out, len(writer))
-        self._out.write(writer.getvalue())
-        self._sent += 1
 
     # Requests.
 
