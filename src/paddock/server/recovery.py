@@ -7,6 +7,7 @@ had, and it is compared here; a state that differs is not served.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from paddock.log.interface import Log, LogCorruptError
@@ -20,8 +21,21 @@ from paddock.state.snapshot import SnapshotError, restore
 logger: Final = logging.getLogger(__name__)
 
 
-def recover_state(log: Log, store: SnapshotStore | None) -> tuple[StateMachine, int]:
-    """Give the state and the index of the last batch in it. Raises LogCorruptError."""
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The state as it was, and how it was found."""
+
+    machine: StateMachine
+    # The last batch in it.
+    index: int
+    # The last batch in the snapshot that it was loaded from; 0 without one.
+    snapshot_index: int
+    # The entries behind the snapshot: the next start replays them too, until there is a newer one.
+    replayed_entries: int
+
+
+def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
+    """Find out what was acknowledged. Raises LogCorruptError."""
     machine, index = StateMachine(), 0
     if store is not None:
         newest = store.newest()
@@ -38,11 +52,13 @@ def recover_state(log: Log, store: SnapshotStore | None) -> tuple[StateMachine, 
                     f"{newest.snapshot.path}: {error}; move the file away to start from an older"
                     " snapshot and the log"
                 ) from error
-    return machine, replay(machine, index, log)
+    last_index, replayed_entries = _replay(machine, index, log)
+    return Recovered(machine, last_index, index, replayed_entries)
 
 
-def replay(machine: StateMachine, index: int, log: Log) -> int:
-    """Apply every batch behind `index`, and give the index of the last one."""
+def _replay(machine: StateMachine, index: int, log: Log) -> tuple[int, int]:
+    """Apply every batch behind `index`; give the index of the last one, and count the entries."""
+    replayed_entries = 0
     known: dict[bytes, Identities] = {}
     # The digests of the last states: a batch is proposed before the one ahead of it is applied.
     digests = {index: machine.digest()}
@@ -63,5 +79,6 @@ def replay(machine: StateMachine, index: int, log: Log) -> int:
         for entry in batch.entries:
             machine.apply(entry)
         index = record.index
+        replayed_entries += len(batch.entries)
         digests = {index - 1: digests.get(index - 1, batch.digest), index: machine.digest()}
-    return index
+    return index, replayed_entries

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from paddock.log.directory import DataDirectory
+from paddock.log.disk import Disk
 from paddock.log.file import FileLog
 from paddock.log.interface import Log, LogError
 from paddock.log.memory import MemoryLog
@@ -38,7 +39,8 @@ class Server:
         … server.address …
         await server.stop()
 
-    Time of day and randomness are handed in, so that a test can decide what they are.
+    Time of day and randomness are handed in, so that a test can decide what they are; so is the
+    disk, if a test wants one that fails.
     """
 
     def __init__(
@@ -47,10 +49,12 @@ class Server:
         *,
         wall_clock_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
+        disk: Disk | None = None,
     ) -> None:
         self._config = config
         self._wall_clock_ms = wall_clock_ms
         self._random_bytes = random_bytes
+        self._disk = disk
         self._directory: DataDirectory | None = None
         self._log: Log | None = None
         self._service: Service | None = None
@@ -114,10 +118,11 @@ class Server:
             log: Log = MemoryLog(keep=False)
         else:
             self._directory = DataDirectory(config.data_directory)
-            store = SnapshotStore(self._directory.snapshots_path)
-            log = FileLog(self._directory.log_path)
+            store = SnapshotStore(self._directory.snapshots_path, disk=self._disk)
+            log = FileLog(self._directory.log_path, disk=self._disk)
         self._log = log
-        machine, index = recover_state(log, store)
+        recovered = recover_state(log, store)
+        machine, index = recovered.machine, recovered.index
         statistics = Statistics()
         watches = Watches()
         pipeline = Pipeline(machine, watches, log, index, statistics, self._wall_clock_ms)
@@ -133,7 +138,9 @@ class Server:
         self._service = service
         if store is not None:
             retain = config.purge_retain_count if config.purge_interval_hours else None
-            self._snapshotter = Snapshotter(pipeline, log, store, config.snapshot_every, retain)
+            self._snapshotter = Snapshotter(
+                pipeline, log, store, config.snapshot_every, retain, recovered
+            )
             pipeline.on_applied = self._snapshotter.look
         pipeline.on_unknown = self._outcome_unknown
         self._reaper = Reaper(

@@ -15,6 +15,7 @@ from typing import Final
 from paddock.log.interface import Log, LogError
 from paddock.log.snapshots import SnapshotStore, SnapshotWriter
 from paddock.server.pipeline import Pipeline
+from paddock.server.recovery import Recovered
 from paddock.state.snapshot import Snapshot
 
 logger: Final = logging.getLogger(__name__)
@@ -26,7 +27,13 @@ class Snapshotter:
     """Takes a snapshot each time enough entries have been applied, and purges what is old."""
 
     def __init__(
-        self, pipeline: Pipeline, log: Log, store: SnapshotStore, every: int, retain: int | None
+        self,
+        pipeline: Pipeline,
+        log: Log,
+        store: SnapshotStore,
+        every: int,
+        retain: int | None,
+        recovered: Recovered,
     ) -> None:
         self._pipeline = pipeline
         self._log = log
@@ -39,9 +46,10 @@ class Snapshotter:
         self._task: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
         self._writer: SnapshotWriter | None = None
-        # Where the last snapshot was begun: as an index, and as a number of entries.
-        self._index = pipeline.applied
-        self._entries = 0
+        # Where the last snapshot was taken: as an index, and in entries applied since the start.
+        # What was replayed counts, or a server that is killed often would never take one.
+        self._index = recovered.snapshot_index
+        self._entries = -recovered.replayed_entries
 
     def look(self) -> None:
         """Begin a snapshot if it is time for one; keep one that is under way within bounds."""
