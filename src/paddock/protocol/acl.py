@@ -74,6 +74,7 @@ def encode_acls(acls: tuple[ACL, ...] | list[ACL]) -> bytes:
     return writer.getvalue()
 
 
+NOT_UNDERSTOOD: Final = ACL(0, Identity("", ""))
 OPEN_WIRE: Final = encode_acls(OPEN)
 # The open ACL of a request, the same list each time: whoever gets it must not change it.
 OPEN_LIST: Final[list[ACL | None]] = [*OPEN]
@@ -82,8 +83,9 @@ OPEN_LIST: Final[list[ACL | None]] = [*OPEN]
 def read_acls(reader: Reader) -> list[ACL | None] | None:
     """Take a vector of ACLs. It may be null, and an ACL that nobody can ever match stands as None.
 
-    What a null id means is upstream's: nothing for `auth`, which needs none; a request that
-    cannot be decoded for the schemes that would look at it; an invalid ACL for all others.
+    What a null id means is upstream's: nothing for `auth`, which needs none; for the schemes that
+    would look at it, something that cannot be understood, which stands as NOT_UNDERSTOOD; an
+    invalid ACL for all others.
     """
     if reader.data.startswith(OPEN_WIRE, int(reader.position)):
         # Nearly every create has this one.
@@ -99,7 +101,8 @@ def read_acls(reader: Reader) -> list[ACL | None] | None:
         identifier = reader.text()
         if identifier is None:
             if scheme in ("world", "digest", "ip"):
-                raise DecodeError("an ACL with a null id")
+                acls.append(NOT_UNDERSTOOD)
+                continue
             if scheme == "auth":
                 identifier = ""
         if scheme is None or identifier is None:
@@ -159,6 +162,7 @@ __all__ = [
     "CREATOR",
     "CREATOR_ALL",
     "DELETE",
+    "NOT_UNDERSTOOD",
     "OPEN",
     "OPEN_LIST",
     "OPEN_WIRE",

@@ -16,6 +16,7 @@ from paddock.errors import INVALID_ACL
 from paddock.protocol.acl import (
     ACL,
     ANYONE,
+    NOT_UNDERSTOOD,
     OPEN,
     OPEN_LIST,
     OPEN_WIRE,
@@ -24,6 +25,7 @@ from paddock.protocol.acl import (
     encode_acls,
     encode_identities,
 )
+from paddock.protocol.jute import DecodeError
 from paddock.state.refusal import Refused
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
@@ -117,7 +119,7 @@ class ACLTable:
 def resolve(acls: list[ACL | None] | None, identities: Identities) -> tuple[ACL, ...]:
     """Turn the ACL of a request into one that can be stored: valid, each entry once.
 
-    Raises Refused with INVALID_ACL.
+    Raises Refused with INVALID_ACL, or DecodeError for what cannot be understood.
     """
     if acls is OPEN_LIST:
         return OPEN
@@ -127,6 +129,8 @@ def resolve(acls: list[ACL | None] | None, identities: Identities) -> tuple[ACL,
     for acl in dict.fromkeys(acls):
         if acl is None:
             raise Refused(INVALID_ACL)
+        if acl == NOT_UNDERSTOOD:
+            raise DecodeError("an ACL with a null id")
         scheme = acl.identity.scheme
         if acl.identity == ANYONE:
             resolved.append(acl)

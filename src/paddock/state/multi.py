@@ -97,8 +97,6 @@ def write_error(writer: BytesWriter, code: int) -> None:
 def _read_step(operation: int, reader: Reader) -> Step:
     if operation in (opcodes.CREATE, opcodes.CREATE2, opcodes.CREATE_CONTAINER):
         request = CreateRequest.read(reader)
-        if request.flags in (PERSISTENT_TTL, PERSISTENT_SEQUENTIAL_TTL):
-            raise DecodeError("a TTL mode in an operation without a TTL")
         # The flags alone decide: a create2 is a create here, and so is a container without flag.
         container = request.flags == CONTAINER_MODE
         return Step(opcodes.CREATE_CONTAINER if container else opcodes.CREATE, request)
@@ -123,6 +121,9 @@ def _read_step(operation: int, reader: Reader) -> Step:
 def _run_step(step: Step, operations: Operations, writer: BytesWriter) -> None:
     operation, request = step.operation, step.request
     if isinstance(request, CreateRequest):
+        if request.flags in (PERSISTENT_TTL, PERSISTENT_SEQUENTIAL_TTL):
+            # Found out only now, as upstream: after an operation that failed it does not matter.
+            raise DecodeError("a TTL mode in an operation without a TTL")
         path, node = operations.create(
             operation, request.path, request.data, request.acls, request.flags, NO_TTL
         )

@@ -24,6 +24,7 @@ from paddock.errors import (
 )
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.state import quota
 from paddock.state.access import NOBODY, Identities, resolve
 from paddock.state.entry import EXTENDED_TYPES, Entry
 from paddock.state.refusal import Refused
@@ -120,6 +121,7 @@ class Operations:
             raise Refused(NO_CHILDREN_FOR_EPHEMERALS)
         acl = self.tree.acls.acquire(entries)
         node = self.tree.create(path, data, acl, self._zxid, self._time_ms, owner)
+        quota.created(self.tree, path, data)
         self.changes.append(Change(Change.CREATED, path, self._zxid, node, parent))
         return path, node
 
@@ -150,7 +152,9 @@ class Operations:
         node = self._node(path)
         self._require(node, WRITE)
         _check_version(node.version, version)
+        old = node.data
         self.tree.set_data(path, node, data, self._zxid, self._time_ms)
+        quota.resized(self.tree, path, old, data)
         self.changes.append(Change(Change.DATA, path, self._zxid, node, None))
         return node
 
@@ -165,8 +169,7 @@ class Operations:
         return node
 
     def check(self, path: bytes | None, version: int) -> Node:
-        path = _valid(path)
-        node = self._node(path)
+        node = self._node(_valid(path))
         self._require(node, READ)
         _check_version(node.version, version)
         return node
@@ -213,6 +216,7 @@ class Operations:
         if node.children:
             raise Refused(NOT_EMPTY)
         self.tree.delete(path, self._zxid)
+        quota.deleted(self.tree, path, node.data)
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
 
     def _node(self, path: bytes) -> Node:

@@ -28,6 +28,7 @@ TTL_MS_MAX: Final = (1 << 40) - 1
 ZOOKEEPER: Final = b"/zookeeper"
 QUOTA: Final = b"/zookeeper/quota"
 CONFIG: Final = b"/zookeeper/config"
+LIMITS: Final = b"/zookeeper_limits"
 SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
 """The nodes that are always there and cannot be deleted."""
 
@@ -166,6 +167,8 @@ class Tree:
         self.ephemerals: dict[int, dict[bytes, None]] = {}
         self.containers: dict[bytes, None] = {}
         self.ttls: dict[bytes, None] = {}
+        # Paths that have a quota; usually there are none, and then quotas cost nothing.
+        self.quotas: dict[bytes, None] = {}
         # Bytes of all paths and data, for those who watch the server's size.
         self.data_bytes: i64 = 0
         # Counts snapshots. Invariant: no node's epoch is above it.
@@ -239,11 +242,11 @@ class Tree:
         self._journal.append(Before(Before.DELETED, path, node))
         del self.nodes[path]
         self._discount(path, node)
+        self.acls.release(node.acl)
         assert parent.children is not None
         del parent.children[path[cut + 1 :]]
         parent.pzxid = zxid
         parent.children_wire = None
-        self.acls.release(node.acl)
         return node
 
     def set_data(
@@ -255,6 +258,12 @@ class Tree:
         node.mzxid = zxid
         node.mtime = time_ms
         node.version = to_int32(node.version + 1)
+
+    def set_silently(self, path: bytes, node: Node, data: bytes) -> None:
+        """Write what the server itself keeps in a node: no version, zxid or time shows it."""
+        self._touch(path, node)
+        self.data_bytes += len(data) - _length(node.data)
+        node.data = data
 
     def set_acl(self, path: bytes, node: Node, acl: NodeACL) -> None:
         """Give a node another ACL, which has been acquired for it."""
@@ -308,7 +317,10 @@ class Tree:
         self._journal.clear()
 
     def digest(self) -> int:
-        """Give the sum over all nodes of what each contributes, brought up to date."""
+        """Give the sum over all nodes of what each contributes, brought up to date.
+
+        It is asked for between two entries: what was settled within one is not undone.
+        """
         if self._unsettled:
             total = self._digest
             for path, old in self._unsettled.items():
@@ -355,6 +367,8 @@ class Tree:
 
     def _count(self, path: bytes, node: Node) -> None:
         self.data_bytes += len(path) + _length(node.data)
+        if path.endswith(LIMITS) and path.startswith(QUOTA):
+            self.quotas[path[len(QUOTA) : -len(LIMITS)]] = None
         owner = node.owner
         if owner == 0:
             return
@@ -371,6 +385,8 @@ class Tree:
 
     def _discount(self, path: bytes, node: Node) -> None:
         self.data_bytes -= len(path) + _length(node.data)
+        if path.endswith(LIMITS) and path.startswith(QUOTA):
+            self.quotas.pop(path[len(QUOTA) : -len(LIMITS)], None)
         owner = node.owner
         if owner == 0:
             return
