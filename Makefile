@@ -7,12 +7,12 @@ COMPILED := build/compiled
 
 SOURCES := $(shell find src -name '*.py' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/integration \
-	tests/conformance tests/differ tests/fault)
+	tests/conformance tests/fault)
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
-# How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=100`.
+# How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`.
 DIFFER_OPERATIONS ?= 100000
-CRASH_ROUNDS ?= 20
+CRASH_ROUNDS ?= 100
 
 .DEFAULT_GOAL := help
 .PHONY: install serve test test-all check format bench compiled differ crash judges clean help
@@ -68,7 +68,7 @@ compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and prope
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -q --no-header -m 'not long' $(COMPILED_SUITES)
 
 differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operation by operation
-	DIFFER_OPERATIONS=$(DIFFER_OPERATIONS) $(BIN)/python -m pytest -s tests/differ
+	$(BIN)/python -m tests.differ --operations $(DIFFER_OPERATIONS) $(DIFFER)
 
 crash: $(VENV)/.dev judges ## the long crash tests
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
