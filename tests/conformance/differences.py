@@ -100,6 +100,20 @@ AUTH_WAITS_ITS_TURN = Difference(
     paddock=True,
 )
 
+TEXT_BEYOND_THE_BASIC_PLANE = Difference(
+    "how a character outside the basic plane is echoed (no node may have one)",
+    "Apache encodes each half of the surrogate pair by itself, which is not UTF-8",
+    apache=b"\xed\xa0\xbd\xed\xb8\x80",
+    paddock="\U0001f600".encode(),
+)
+
+IPV6_IN_ACLS = Difference(
+    "an ACL may name an IPv6 address",
+    "Apache knows IPv4 only, so that a client over IPv6 cannot be named at all",
+    apache=Code.INVALID_ACL,
+    paddock=Code.OK,
+)
+
 MULTI_ERROR_HAS_BODY = Difference(
     "an undecodable multi or multiRead may carry results after its MarshallingError",
     "an error reply has no body; no client reads one",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.conftest import Connect
-from tests.conformance.differences import AUTH_WAITS_ITS_TURN
+from tests.conformance.differences import AUTH_WAITS_ITS_TURN, IPV6_IN_ACLS
 from tests.support import requests as rq
 from tests.support.records import CREATOR_ALL, OPEN, Acl, Code, Perm
 from tests.support.server import SUPER_CREDENTIALS, Server, digest
@@ -49,7 +49,6 @@ def login(client: Client, credentials: bytes) -> None:
         (Acl(31, "ip", "127.0.0.1/"),),
         (Acl(31, "ip", "127.0.0.1/8/8"),),
         (Acl(31, "ip", "127.0.0.1/x"),),
-        (Acl(31, "ip", "::1"),),
         (Acl(31, "world", "anyone"), Acl(31, "nobody", "x")),
     ],
     ids=str,
@@ -171,6 +170,11 @@ def test_ip_compares_the_first_bits(client: Client, base: str, address: str, all
     client.call(rq.create(f"{base}/n", acl=(Acl(Perm.READ, "ip", address),)))
     reply = client.call(rq.get_data(f"{base}/n"))
     assert reply.err == (Code.OK if allowed else Code.NO_AUTH)
+
+
+def test_an_ipv6_address_in_an_acl(server: Server, client: Client, base: str) -> None:
+    acl = (Acl(31, "ip", "::1"), Acl(31, "world", "anyone"))
+    assert client.call(rq.set_acl(base, acl)).err == IPV6_IN_ACLS.on(server)
 
 
 def test_get_acl_hides_digests_from_readers(connect: Connect, base: str) -> None:

@@ -46,18 +46,6 @@ def test_sequential_create_appends_ten_digits(
     assert owner(client, path) == (client.session_id if flags == Mode.EPHEMERAL_SEQUENTIAL else 0)
 
 
-def test_create_of_container_flags_makes_no_container(client: Client, base: str) -> None:
-    """Only the opcode makes a container, outside a multi: this one stays although it is emptied."""
-    client.call(rq.create(f"{base}/c", flags=Mode.CONTAINER))
-    client.call(rq.create(f"{base}/c/child"))
-    client.call(rq.delete(f"{base}/c/child"))
-    assert client.call(rq.delete_container(f"{base}/c")).err in (
-        Code.BAD_ARGUMENTS,
-        Code.BAD_VERSION,
-    )
-    assert client.call(rq.exists(f"{base}/c")).err == Code.OK
-
-
 @pytest.mark.parametrize("op", [Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER])
 @pytest.mark.parametrize("flags", [Mode.TTL, Mode.SEQUENTIAL_TTL])
 def test_ttl_flags_without_a_ttl_are_bad_arguments(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conformance.differences import TEXT_BEYOND_THE_BASIC_PLANE
 from tests.support import requests as rq
 from tests.support.records import OPEN, Code, Request
+from tests.support.server import Server
 from tests.support.wire import Client
 
 OK, BAD, NONE, EXISTS = Code.OK, Code.BAD_ARGUMENTS, Code.NO_NODE, Code.NODE_EXISTS
@@ -145,6 +147,11 @@ def reads(path: str) -> list[Request]:
 @pytest.mark.parametrize("path", ["/", "//", "", "a", "/\x00", "/none", "no//thing/"])
 def test_sync_echoes_any_path(client: Client, path: str) -> None:
     assert client.call(rq.sync(path)).path == path
+
+
+def test_sync_echoes_a_character_beyond_the_basic_plane(server: Server, client: Client) -> None:
+    echoed = TEXT_BEYOND_THE_BASIC_PLANE.on(server)
+    assert client.call(rq.sync("/\U0001f600")).body == rq.buffer(b"/" + echoed)
 
 
 @pytest.mark.parametrize("path", ["", "a", "//", "/a/", "/\x00", "/\x01"])

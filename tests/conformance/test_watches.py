@@ -208,6 +208,21 @@ def test_children_of_the_root_are_told_to_the_root(
     assert other.drain() == events((CHILDREN, "/"))
 
 
+@pytest.mark.parametrize("mode", [0, 1])
+def test_a_persistent_watch_on_the_empty_path_never_fires(
+    client: Client, other: Client, base: str, mode: int
+) -> None:
+    """The empty path means the root for reads, and nothing at all for watches."""
+    assert other.call(rq.add_watch("", mode)).err == Code.OK
+    client.call(rq.create(f"{base}/n"))
+    client.call(rq.create(f"{base}x"))
+    client.call(rq.set_data("/", b""))
+    client.call(rq.delete(f"{base}x"))
+    assert other.drain() == []
+    assert other.call(rq.remove_watches("/", 3)).err == Code.NO_WATCHER
+    assert other.call(rq.remove_watches("", 3)).err == Code.OK
+
+
 def test_a_watch_on_the_empty_path_never_fires(client: Client, other: Client, base: str) -> None:
     other.call(rq.get_children("", watch=True))
     other.call(rq.get_data("", watch=True))
