@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from paddock.protocol import events
 from paddock.protocol.acl import READ
@@ -28,6 +28,8 @@ PERSISTENT: Final = 1
 RECURSIVE: Final = 2
 
 
+# Compiled or not, anybody may be a watcher: a connection, a test.
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Watcher:
     """Somebody who can be told of events; on a server, a connection."""
 
@@ -158,7 +160,7 @@ class WatchTable:
             return [
                 above
                 for above in self._recursive
-                if above == b"/" or (path.startswith(above) and path[len(above) :][:1] == b"/")
+                if above == b"/" or (above and path.startswith(above + b"/"))
             ]
         found: list[bytes] = []
         cut = path.rfind(b"/")
