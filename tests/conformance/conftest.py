@@ -27,7 +27,9 @@ Connect = Callable[..., wire.Client]
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session", params=list(SERVERS))
+@pytest.fixture(
+    scope="session", params=["paddock", pytest.param("apache", marks=pytest.mark.judge)]
+)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server under test, one after the other."""
     try:

@@ -134,5 +134,3 @@ ADD_WATCH_ON_NULL_PATH = Difference(
     apache=Code.OK,
     paddock=Code.MARSHALLING_ERROR,
 )
-
-ALL = tuple(value for value in globals().values() if isinstance(value, Difference))

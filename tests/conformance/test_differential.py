@@ -9,11 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.differ.__main__ import OPTIONS, explain
-from tests.differ.moves import SEGMENT_OPERATIONS
+from tests.differ.generate import SEGMENT_OPERATIONS
 from tests.differ.run import Pair
 from tests.support.apache import ApacheServer
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import ServerMissingError
+
+pytestmark = pytest.mark.judge
 
 FIXED_SEED = 20_240_229
 

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.differ.moves import SEGMENT_OPERATIONS, generate
+from tests.differ.generate import SEGMENT_OPERATIONS, generate
 from tests.differ.run import Difference, Pair
 from tests.differ.shrink import shortest_tail, shrink
 from tests.support.apache import ApacheServer

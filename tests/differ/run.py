@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.differ.moves import SESSIONS, Burst, Move, Reattach, Renew, Step, generate
+from tests.differ.generate import SESSIONS, generate
+from tests.differ.moves import Burst, Move, Reattach, Renew, Step
 from tests.differ.normal import Normaliser
 from tests.support import requests as rq
 from tests.support import wire

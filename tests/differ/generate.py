@@ -1,0 +1,344 @@
+"""Random operations from a seed: what several sessions do, small enough an alphabet to collide.
+
+A run is cut into segments. A segment works below a base node of its own with sessions of its own,
+so that a difference in it can be replayed alone: the same seed and segment give the same steps
+below any base. Nothing here looks at an answer; a rough guess of which nodes are there makes more
+of the operations succeed.
+
+What Apache ZooKeeper does on purpose unlike Paddock (see tests/conformance/differences.py) is left
+out, and so is what its pipeline answers differently from one run to the next.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tests.differ.moves import Burst, Move, Reattach, Renew, Step
+from tests.support.records import OPEN, READ_ONLY, Acl, Op
+from tests.support.server import SUPER_CREDENTIALS, digest
+
+SESSIONS: Final = 4
+SEGMENT_OPERATIONS: Final = 1500
+BURST_MAX: Final = 8
+
+LONG_TTL_MS: Final = 0xFFFFFFFF
+ANN, BOB = b"ann:1", b"bob:2"
+_NAMES: Final = ("a", "b", "c")
+NEVER: Final = 1 << 20
+
+_ACLS: Final[tuple[tuple[Acl, ...], ...]] = (
+    OPEN,
+    OPEN,
+    READ_ONLY,
+    (Acl(31, "auth", ""),),
+    (Acl(31, "digest", digest(ANN)),),
+    (Acl(31, "digest", digest(BOB)), Acl(1, "world", "anyone")),
+    (Acl(30, "world", "anyone"), Acl(1, "digest", digest(ANN))),
+    (Acl(31, "ip", "127.0.0.0/8"),),
+    (Acl(31, "ip", "10.0.0.0/8"), Acl(24, "world", "anyone")),
+    (Acl(7, "world", "anyone"), Acl(16, "auth", "")),
+    (Acl(0, "world", "anyone"),),
+    (),
+    (Acl(31, "nobody", "x"),),
+    (Acl(31, "digest", "no-colon"),),
+    (Acl(31, "world", None),),
+)
+
+
+def generate(seed: str, base: str, operations: int = SEGMENT_OPERATIONS) -> list[Step]:
+    """Return a segment's steps below `base`; they hold about that many operations."""
+    return _Generator(seed, base).steps(operations)
+
+
+class _Generator:
+    def __init__(self, seed: str, base: str) -> None:
+        self._random = random.Random(seed)
+        self._base = base
+        #: Nodes that are probably there.
+        self._alive: list[str] = [base]
+
+    def steps(self, operations: int) -> list[Step]:
+        steps: list[Step] = [self._login(session) for session in range(SESSIONS)]
+        steps.append(Burst(0, (Move("create", (f"{self._base}/k",)),)))
+        count = 0
+        while count < operations:
+            step = self._step()
+            steps.append(step)
+            count += len(step.moves) if isinstance(step, Burst) else 2
+        return steps
+
+    def _login(self, session: int) -> Step:
+        who = (ANN, BOB, b"nobody:x", SUPER_CREDENTIALS)[session % 4]
+        return Burst(session, (Move("auth", ("digest", who)),))
+
+    def _step(self) -> Step:
+        r = self._random
+        session = r.randrange(SESSIONS)
+        match r.choices(("one", "burst", "alone", "renew", "reattach"), (78, 15, 4, 1.5, 1.5))[0]:
+            case "one":
+                return Burst(session, (self._move(),))
+            case "burst":
+                size = r.randint(2, BURST_MAX)
+                return Burst(session, tuple(self._move() for _ in range(size)))
+            case "alone":
+                return Burst(session, (self._lonely(),))
+            case "renew":
+                return Renew(session)
+        breaking = Move("raw", (r.choice((99, 0, -1)), b"x")) if r.random() < 0.2 else None
+        return Reattach(session, breaking, self._set_watches())
+
+    def _lonely(self) -> Move:
+        """What is never pipelined: one server answers it out of turn, or Apache is not exact."""
+        r = self._random
+        match r.randrange(6):
+            case 0:
+                return Move("auth", ("digest", r.choice((ANN, BOB))))
+            case 1:
+                return Move("sasl", (b"token",))
+            case 5:
+                return Move("ping", ())
+            case 2:
+                move = self._multi()
+                return Move("multi", (*move.arguments, Move("get_data", (self._path(),))))
+            case 3:
+                name = r.choice(("create", "create2", "create_container"))
+                odd = Move(name, (self._path(), b"", OPEN, r.choice((5, 6))))
+                return Move("multi", (*self._multi().arguments, odd))
+            case _:
+                return self._malformed()
+
+    def _move(self) -> Move:
+        r = self._random
+        (kind,) = r.choices(_KINDS, _WEIGHTS)
+        match kind:
+            case "create":
+                return self._create()
+            case "delete":
+                return self._delete()
+            case "set_data":
+                return Move("set_data", (self._path(), self._data(), self._version()))
+            case "set_acl":
+                acl = r.choice(_ACLS)
+                return Move("set_acl", (self._secret_path(), acl, self._version()))
+            case "exists" | "get_data" | "get_children" | "get_children2":
+                return Move(kind, (self._path(), r.random() < 0.5))
+            case "get_acl" | "sync" | "get_all_children_number":
+                return Move(kind, (self._path(),))
+            case "get_ephemerals":
+                prefix = r.choice((self._base, self._path(), "/", "", None))
+                return Move(kind, (prefix,))
+            case "check":
+                return Move("check", (self._path(), NEVER))
+            case "multi":
+                return self._multi()
+            case "multi_read":
+                reads = (Move(r.choice(("get_data", "get_children")), (self._path(), True)),)
+                return Move(kind, reads * r.randint(0, 2) + reads)
+            case "add_watch":
+                return Move(kind, (self._path(), r.randrange(2)))
+            case "remove_watches":
+                return Move(kind, (self._path(), r.randint(1, 3)))
+            case "set_watches":
+                return self._set_watches()
+            case "who_am_i":
+                return Move(kind, ())
+            case _:
+                return Move("reconfig", ("", "", ""))
+
+    def _create(self, in_multi: bool = False) -> Move:
+        r = self._random
+        path = self._new_path()
+        acl: tuple[Acl, ...] | None = OPEN
+        if "/k" in path and r.random() < 0.6:
+            path, acl = self._secret_path(), r.choice(_ACLS)
+        elif r.random() < 0.02:
+            acl = r.choice((None, (), (Acl(31, "nobody", "x"),)))
+        (name,) = r.choices(
+            ("create", "create2", "create_container", "create_ttl"), (50, 25, 12, 13)
+        )
+        if r.random() < 0.2:
+            path += r.choice(("", "/", "s"))
+        if name == "create_ttl":
+            flags, ttl_ms = r.choice((5, 5, 6, 0, 3)), r.choice((LONG_TTL_MS,) * 6 + (0,))
+            return Move(name, (path, ttl_ms, self._data(), acl, flags))
+        modes: tuple[int, ...] = (0, 0, 0, 1, 2, 3, 4)
+        if r.random() < 0.03:
+            modes = (7, -1) if in_multi else (5, 6, 7, -1)
+        flags = r.choice(modes)
+        if flags in (0, 4) and acl is OPEN:
+            self._note(path)
+        return Move(name, (path, self._data(), acl, flags))
+
+    def _note(self, path: str) -> None:
+        parent, _, name = path.rpartition("/")
+        if parent in self._alive and path not in self._alive and name in _NAMES:
+            self._alive.append(path)
+
+    def _delete(self) -> Move:
+        r = self._random
+        leaves = self._leaves()
+        if not leaves or r.random() < 0.3:
+            return Move("delete", (self._path(), self._version()))
+        path, version = r.choice(leaves), self._version()
+        if version == -1:
+            self._alive.remove(path)
+        return Move("delete", (path, version))
+
+    def _multi(self) -> Move:
+        if self._random.random() < 0.5:
+            return self._careful_multi()
+        alive = list(self._alive)
+        move = self._wild_multi()
+        self._alive = alive
+        return move
+
+    def _careful_multi(self) -> Move:
+        """One that should succeed as a whole."""
+        r = self._random
+        parts: list[Move] = []
+        for _ in range(r.randint(1, 4)):
+            path = r.choice(self._alive)
+            match r.choices(("create", "delete", "set_data", "check"), (50, 20, 20, 10))[0]:
+                case "create" if path.count("/") < 5:
+                    name = r.choice(("create", "create2", "create_container"))
+                    path += "/" + r.choice(_NAMES)
+                    flags = r.choice((0, 4)) if path not in self._alive else 2
+                    parts.append(Move(name, (path, self._data(), OPEN, flags)))
+                    if flags != 2:
+                        self._note(path)
+                case "delete" if leaves := self._leaves():
+                    leaf = r.choice(leaves)
+                    self._alive.remove(leaf)
+                    parts.append(Move("delete", (leaf, -1)))
+                case "check":
+                    parts.append(Move("check", (path, -1)))
+                case _:
+                    parts.append(Move("set_data", (path, self._data(), -1)))
+        return Move("multi", tuple(parts))
+
+    def _wild_multi(self) -> Move:
+        r = self._random
+        parts: list[Move] = []
+        for _ in range(r.choice((0, 1, 1, 2, 2, 3, 3, 4, 6))):
+            match r.choices(("create", "delete", "set_data", "check"), (40, 20, 20, 20))[0]:
+                case "create":
+                    parts.append(self._create(in_multi=True))
+                case "delete":
+                    parts.append(self._delete())
+                case "set_data":
+                    parts.append(Move("set_data", (self._path(), self._data(), self._version())))
+                case _:
+                    parts.append(Move("check", (self._path(), self._version())))
+        return Move("multi", tuple(parts))
+
+    def _leaves(self) -> list[str]:
+        parents = {path.rpartition("/")[0] for path in self._alive}
+        return [path for path in self._alive[1:] if path not in parents]
+
+    def _set_watches(self) -> Move:
+        r = self._random
+        lag = r.choice((0, 1, 2, 5, 20, 100, -1))
+        one_shot = [[self._open_path() for _ in range(r.randrange(3))] for _ in range(3)]
+        if r.random() < 0.4:
+            return Move("set_watches", (lag, *one_shot))
+        lasting = [[self._path() for _ in range(r.randrange(2))] for _ in range(2)]
+        return Move("set_watches2", (lag, *one_shot, *lasting))
+
+    def _malformed(self) -> Move:
+        """A body that is cut, or has a null where text should be."""
+        r = self._random
+        if r.random() < 0.3:
+            name, arguments = r.choice(_NULLS)
+            return Move(name, arguments)
+        whole = self._move().request(0)
+        while whole.op == Op.WHO_AM_I:
+            whole = self._move().request(0)
+        # Not randrange, which may use more of the generator for a longer base.
+        return Move("raw", (whole.op, whole.body[: int(r.random() * len(whole.body))]))
+
+    def _path(self) -> str:
+        r = self._random
+        chance = r.random()
+        if chance < 0.02:
+            return r.choice(_SPECIAL)
+        if chance < 0.04:
+            return self._base + r.choice(_BAD)
+        if chance < 0.15:
+            return self._secret_path()
+        if chance < 0.6:
+            return r.choice(self._alive)
+        return self._open_path()
+
+    def _new_path(self) -> str:
+        if self._random.random() < 0.4:
+            return self._path()
+        path = self._random.choice(self._alive) + "/" + self._random.choice(_NAMES)
+        return path if path.count("/") <= 5 else self._open_path()
+
+    def _open_path(self) -> str:
+        return self._walk(self._base, self._random.choice((0, 1, 1, 1, 2, 2, 2, 3, 3, 4)))
+
+    def _secret_path(self) -> str:
+        return self._walk(f"{self._base}/k", self._random.choice((0, 1, 1, 1, 2)))
+
+    def _walk(self, path: str, depth: int) -> str:
+        r = self._random
+        for _ in range(depth):
+            if r.random() < 0.06:
+                path += f"/s{r.randrange(12):010d}"
+            else:
+                path += r.choice(("/a", "/a", "/b", "/c"))
+        return path
+
+    def _version(self) -> int:
+        return self._random.choice((-1, -1, -1, -1, -1, -1, 0, 0, 1, 2, 3, -2, 7))
+
+    def _data(self) -> bytes | None:
+        return self._random.choice((b"", b"x", b"data", None, bytes(200)))
+
+
+_MIX: Final = {
+    "create": 26,
+    "delete": 14,
+    "set_data": 10,
+    "set_acl": 4,
+    "exists": 7,
+    "get_data": 7,
+    "get_children": 5,
+    "get_children2": 4,
+    "get_acl": 3,
+    "multi": 9,
+    "multi_read": 2,
+    "add_watch": 3,
+    "remove_watches": 3,
+    "set_watches": 1.5,
+    "get_ephemerals": 1.5,
+    "get_all_children_number": 1,
+    "check": 1,
+    "sync": 1,
+    "who_am_i": 0.5,
+    "reconfig": 0.2,
+}
+_KINDS: Final[Sequence[str]] = tuple(_MIX)
+_WEIGHTS: Final[Sequence[float]] = tuple(_MIX.values())
+
+_SPECIAL: Final = ("/", "", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/zookeeper/x")
+_BAD: Final = ("/", "//a", "/.", "/..", "/\x01", "/a/", "/\x00", "/\ue000", "/é", "/\xff")
+
+_NULLS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
+    ("create", (None,)),
+    ("create2", (None,)),
+    ("create_ttl", (None, LONG_TTL_MS)),
+    ("delete", (None,)),
+    ("set_data", (None, b"")),
+    ("set_acl", (None, OPEN)),
+    ("exists", (None,)),
+    ("get_data", (None,)),
+    ("get_children", (None,)),
+    ("get_acl", (None,)),
+    ("sync", (None,)),
+    ("remove_watches", (None, 3)),
+    ("set_watches", (0, None, (), ())),
+)
