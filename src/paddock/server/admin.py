@@ -19,7 +19,7 @@ from paddock.server.service import Service
 
 # Clients and tools ask for ZooKeeper's version; this is the one whose bytes we speak.
 VERSION: Final = f"3.8.0-paddock-{__version__}"
-_NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests\n"
+_NOT_SERVING: Final = b"This ZooKeeper instance is not currently serving requests\n"
 
 
 class FourLetterWords:
@@ -54,7 +54,7 @@ class FourLetterWords:
         if not self._service.config.answers_word(name):
             return f"{name} is not executed because it is not in the whitelist.\n".encode()
         if not self._service.is_open:
-            return b"null" if name == "isro" else _NOT_SERVING.encode()
+            return b"null" if name == "isro" else _NOT_SERVING
         return found().encode()
 
     def _srvr(self) -> str:

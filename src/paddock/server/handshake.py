@@ -40,6 +40,8 @@ class Decision:
 
 def decide(request: ConnectRequest, service: Service, address: str) -> Decision:
     """Decide on a request that came from an address."""
+    if not service.is_open:
+        return Decision(TURN_AWAY)
     machine = service.machine
     session = machine.sessions.by_id.get(request.session_id)
     if request.session_id != 0 and session is None:

@@ -51,7 +51,7 @@ class Service:
         self._by_address: dict[str, int] = {}
         # Answers a four-letter word; None is the answer to what is none.
         self.words: Callable[[bytes], bytes | None] = lambda _: None
-        # Whether new connections are taken.
+        # Whether sessions are served: not while the log is broken, nor when we stop.
         self.is_open = True
         start = (wall_clock_ms() << 16) & _SESSION_ID_MASK
         self._last_session_id = max(start, machine.sessions.last_id)
@@ -60,9 +60,8 @@ class Service:
         """Count a new connection in, unless there are too many from where it comes."""
         limit = self.config.max_connections_per_address
         count = self._by_address.get(address, 0)
-        if not self.is_open or 0 < limit <= count:
-            if self.is_open:
-                logger.warning("refused a connection from %s: it has %d already", address, count)
+        if 0 < limit <= count:
+            logger.warning("refused a connection from %s: it has %d already", address, count)
             return False
         self._by_address[address] = count + 1
         self.connections[connection] = None
