@@ -233,6 +233,7 @@ class Load:
 
     def _reattach(self, writer: Writer, address: wire.Address, last_zxid: int) -> None:
         client = writer.client
+        client.disconnect()
         if self._random.random() < 0.1:
             with wire.connect(
                 address, session_id=client.session_id, password=bytes(16)

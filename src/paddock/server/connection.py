@@ -205,7 +205,10 @@ class Connection(Client):
         if self.stage == CLOSED:
             return
         if self.stage == ATTACHING:
-            # Without the log nobody gets a session; the client will come back.
+            # Without the log nobody gets a session. The client will come back, and was heard of.
+            liveness = self._service.tracker.get(self.session)
+            if liveness is not None:
+                liveness.heard = self._service.tracker.now()
             self.close()
             return
         self._line.popleft()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final, cast
@@ -62,6 +63,7 @@ class Server:
         self._reaper: Reaper | None = None
         self._listener: asyncio.Server | None = None
         self._recovery: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
 
     @property
     def address(self) -> tuple[str, int]:
@@ -96,12 +98,13 @@ class Server:
         service.tracker.stop()
         if self._reaper is not None:
             self._reaper.stop()
-        if self._recovery is not None:
-            self._recovery.cancel()
-            await asyncio.gather(self._recovery, return_exceptions=True)
+        self._stopping.set()
+        await self._end_recovery()
         for connection in list(service.connections):
             connection.hold()
         await service.pipeline.drain()
+        # The log may have failed just now.
+        await self._end_recovery()
         for connection in list(service.connections):
             connection.close()
         if self._snapshotter is not None:
@@ -193,15 +196,25 @@ class Server:
         assert service is not None
         assert log is not None
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._stopping.is_set():
             try:
                 survivors = await loop.run_in_executor(None, log.recover)
-                break
             except LogError as error:
                 logger.error("the log still fails: %s", error)
-                await asyncio.sleep(_RECOVERY_PAUSE)
-        service.pipeline.resume(survivors)
-        service.reconcile_sessions()
-        service.is_open = True
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_RECOVERY_PAUSE):
+                        await self._stopping.wait()
+                continue
+            # Nobody could be heard meanwhile, so nobody is to be expired for that.
+            service.pipeline.drop()
+            service.pipeline.resume(survivors)
+            service.reconcile_sessions()
+            service.is_open = not self._stopping.is_set()
+            logger.warning("the log works again, clients may come back")
+            break
         self._recovery = None
-        logger.warning("the log works again, clients may come back")
+
+    async def _end_recovery(self) -> None:
+        """Wait for the attempt under way: the log is not to be closed, nor left, in the middle."""
+        if self._recovery is not None:
+            await self._recovery

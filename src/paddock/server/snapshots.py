@@ -8,6 +8,7 @@ kept in memory stays bounded.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
@@ -56,7 +57,9 @@ class Snapshotter:
         snapshot, writer = self._snapshot, self._writer
         if snapshot is not None and writer is not None:
             if snapshot.backlog() > _BACKLOG_BYTES_MAX:
-                self._write(writer, snapshot.take()).result()
+                # If the disk refuses, the next chunk is refused too or brings this one along.
+                with contextlib.suppress(LogError):
+                    self._write(writer, snapshot.take()).result()
         elif self._task is None and self._pipeline.applied_entries - self._entries >= self._every:
             self._task = self._loop.create_task(self._take())
 
