@@ -67,6 +67,9 @@ class _Generator:
             step = self._step()
             steps.append(step)
             count += len(step.moves) if isinstance(step, Burst) else 2
+            # Identities belong to the connection: most sessions ask for theirs again.
+            if not isinstance(step, Burst) and self._random.random() < 0.7:
+                steps.append(self._login(step.session))
         return steps
 
     def _login(self, session: int) -> Step:

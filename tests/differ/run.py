@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.differ.generate import SESSIONS, generate
@@ -19,7 +19,7 @@ from tests.differ.normal import Normaliser
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Event, Reply
-from tests.support.server import Server
+from tests.support.server import SUPER_CREDENTIALS, Server
 
 SESSION_TIMEOUT_MS = 60_000
 
@@ -55,12 +55,13 @@ class Side:
         self.last_zxid = 0
         self.clients: list[wire.Client] = []
         self._names = itertools.count()
-        self._watcher = wire.connect(server.address, timeout_ms=SESSION_TIMEOUT_MS)
+        self._overseer = wire.connect(server.address, timeout_ms=SESSION_TIMEOUT_MS)
+        assert self._overseer.call(rq.auth("digest", SUPER_CREDENTIALS)).err == 0
 
     def begin(self, base: str) -> None:
         """Make the segment's base; its zxids count from there."""
         self._names = itertools.count()
-        start = self._watcher.call(rq.create(base)).zxid
+        start = self._overseer.call(rq.create(base)).zxid
         self.normal.begin(start)
         self.last_zxid = start
         self.clients = [self._connect() for _ in range(SESSIONS)]
@@ -75,11 +76,11 @@ class Side:
                     again.close()
         self.clients = []
         # Nobody else may be silent for as long as a session lasts.
-        self._watcher.call(rq.ping())
+        self._overseer.call(rq.ping())
 
     def close(self) -> None:
         self.end()
-        self._watcher.close()
+        self._overseer.close()
 
     def send(self, session: int, moves: Sequence[Move]) -> None:
         client = self.clients[session]
@@ -101,6 +102,14 @@ class Side:
                 self.last_zxid = max(self.last_zxid, message.zxid)
             answer.append(self.normal.message(message))
         return answer
+
+    def look(self, path: str) -> tuple[Answer, list[str]]:
+        """Return all there is to know of a node, and its children."""
+        replies = self._overseer.calls(rq.get_data(path), rq.get_acl(path), rq.get_children(path))
+        # The overseer's own xids count the nodes of all segments before.
+        answer = [self.normal.message(replace(reply, xid=0)) for reply in replies]
+        children = sorted(replies[2].strings) if replies[2].err == 0 else []
+        return answer, children
 
     def renew(self, session: int) -> None:
         self.clients[session].wait_closed()
@@ -146,7 +155,7 @@ class Pair:
         try:
             self.left.begin(base)
             self.right.begin(base)
-            return self._play(numbered)
+            return self._play(numbered) or self._walk(base, len(steps) - 1)
         finally:
             self.left.end()
             self.right.end()
@@ -161,6 +170,18 @@ class Pair:
             left, right = self._exchange(session, (Move("exists", ("/",)),))
             if left != right:
                 return Difference(last, "the end", session, left, right)
+        return None
+
+    def _walk(self, base: str, last: int) -> Difference | None:
+        """Compare the trees that the segment has left behind."""
+        waiting = [base]
+        while waiting:
+            path = waiting.pop()
+            left, children = self.left.look(path)
+            right, _ = self.right.look(path)
+            if left != right:
+                return Difference(last, f"the tree at {path}", SESSIONS, left, right)
+            waiting += [f"{path}/{name}" for name in children]
         return None
 
     def _step(self, step: Step) -> Iterator[tuple[int, Answer, Answer]]:
