@@ -54,12 +54,12 @@ class Options:
     reap_interval_ms: int = 200
     #: False: the operating system may keep writes to itself (for long differential runs).
     durable: bool = True
-    #: Further zoo.cfg keys, as they are.
-    extra: tuple[tuple[str, str], ...] = field(default=())
+    #: Further zoo.cfg keys, as they are; None takes away one of the keys below.
+    extra: tuple[tuple[str, str | None], ...] = field(default=())
 
     def zoo_cfg(self, data: Path, port: int) -> dict[str, str]:
         """The zoo.cfg keys common to both servers."""
-        return {
+        keys: dict[str, str | None] = {
             "tickTime": str(self.tick_ms),
             "dataDir": str(data),
             "clientPort": str(port),
@@ -71,6 +71,7 @@ class Options:
             "maxClientCnxns": "0",
             **dict(self.extra),
         }
+        return {key: value for key, value in keys.items() if value is not None}
 
 
 class Server(abc.ABC):
