@@ -44,7 +44,7 @@ class Service:
         self.random_bytes = random_bytes
         # What the entries of this server are stamped with.
         self.flags = EXTENDED_TYPES if config.extended_types_enabled else 0
-        self.tracker = SessionTracker(config.tick_time_ms / 1000, self._expire)
+        self.tracker = SessionTracker(config.tick_time_ms / 1000, self.expire)
         self.reconcile_sessions()
         # Everybody who is connected, with or without a session, in the order of coming.
         self.connections: dict[Client, None] = {}
@@ -96,7 +96,8 @@ class Service:
         sessions = self.machine.sessions.by_id.values()
         self.tracker.reconcile({one.id: one.timeout_ms / 1000 for one in sessions})
 
-    def _expire(self, liveness: Liveness) -> None:
+    def expire(self, liveness: Liveness) -> None:
+        """Propose the end of a session that has been silent too long."""
         session = self.machine.sessions.by_id.get(liveness.session)
         if session is None:
             self.tracker.remove(liveness.session)

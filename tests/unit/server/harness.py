@@ -1,0 +1,190 @@
+"""A server without sockets and disks: its log answers when told to, its clients are fakes."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from paddock.log.interface import Durability, Record, Report
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
+from paddock.server.config import ServerConfig
+from paddock.server.connection import Connection
+from paddock.server.pipeline import Pipeline
+from paddock.server.service import Service
+from paddock.server.statistics import Statistics
+from paddock.state.machine import StateMachine
+from paddock.state.watches import Watches
+from tests.support.records import Request
+
+
+class HeldLog:
+    """A log that decides nothing on its own: the test says what becomes of a batch."""
+
+    def __init__(self) -> None:
+        self.last_index = 0
+        self.proposals: list[bytes] = []
+        self._report: Report | None = None
+
+    def start(self, report: Report, after: int = 0) -> None:
+        self._report = report
+
+    def propose(self, payload: bytes) -> int:
+        self.proposals.append(payload)
+        return self.last_index + 1
+
+    def settle(self, outcome: Durability = Durability.DURABLE) -> None:
+        """Tell what became of the batch under way."""
+        assert self._report is not None
+        index = self.last_index + 1
+        if outcome is Durability.DURABLE:
+            self.last_index = index
+        self._report(index, outcome, "as the test wants it")
+
+    def records(self, after: int) -> Iterator[Record]:
+        return iter(())
+
+    def recover(self) -> list[Record]:
+        return []
+
+    def purge(self, below: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class FakeTransport(asyncio.Transport):
+    """Collects what is written."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 4711)})
+        self.written = b""
+        self.writes = 0
+        self.is_reading_now = True
+        self.is_open = True
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+        self.writes += 1
+
+    def pause_reading(self) -> None:
+        self.is_reading_now = False
+
+    def resume_reading(self) -> None:
+        self.is_reading_now = True
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def abort(self) -> None:
+        self.is_open = False
+
+    def frames(self) -> list[bytes]:
+        """Take every frame that has been written."""
+        frames = []
+        while self.written:
+            (length,) = struct.unpack_from(">i", self.written)
+            frames.append(self.written[4 : 4 + length])
+            self.written = self.written[4 + length :]
+        return frames
+
+
+class FakeClient:
+    """A client of a harness, byte for byte."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.transport = FakeTransport()
+        self.connection = Connection(harness.service)
+        self.connection.connection_made(self.transport)
+        self._harness = harness
+        self.session = 0
+        self.password = b""
+
+    async def attach(self, session: int = 0, password: bytes = b"") -> ConnectResponse:
+        """Shake hands, with the log settling what it takes."""
+        self.send_handshake(session, password)
+        await self._harness.settle()
+        return self.take_handshake()
+
+    def send_handshake(self, session: int = 0, password: bytes = b"", zxid: int = 0) -> None:
+        from librt.strings import BytesWriter
+
+        writer = BytesWriter()
+        ConnectRequest(0, zxid, 6000, session, password, False).write(writer)
+        self.receive(framed(writer.getvalue()))
+
+    def take_handshake(self) -> ConnectResponse:
+        (frame,) = self.transport.frames()
+        reply = ConnectResponse.read(Reader(frame))
+        self.session, self.password = reply.session_id, reply.password or b""
+        return reply
+
+    def receive(self, data: bytes) -> None:
+        """Let the connection receive bytes."""
+        self.connection.data_received(data)
+
+    def send(self, *requests: Request) -> None:
+        """Let it receive requests in one read, numbered from 1 on."""
+        self.receive(b"".join(encoded(xid, one) for xid, one in enumerate(requests, 1)))
+
+    def replies(self) -> list[tuple[int, int, bytes]]:
+        """Take what was answered: xid, error and body of each."""
+        taken = []
+        for frame in self.transport.frames():
+            reader = Reader(frame)
+            header = ReplyHeader.read(reader)
+            taken.append((header.xid, header.error, reader.rest()))
+        return taken
+
+
+class Harness:
+    """The heart of a server, beating by hand."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.wall_ms = 1_000_000
+        self.log = HeldLog()
+        self.machine = StateMachine()
+        self.watches = Watches()
+        statistics = Statistics()
+        clock = lambda: self.wall_ms  # noqa: E731
+        self.pipeline = Pipeline(self.machine, self.watches, self.log, 0, statistics, clock)
+        self.service = Service(
+            ServerConfig(**settings),
+            self.machine,
+            self.watches,
+            self.pipeline,
+            statistics,
+            clock,
+            lambda count: bytes(range(count)),
+        )
+
+    async def settle(self, outcome: Durability = Durability.DURABLE) -> None:
+        """Settle every batch, until nothing is under way."""
+        await turn()
+        while self.pipeline.outstanding():
+            self.log.settle(outcome)
+            await turn()
+        await turn()
+
+    async def client(self) -> FakeClient:
+        """Give a client with a session."""
+        client = FakeClient(self)
+        await client.attach()
+        return client
+
+
+async def turn() -> None:
+    """Let the loop run what is ready, and what that makes ready."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+def encoded(xid: int, request: Request) -> bytes:
+    return framed(struct.pack(">ii", xid, request.op) + request.body)

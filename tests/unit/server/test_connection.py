@@ -1,0 +1,368 @@
+"""The order of replies, the stages of a connection, and what the log's outcomes mean for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from paddock.errors import NO_NODE, OK, SESSION_EXPIRED, SYSTEM_ERROR
+from paddock.log.interface import Durability
+from tests.support import requests as rq
+from tests.support.records import Acl
+from tests.unit.server.harness import FakeClient, Harness, encoded, turn
+
+CREATOR_ONLY = (Acl(31, "auth", ""),)
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scenario())
+
+
+def test_a_read_between_two_writes_sees_the_first_and_not_the_second() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(
+            rq.create("/n", b"one"),
+            rq.get_data("/n"),
+            rq.set_data("/n", b"two"),
+            rq.get_data("/n"),
+            rq.delete("/n"),
+            rq.exists("/n"),
+        )
+        await turn()
+        assert len(harness.log.proposals) == 2  # the session, and all three writes together
+        assert client.replies() == []
+        await harness.settle()
+        replies = client.replies()
+        assert [xid for xid, _, _ in replies] == [1, 2, 3, 4, 5, 6]
+        assert replies[1][2][4:7] == b"one"
+        assert replies[3][2][4:7] == b"two"
+        assert replies[5][1] == NO_NODE
+
+    run(scenario)
+
+
+def test_a_read_with_nothing_under_way_is_answered_at_once() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        other = await harness.client()
+        other.send(rq.create("/n"))
+        client.send(rq.exists("/"), rq.get_children("/"))
+        assert [xid for xid, _, _ in client.replies()] == [1, 2]
+        assert client.transport.writes == 2  # the handshake, and both replies in one
+
+    run(scenario)
+
+
+def test_a_read_does_not_see_what_is_not_durable_yet() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        writer, reader = await harness.client(), await harness.client()
+        writer.send(rq.create("/n"))
+        await turn()
+        reader.send(rq.exists("/n"))
+        assert reader.replies()[0][1] == NO_NODE
+        await harness.settle()
+        reader.send(rq.exists("/n"))
+        assert reader.replies()[0][1] == OK
+
+    run(scenario)
+
+
+def test_pings_alone_overtake() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.create("/n"), rq.exists("/n"), rq.ping())
+        assert [xid for xid, _, _ in client.replies()] == [-2]
+        await harness.settle()
+        assert [xid for xid, _, _ in client.replies()] == [1, 2]
+
+    run(scenario)
+
+
+def test_what_is_refused_without_the_log_waits_its_turn() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.create("/n"), rq.auth("nonsense", b""), rq.exists("/n"))
+        await turn()
+        assert client.replies() == []
+        assert client.transport.is_open
+        await harness.settle()
+        assert [xid for xid, _, _ in client.replies()] == [1, 2]
+        assert not client.transport.is_open
+
+    run(scenario)
+
+
+def test_a_read_is_judged_by_who_its_client_was_when_it_asked() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client, owner = await harness.client(), await harness.client()
+        owner.send(rq.auth("digest", b"ann:secret"))
+        owner.send(rq.create("/n", b"", CREATOR_ONLY))
+        await harness.settle()
+        client.send(
+            rq.create("/m"), rq.get_data("/n"), rq.auth("digest", b"ann:secret"), rq.get_data("/n")
+        )
+        await harness.settle()
+        assert [error for _, error, _ in client.replies()] == [OK, -102, OK, OK]
+
+    run(scenario)
+
+
+def test_an_event_comes_before_the_reply_that_shows_the_change() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.exists("/n", watch=True), rq.create("/n"), rq.get_data("/n"))
+        await harness.settle()
+        assert [xid for xid, _, _ in client.replies()] == [1, -1, 2, 3]
+
+    run(scenario)
+
+
+def test_what_was_surely_not_written_is_refused_and_takes_no_zxid() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        before = harness.machine.zxid
+        client.send(rq.create("/n"), rq.exists("/n"))
+        await harness.settle(Durability.NOT_WRITTEN)
+        assert [error for _, error, _ in client.replies()] == [SYSTEM_ERROR, NO_NODE]
+        assert harness.machine.zxid == before
+        client.send(rq.create("/n"))
+        await harness.settle()
+        assert client.replies()[0][1] == OK
+        assert harness.machine.zxid == before + 1
+
+    run(scenario)
+
+
+def test_nobody_gets_a_session_that_was_not_written() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = FakeClient(harness)
+        client.send_handshake()
+        await harness.settle(Durability.NOT_WRITTEN)
+        assert client.transport.frames() == []
+        assert not client.transport.is_open
+        assert len(harness.machine.sessions.by_id) == 0
+
+    run(scenario)
+
+
+def test_an_unknown_outcome_is_not_answered() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        told: list[str] = []
+        harness.pipeline.on_unknown = told.append
+        client.send(rq.create("/n"))
+        await turn()
+        harness.log.settle(Durability.UNKNOWN)
+        await turn()
+        assert len(told) == 1
+        assert client.replies() == []
+        # And nothing more is proposed until the log was read again.
+        client.send(rq.create("/m"))
+        await turn()
+        assert len(harness.log.proposals) == 2
+
+    run(scenario)
+
+
+def test_a_session_that_comes_back_leaves_its_old_connection_behind() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        first = await harness.client()
+        second = FakeClient(harness)
+        second.send_handshake(first.session, first.password)
+        # What the first one sent before it was left is carried out; what it sends later is not.
+        first.send(rq.create("/late"))
+        await harness.settle()
+        assert second.take_handshake().session_id == first.session
+        assert not first.transport.is_open
+        assert first.replies() == []
+        second.send(rq.exists("/late"))
+        assert second.replies()[0][1] == NO_NODE
+
+    run(scenario)
+
+
+def test_of_two_connections_that_want_a_session_the_later_has_it() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        first = await harness.client()
+        second, third = FakeClient(harness), FakeClient(harness)
+        second.send_handshake(first.session, first.password)
+        third.send_handshake(first.session, first.password)
+        await harness.settle()
+        assert not second.transport.is_open
+        assert third.transport.is_open
+        third.send(rq.create("/n"))
+        await harness.settle()
+        assert len(third.transport.frames()) == 2
+
+    run(scenario)
+
+
+def test_a_wrong_password_does_not_disturb_the_owner() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        owner = await harness.client()
+        thief = FakeClient(harness)
+        assert (await thief.attach(owner.session, b"wrong")).session_id == 0
+        assert not thief.transport.is_open
+        owner.send(rq.exists("/"))
+        assert owner.replies()[0][1] == OK
+
+    run(scenario)
+
+
+def test_what_comes_with_the_handshake_is_served_after_it() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = FakeClient(harness)
+        client.send_handshake()
+        assert not client.transport.is_reading_now
+        client.receive(encoded(7, rq.exists("/")))
+        await harness.settle()
+        assert len(client.transport.frames()) == 2
+        assert client.transport.is_reading_now
+
+    run(scenario)
+
+
+def test_what_comes_while_the_session_ends_is_answered_expired() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        liveness = harness.service.tracker.get(client.session)
+        assert liveness is not None
+        harness.service.expire(liveness)
+        client.send(rq.exists("/"), rq.create("/n"))
+        assert client.replies() == []
+        await harness.settle()
+        assert [error for _, error, _ in client.replies()] == [SESSION_EXPIRED, SESSION_EXPIRED]
+        assert not client.transport.is_open
+        assert client.session not in harness.machine.sessions.by_id
+
+    run(scenario)
+
+
+def test_a_session_whose_end_was_not_written_lives_on() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        liveness = harness.service.tracker.get(client.session)
+        assert liveness is not None
+        harness.service.expire(liveness)
+        client.send(rq.exists("/"))
+        await turn()
+        harness.log.settle(Durability.NOT_WRITTEN)
+        await turn()
+        assert [error for _, error, _ in client.replies()] == [OK]
+        assert not liveness.is_closing
+
+    run(scenario)
+
+
+def test_a_client_that_does_not_read_is_not_read_from_and_not_expired_for_it() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.connection.pause_writing()
+        liveness = harness.service.tracker.get(client.session)
+        assert liveness is not None
+        assert [liveness.is_held, client.transport.is_reading_now] == [True, False]
+        client.connection.resume_writing()
+        assert [liveness.is_held, client.transport.is_reading_now] == [False, True]
+
+    run(scenario)
+
+
+def test_a_long_line_stops_the_reading_until_it_is_half_as_long() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.create("/n"), *[rq.exists("/")] * 10_000)
+        reading = [client.transport.is_reading_now]
+        await harness.settle()
+        reading.append(client.transport.is_reading_now)
+        assert reading == [False, True]
+        assert len(client.replies()) == 10_001
+
+    run(scenario)
+
+
+def test_a_connection_beyond_the_limit_for_its_address_is_refused() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_connections_per_address=2)
+        await harness.client()
+        second = await harness.client()
+        third = FakeClient(harness)
+        assert not third.transport.is_open
+        second.connection.connection_lost(None)
+        assert FakeClient(harness).transport.is_open
+
+    run(scenario)
+
+
+def test_a_lost_connection_takes_its_watches_along_and_leaves_its_session() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.exists("/", watch=True))
+        assert harness.watches.data.size == 1
+        client.connection.connection_lost(None)
+        assert harness.watches.data.size == 0
+        assert client.session in harness.machine.sessions.by_id
+        assert harness.service.tracker.get(client.session) is not None
+
+    run(scenario)
+
+
+def test_a_session_created_for_a_client_that_has_gone_is_watched_over() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = FakeClient(harness)
+        client.send_handshake()
+        client.connection.connection_lost(None)
+        await harness.settle()
+        (session,) = harness.machine.sessions.by_id
+        assert harness.service.tracker.get(session) is not None
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_requests_may_come_in_pieces(cut: int) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        data = encoded(1, rq.exists("/"))
+        client.receive(data[:cut])
+        assert client.replies() == []
+        client.receive(data[cut:])
+        assert [xid for xid, _, _ in client.replies()] == [1]
+
+    run(scenario)
+
+
+def test_frames_before_one_that_is_too_long_are_served() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_frame_bytes=1000)
+        client = await harness.client()
+        client.receive(encoded(1, rq.exists("/")) + b"\x00\x00\x03\xe9")
+        assert [xid for xid, _, _ in client.replies()] == [1]
+        await turn()
+        assert not client.transport.is_open
+
+    run(scenario)

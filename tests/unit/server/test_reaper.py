@@ -1,0 +1,118 @@
+"""When containers and TTL nodes are over, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from paddock.server.reaper import Reaper
+from paddock.testing.clock import run_virtually
+from tests.support import requests as rq
+from tests.support.records import Request
+from tests.unit.server.harness import FakeClient, Harness
+
+INTERVAL = 60.0
+
+
+class World:
+    """A harness with a reaper, whose clocks go together."""
+
+    def __init__(self) -> None:
+        self.harness = Harness()
+        self.client = FakeClient(self.harness)
+        self._reaper = Reaper(self.harness.pipeline, INTERVAL, lambda: self.harness.wall_ms)
+
+    async def start(self) -> None:
+        await self.client.attach()
+        self._reaper.start()
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass, second by second."""
+        for _ in range(int(seconds)):
+            self.harness.wall_ms += 1000
+            await asyncio.sleep(1)
+            await self.harness.settle()
+
+    async def do(self, *requests: Request) -> None:
+        self.client.send(*requests)
+        await self.harness.settle()
+        assert [error for _, error, _ in self.client.replies()] == [0] * len(requests)
+
+    def has(self, path: bytes) -> bool:
+        return path in self.harness.machine.tree.nodes
+
+    def stop(self) -> None:
+        self._reaper.stop()
+
+
+def test_a_container_goes_when_its_last_child_has_gone() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        await world.do(rq.create_container("/c"), rq.create("/c/n"))
+        await world.wait(2 * INTERVAL)
+        assert world.has(b"/c")
+        await world.do(rq.delete("/c/n"))
+        await world.wait(INTERVAL)
+        assert not world.has(b"/c")
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_container_that_never_had_a_child_stays() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        await world.do(rq.create_container("/c"))
+        await world.wait(3 * INTERVAL)
+        assert world.has(b"/c")
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_ttl_node_goes_when_nobody_wrote_to_it_for_so_long() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        await world.do(rq.create_ttl("/t", ttl_ms=90_000))
+        await world.wait(60)
+        await world.do(rq.set_data("/t", b"still here"))
+        await world.wait(89)
+        assert world.has(b"/t")
+        await world.wait(INTERVAL + 2)
+        assert not world.has(b"/t")
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_ttl_node_stays_while_it_has_children() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        await world.do(rq.create_ttl("/t", ttl_ms=1), rq.create("/t/n"))
+        await world.wait(2 * INTERVAL)
+        assert world.has(b"/t")
+        await world.do(rq.delete("/t/n"))
+        await world.wait(INTERVAL)
+        assert not world.has(b"/t")
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_write_that_comes_first_saves_the_node() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        await world.do(rq.create_ttl("/t", ttl_ms=1))
+        world.client.send(rq.set_data("/t", b"saved"))
+        # The decision is made while the write is under way, on the node as it was.
+        world.harness.wall_ms += 60_000
+        await asyncio.sleep(INTERVAL)
+        await world.harness.settle()
+        assert world.has(b"/t")
+        world.stop()
+
+    run_virtually(scenario())
