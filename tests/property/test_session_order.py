@@ -1,8 +1,9 @@
-"""A read sees its session's earlier writes and none of the later ones, however all of it arrives."""
+"""A read sees its session's earlier writes and no later ones, however all of it arrives."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +44,7 @@ async def _scenario(
         stream += encoded(xid, request)
         expected.append((error, data))
     edges = sorted({min(cut, len(stream)) for cut in cuts} | {0, len(stream)})
-    for number, (start, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for number, (start, end) in enumerate(itertools.pairwise(edges)):
         client.receive(stream[start:end])
         if number in others:
             other.send(rq.create(f"/other{number}"), rq.get_children("/"))
