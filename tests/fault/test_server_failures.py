@@ -155,7 +155,7 @@ def test_nothing_acknowledged_is_lost_when_the_disk_fails_under_load(
                 begin = functools.partial(failing.enter_context, disk.fail(operation))
                 load.run(until=300, then=begin)
             return_of(server, load.writers[0].client).disconnect()
-            load.check(server.address)
+            load.check(server.address, sessions=0)
         crashed = tmp_path / "crashed"
         shutil.copytree(tmp_path / "data", crashed / "data")
         with FaultServer(crashed) as other:
