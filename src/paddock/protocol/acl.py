@@ -74,6 +74,7 @@ def encode_acls(acls: tuple[ACL, ...] | list[ACL]) -> bytes:
     return writer.getvalue()
 
 
+# Known by being this object: a request may hold an equal ACL, which is just invalid.
 NOT_UNDERSTOOD: Final = ACL(0, Identity("", ""))
 OPEN_WIRE: Final = encode_acls(OPEN)
 # The open ACL of a request, the same list each time: whoever gets it must not change it.
@@ -117,7 +118,7 @@ def read_whole_acls(reader: Reader) -> list[ACL]:
     acls = read_acls(reader)
     if acls is None:
         raise DecodeError("null ACL")
-    whole = [acl for acl in acls if acl is not None]
+    whole = [acl for acl in acls if acl is not None and acl is not NOT_UNDERSTOOD]
     if len(whole) != len(acls):
         raise DecodeError("an ACL without an identity")
     return whole

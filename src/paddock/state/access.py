@@ -129,7 +129,7 @@ def resolve(acls: list[ACL | None] | None, identities: Identities) -> tuple[ACL,
     for acl in dict.fromkeys(acls):
         if acl is None:
             raise Refused(INVALID_ACL)
-        if acl == NOT_UNDERSTOOD:
+        if acl is NOT_UNDERSTOOD:
             raise DecodeError("an ACL with a null id")
         scheme = acl.identity.scheme
         if acl.identity == ANYONE:

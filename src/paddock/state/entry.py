@@ -70,7 +70,7 @@ class Entry:
 
     def size(self) -> int:
         """Give the bytes it takes in a batch."""
-        return 46 + len(self.body) + (0 if self.identities is None else len(self.identities.wire))
+        return 42 + len(self.body) + (0 if self.identities is None else len(self.identities.wire))
 
     def write(self, writer: BytesWriter) -> None:
         writer.append(RULES)
@@ -147,4 +147,6 @@ class Batch:
         digest_index = reader.int64()
         digest = reader.int64()
         count = reader.int32()
+        if count < 0:
+            raise DecodeError("a batch of a negative number of entries")
         return cls([Entry.read(reader, known) for _ in range(count)], digest_index, digest)

@@ -11,6 +11,8 @@ from paddock.protocol.acl import (
     ALL,
     ANYONE,
     CREATOR,
+    NOT_UNDERSTOOD,
+    OPEN_LIST,
     READ,
     Identity,
     digest_id,
@@ -55,9 +57,28 @@ def test_a_null_vector_of_acls_is_none() -> None:
 
 
 @pytest.mark.parametrize("scheme", [b"world", b"digest", b"ip"])
-def test_a_null_id_cannot_be_decoded_where_the_scheme_would_look_at_it(scheme: bytes) -> None:
-    with pytest.raises(DecodeError):
-        read_acls(Reader(acl_wire(scheme, None)))
+def test_a_null_id_is_not_understood_where_the_scheme_would_look_at_it(scheme: bytes) -> None:
+    acls = read_acls(Reader(acl_wire(scheme, None)))
+    assert acls is not None
+    assert acls[0] is NOT_UNDERSTOOD
+
+
+def test_an_acl_that_only_looks_like_the_one_not_understood_is_another() -> None:
+    acls = read_acls(Reader(acl_wire(b"", b"", 0)))
+    assert acls is not None
+    assert acls[0] == NOT_UNDERSTOOD
+    assert acls[0] is not NOT_UNDERSTOOD
+
+
+def test_the_open_acl_is_read_as_one_list_wherever_it_stands() -> None:
+    reader = Reader(b"123" + encode_acls([ACL(ALL, ANYONE)]) + b"rest", 3)
+    assert read_acls(reader) is OPEN_LIST
+    assert reader.rest() == b"rest"
+    assert list(OPEN_LIST) == [ACL(ALL, ANYONE)]
+    # Nearly the same is something else.
+    assert read_acls(Reader(encode_acls([ACL(READ, ANYONE)]))) == [ACL(READ, ANYONE)]
+    two = [ACL(ALL, ANYONE), ACL(ALL, ANYONE)]
+    assert read_acls(Reader(encode_acls(two))) == two
 
 
 def test_a_null_id_is_nothing_for_auth_and_nobody_elsewhere() -> None:

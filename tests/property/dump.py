@@ -1,0 +1,119 @@
+"""A machine as plain data: two machines are equal if their dumps are.
+
+What is only kept to be fast is checked on the way and is not part of the dump: encodings that a
+node holds are those of its fields, and the counters are what counting gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddock.protocol.jute import BytesWriter
+from paddock.protocol.records import GetDataResponse, Stat
+from paddock.state.digest import node_term
+from paddock.state.machine import StateMachine
+from paddock.state.tree import CONTAINER, LIMITS, QUOTA, Node, Tree
+
+
+def dump(machine: StateMachine) -> dict[str, Any]:
+    """Give everything that a machine holds."""
+    tree = machine.tree
+    check(tree)
+    return {
+        "zxid": machine.zxid,
+        "time_ms": machine.time_ms,
+        "last_id": machine.sessions.last_id,
+        "sessions": {
+            session.id: (session.generation, session.timeout_ms, session.password)
+            for session in machine.sessions.by_id.values()
+        },
+        "nodes": {path: dump_node(node) for path, node in tree.nodes.items() if path},
+        "ephemerals": {owner: sorted(paths) for owner, paths in tree.ephemerals.items()},
+        "containers": sorted(tree.containers),
+        "ttls": sorted(tree.ttls),
+        "acls": {wire: acl.users for wire, acl in tree.acls._by_wire.items()},
+        "quotas": sorted(tree.quotas),
+        "data_bytes": tree.data_bytes,
+        "digest": machine.digest(),
+    }
+
+
+def dump_node(node: Node) -> dict[str, Any]:
+    return {
+        "data": node.data,
+        "acl": node.acl.entries,
+        "czxid": node.czxid,
+        "mzxid": node.mzxid,
+        "pzxid": node.pzxid,
+        "ctime": node.ctime,
+        "mtime": node.mtime,
+        "version": node.version,
+        "aversion": node.aversion,
+        "created": node.created,
+        "owner": node.owner,
+        "children": sorted(node.children or ()),
+    }
+
+
+def check(tree: Tree) -> None:
+    """Compare what the tree keeps beside its nodes with what its nodes say."""
+    nodes = {path: node for path, node in tree.nodes.items() if path}
+    assert tree.nodes[b""] is nodes[b"/"]
+    assert len(tree) == len(nodes)
+    digest = data_bytes = 0
+    users: dict[bytes, int] = {}
+    ephemerals: dict[int, list[bytes]] = {}
+    containers, ttls, quotas = [], [], []
+    children: dict[bytes, list[bytes]] = {path: [] for path in nodes}
+    for path, node in nodes.items():
+        digest += node_term(path, node)
+        data_bytes += len(path) + len(node.data or b"")
+        users[node.acl.wire] = users.get(node.acl.wire, 0) + 1
+        assert tree.acls._by_wire[node.acl.wire] is node.acl
+        if path.startswith(QUOTA) and path.endswith(LIMITS):
+            quotas.append(path[len(QUOTA) : -len(LIMITS)])
+        if node.owner > 0:
+            ephemerals.setdefault(node.owner, []).append(path)
+        elif node.owner == CONTAINER:
+            containers.append(path)
+        elif node.owner < 0:
+            ttls.append(path)
+        if path != b"/":
+            above, _, name = path.rpartition(b"/")
+            children[above or b"/"].append(name)
+    for path, node in nodes.items():
+        names = list(node.children or ())
+        assert sorted(names) == sorted(children[path]), path
+        _check_encodings(node, names)
+    assert tree.digest() == digest
+    assert tree.data_bytes == data_bytes
+    assert {wire: acl.users for wire, acl in tree.acls._by_wire.items()} == users
+    assert {owner: sorted(paths) for owner, paths in tree.ephemerals.items()} == {
+        owner: sorted(paths) for owner, paths in ephemerals.items()
+    }
+    assert sorted(tree.containers) == sorted(containers)
+    assert sorted(tree.ttls) == sorted(ttls)
+    assert sorted(tree.quotas) == sorted(quotas)
+
+
+def _check_encodings(node: Node, names: list[bytes]) -> None:
+    cversion = (2 * node.created - len(names) + (1 << 31)) % (1 << 32) - (1 << 31)
+    stat = Stat(
+        czxid=node.czxid,
+        mzxid=node.mzxid,
+        ctime=node.ctime,
+        mtime=node.mtime,
+        version=node.version,
+        cversion=cversion,
+        aversion=node.aversion,
+        ephemeral_owner=max(0, node.owner),
+        data_length=len(node.data or b""),
+        num_children=len(names),
+        pzxid=node.pzxid,
+    )
+    writer = BytesWriter()
+    GetDataResponse(node.data, stat).write(writer)
+    assert node.data_and_stat() == writer.getvalue()
+    assert node.child_list() == len(names).to_bytes(4, "big") + b"".join(
+        len(name).to_bytes(4, "big") + name for name in names
+    )

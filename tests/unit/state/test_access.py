@@ -1,0 +1,222 @@
+"""Who may do what: permissions, valid ACLs, and what others may see of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddock.errors import INVALID_ACL
+from paddock.protocol.acl import (
+    ACL,
+    ADMIN,
+    ALL,
+    ANYONE,
+    CREATE,
+    CREATOR,
+    DELETE,
+    NOT_UNDERSTOOD,
+    READ,
+    SUPER,
+    WRITE,
+    Identity,
+    encode_acls,
+)
+from paddock.protocol.jute import DecodeError
+from paddock.state.access import (
+    NOBODY,
+    ACLTable,
+    Identities,
+    NodeACL,
+    resolve,
+    user_name,
+    without_secrets,
+)
+from paddock.state.refusal import Refused
+
+BOB = Identity("digest", "bob:hash")
+EVE = Identity("digest", "eve:other")
+HOME = Identity("ip", "127.0.0.1")
+
+
+def node_acl(*entries: ACL) -> NodeACL:
+    return NodeACL(entries, encode_acls(entries))
+
+
+def test_world_is_everybody() -> None:
+    acl = node_acl(ACL(READ | WRITE, ANYONE))
+    assert acl.permits(READ, NOBODY)
+    assert acl.permits(WRITE, Identities((BOB,)))
+    assert not acl.permits(CREATE, Identities((BOB, HOME)))
+
+
+def test_permissions_of_several_entries_add_up() -> None:
+    acl = node_acl(ACL(READ, ANYONE), ACL(WRITE, BOB), ACL(DELETE, BOB), ACL(READ, ANYONE))
+    bob = Identities((BOB,))
+    assert [p for p in (READ, WRITE, CREATE, DELETE, ADMIN) if acl.permits(p, bob)] == [
+        *(READ, WRITE, DELETE)
+    ]
+    assert not acl.permits(WRITE, Identities((EVE,)))
+
+
+def test_any_of_several_permissions_is_enough() -> None:
+    acl = node_acl(ACL(ADMIN, BOB))
+    assert acl.permits(READ | ADMIN, Identities((BOB,)))
+    assert not acl.permits(READ | WRITE, Identities((BOB,)))
+
+
+def test_any_identity_of_a_client_counts() -> None:
+    assert node_acl(ACL(READ, EVE)).permits(READ, Identities((HOME, BOB, EVE)))
+
+
+def test_super_may_everything() -> None:
+    assert node_acl(ACL(READ, BOB)).permits(ADMIN, Identities((HOME, SUPER)))
+    assert node_acl(ACL(0, ANYONE)).permits(DELETE, Identities((SUPER,)))
+    assert not node_acl(ACL(READ, BOB)).permits(READ, Identities((Identity("super", "x"),)))
+
+
+def test_an_id_of_one_scheme_is_nothing_in_another() -> None:
+    acl = node_acl(ACL(ALL, Identity("digest", "127.0.0.1:x")), ACL(ALL, Identity("ip", "1.2.3.4")))
+    assert not acl.permits(READ, Identities((Identity("ip", "127.0.0.1"),)))
+    assert not acl.permits(READ, Identities((Identity("digest", "1.2.3.4"),)))
+
+
+@pytest.mark.parametrize(
+    ("expression", "address", "matches"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1", "127.0.0.2", False),
+        ("10.0.0.0/8", "10.255.1.2", True),
+        ("10.0.0.0/8", "11.0.0.1", False),
+        ("10.1.2.3/8", "10.9.9.9", True),
+        ("10.0.0.128/25", "10.0.0.127", False),
+        ("10.0.0.128/25", "10.0.0.129", True),
+        ("1.2.3.4/0", "200.1.1.1", True),
+        ("1.2.3.4/32", "1.2.3.4", True),
+        ("1.2.3.4/32", "1.2.3.5", False),
+        ("::1", "::1", True),
+        ("::1", "0:0:0:0:0:0:0:1", True),
+        ("2001:db8::/32", "2001:db8:ffff::1", True),
+        ("2001:db8::/32", "2001:db9::1", False),
+        ("2001:db8::80/121", "2001:db8::7f", False),
+        ("::/0", "fe80::1", True),
+        # One width is nothing in the other, whatever the prefix.
+        ("::/0", "10.0.0.1", False),
+        ("0.0.0.0/0", "::1", False),
+        ("0.0.0.0/0", "not an address", False),
+    ],
+)
+def test_an_ip_acl_is_an_address_or_a_network(expression: str, address: str, matches: bool) -> None:
+    acl = node_acl(ACL(READ, Identity("ip", expression)))
+    assert acl.permits(READ, Identities((Identity("ip", address),))) is matches
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        ANYONE,
+        BOB,
+        Identity("digest", ":hash"),
+        Identity("digest", "bob:hash:::"),
+        Identity("ip", "10.0.0.1"),
+        Identity("ip", "10.0.0.0/8"),
+        Identity("ip", "10.0.0.0/0"),
+        Identity("ip", "::1"),
+        Identity("ip", "fe80::/10"),
+    ],
+    ids=str,
+)
+def test_a_valid_acl_is_stored_as_it_is(identity: Identity) -> None:
+    assert resolve([ACL(READ, identity)], NOBODY) == (ACL(READ, identity),)
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        Identity("world", "everyone"),
+        Identity("world", ""),
+        Identity("digest", "bob"),
+        Identity("digest", "bob:"),
+        Identity("digest", "a:b:c"),
+        Identity("digest", ""),
+        Identity("ip", ""),
+        Identity("ip", "10.0.0"),
+        Identity("ip", "10.0.0.256"),
+        Identity("ip", "10.0.0.x"),
+        Identity("ip", "10.0.0.1/33"),
+        Identity("ip", "10.0.0.1/-1"),
+        Identity("ip", "10.0.0.1/"),
+        Identity("ip", "::1/129"),
+        Identity("ip", "::1::"),
+        Identity("ip", "localhost"),
+        Identity("super", ""),
+        Identity("sasl", "bob"),
+        Identity("", ""),
+    ],
+    ids=str,
+)
+def test_an_invalid_acl_is_refused(identity: Identity) -> None:
+    with pytest.raises(Refused) as refusal:
+        resolve([ACL(READ, ANYONE), ACL(READ, identity)], Identities((BOB,)))
+    assert refusal.value.code == INVALID_ACL
+
+
+def test_no_acl_and_an_acl_of_nobody_are_refused() -> None:
+    wrong: list[list[ACL | None] | None] = [None, [], [None], [ACL(ALL, ANYONE), None]]
+    for acls in wrong:
+        with pytest.raises(Refused):
+            resolve(acls, Identities((BOB,)))
+
+
+def test_an_acl_that_is_not_understood_is_no_refusal() -> None:
+    with pytest.raises(DecodeError):
+        resolve([ACL(READ, ANYONE), NOT_UNDERSTOOD], NOBODY)
+
+
+def test_each_entry_is_stored_once() -> None:
+    entries: list[ACL | None] = [ACL(READ, BOB), ACL(READ, ANYONE), ACL(READ, BOB), ACL(ALL, BOB)]
+    assert resolve(entries, NOBODY) == (ACL(READ, BOB), ACL(READ, ANYONE), ACL(ALL, BOB))
+
+
+def test_auth_becomes_everybody_that_the_client_has_proved_to_be() -> None:
+    identities = Identities((HOME, BOB, SUPER, EVE))
+    assert resolve([ACL(READ, CREATOR)], identities) == (ACL(READ, BOB), ACL(READ, EVE))
+    # Whatever its id is.
+    assert resolve([ACL(READ, Identity("auth", "x"))], identities)[0] == ACL(READ, BOB)
+
+
+def test_auth_of_somebody_who_proved_nothing_is_refused() -> None:
+    for identities in (NOBODY, Identities((HOME,)), Identities((HOME, SUPER))):
+        with pytest.raises(Refused):
+            resolve([ACL(ALL, CREATOR)], identities)
+
+
+def test_hashes_are_hidden_and_the_rest_is_shown() -> None:
+    entries = (ACL(READ, BOB), ACL(ALL, ANYONE), ACL(ALL, HOME))
+    assert without_secrets(entries) == [
+        ACL(READ, Identity("digest", "bob:x")),
+        ACL(ALL, ANYONE),
+        ACL(ALL, HOME),
+    ]
+    assert user_name(BOB) == "bob"
+    assert user_name(HOME) == "127.0.0.1"
+
+
+def test_identities_are_added_once_in_their_order() -> None:
+    identities = Identities((HOME,)).adding(BOB).adding(BOB, EVE)
+    assert identities.entries == (HOME, BOB, EVE)
+    assert not identities.is_super
+    assert identities.adding(SUPER).is_super
+
+
+def test_equal_acls_are_kept_once_and_as_long_as_somebody_has_them() -> None:
+    table = ACLTable()
+    first = table.acquire((ACL(READ, BOB),))
+    second = table.acquire((ACL(READ, BOB),))
+    other = table.acquire((ACL(READ, EVE),))
+    assert first is second
+    assert first is not other
+    assert len(table) == 2
+    table.release(first)
+    assert len(table) == 2
+    table.release(first)
+    assert len(table) == 1
+    assert table.acquire((ACL(READ, BOB),)).users == 1

@@ -1,0 +1,203 @@
+"""The tree: what changes with a node, and that undoing leaves no trace."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
+from paddock.state.tree import CONTAINER, SPECIAL, TTL_BASE, Tree
+from tests.property.dump import check, dump_node
+
+EVERYBODY = (ACL(ALL, ANYONE),)
+BOB = (ACL(READ, Identity("digest", "bob:hash")),)
+
+
+def create(
+    tree: Tree,
+    path: bytes,
+    data: bytes | None = b"data",
+    owner: int = 0,
+    zxid: int = 7,
+    acls: tuple[ACL, ...] = EVERYBODY,
+) -> None:
+    tree.create(path, data, tree.acls.acquire(acls), zxid, 100, owner)
+
+
+def picture(tree: Tree) -> object:
+    check(tree)
+    return (
+        {path: dump_node(node) for path, node in tree.nodes.items()},
+        {owner: sorted(paths) for owner, paths in tree.ephemerals.items()},
+        sorted(tree.containers),
+        sorted(tree.ttls),
+        {wire: acl.users for wire, acl in tree.acls._by_wire.items()},
+        tree.data_bytes,
+        tree.digest(),
+    )
+
+
+@pytest.fixture
+def tree() -> Tree:
+    return planted()
+
+
+def planted() -> Tree:
+    """Give a tree with one node of each kind, whose journal starts now."""
+    tree = Tree.fresh()
+    create(tree, b"/a")
+    create(tree, b"/a/b")
+    create(tree, b"/a/eph", owner=5)
+    create(tree, b"/a/eph2", owner=5)
+    create(tree, b"/box", owner=CONTAINER)
+    create(tree, b"/ttl", owner=TTL_BASE + 50, acls=BOB)
+    create(tree, b"/null", None)
+    tree.begin()
+    return tree
+
+
+def test_a_fresh_tree_has_the_four_nodes_that_are_always_there() -> None:
+    tree = Tree.fresh()
+    check(tree)
+    assert set(tree.nodes) == {b"", *SPECIAL}
+    assert len(tree) == 4
+    assert tree.nodes[b""] is tree.nodes[b"/"]
+
+
+def test_a_created_node_is_counted_and_known_to_its_parent(tree: Tree) -> None:
+    check(tree)
+    assert sorted(tree.nodes[b"/a"].children or ()) == [b"b", b"eph", b"eph2"]
+    assert sorted(tree.ephemerals[5]) == [b"/a/eph", b"/a/eph2"]
+    assert list(tree.containers) == [b"/box"]
+    assert list(tree.ttls) == [b"/ttl"]
+
+
+def test_a_parent_counts_creates_and_keeps_the_zxid_of_the_last_change_of_its_children(
+    tree: Tree,
+) -> None:
+    parent = tree.nodes[b"/a"]
+    assert (parent.created, parent.pzxid) == (3, 7)
+    tree.delete(b"/a/b", 9)
+    assert (parent.created, parent.pzxid, parent.mzxid, parent.version) == (3, 9, 7, 0)
+    create(tree, b"/a/b", zxid=10)
+    assert (parent.created, parent.pzxid) == (4, 10)
+
+
+def test_the_last_ephemeral_takes_its_owner_along(tree: Tree) -> None:
+    tree.delete(b"/a/eph", 8)
+    assert list(tree.ephemerals) == [5]
+    tree.delete(b"/a/eph2", 9)
+    assert tree.ephemerals == {}
+
+
+def test_the_digest_follows_every_field(tree: Tree) -> None:
+    seen = {tree.digest()}
+
+    def differs() -> None:
+        check(tree)
+        assert tree.digest() not in seen
+        seen.add(tree.digest())
+
+    node = tree.nodes[b"/a"]
+    tree.set_data(b"/a", node, b"other", 8, 101)
+    differs()
+    tree.set_data(b"/a", node, b"", 8, 101)
+    differs()
+    tree.set_data(b"/a", node, None, 8, 101)
+    differs()
+    tree.set_acl(b"/a", node, tree.acls.acquire(BOB))
+    differs()
+    tree.delete(b"/a/b", 9)
+    differs()
+    create(tree, b"/a/b", b"data", zxid=9)
+    differs()
+
+
+def test_the_digest_forgets_what_came_and_went(tree: Tree) -> None:
+    before = tree.digest()
+    create(tree, b"/a/b/c")
+    tree.undo()
+    assert tree.digest() == before
+
+
+def change_create(tree: Tree) -> None:
+    create(tree, b"/new", acls=BOB)
+    create(tree, b"/new/er", owner=6)
+    create(tree, b"/new/box", owner=CONTAINER)
+    create(tree, b"/new/ttl", owner=TTL_BASE + 1)
+
+
+def change_delete(tree: Tree) -> None:
+    for path in (b"/a/eph", b"/a/eph2", b"/a/b", b"/a", b"/box", b"/ttl"):
+        tree.delete(path, 9)
+
+
+def change_data(tree: Tree) -> None:
+    tree.set_data(b"/a", tree.nodes[b"/a"], b"longer than before", 9, 101)
+    tree.set_data(b"/a", tree.nodes[b"/a"], None, 9, 102)
+    tree.set_data(b"/null", tree.nodes[b"/null"], b"", 9, 102)
+
+
+def change_acl(tree: Tree) -> None:
+    tree.set_acl(b"/a", tree.nodes[b"/a"], tree.acls.acquire(BOB))
+    tree.set_acl(b"/ttl", tree.nodes[b"/ttl"], tree.acls.acquire(EVERYBODY))
+    tree.set_acl(b"/a", tree.nodes[b"/a"], tree.acls.acquire(EVERYBODY))
+
+
+def change_delete_and_create(tree: Tree) -> None:
+    tree.delete(b"/ttl", 9)
+    create(tree, b"/ttl", owner=8, acls=BOB)
+    tree.delete(b"/a/b", 9)
+    create(tree, b"/a/b", b"new")
+    tree.set_data(b"/a/b", tree.nodes[b"/a/b"], b"newer", 9, 101)
+    tree.delete(b"/a/b", 9)
+
+
+def change_create_and_delete(tree: Tree) -> None:
+    create(tree, b"/x", acls=(ACL(READ, Identity("ip", "1.2.3.4")),))
+    create(tree, b"/x/y", owner=9)
+    tree.delete(b"/x/y", 9)
+    tree.delete(b"/x", 9)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_create,
+        change_delete,
+        change_data,
+        change_acl,
+        change_delete_and_create,
+        change_create_and_delete,
+    ],
+    ids=lambda change: change.__name__,
+)
+@pytest.mark.parametrize("settled", [False, True])
+def test_undo_restores_everything(tree: Tree, change: object, settled: bool) -> None:
+    assert callable(change)
+    if settled:
+        tree.digest()
+    change(tree)
+    tree.undo()
+    assert picture(tree) == picture(planted())
+    # Not because nothing had happened.
+    change(tree)
+    assert picture(tree) != picture(planted())
+
+
+def test_undo_goes_back_to_the_last_begin_and_no_further(tree: Tree) -> None:
+    create(tree, b"/stays")
+    tree.begin()
+    before = picture(tree)
+    create(tree, b"/goes")
+    tree.undo()
+    assert picture(tree) == before
+    tree.undo()
+    assert picture(tree) == before
+
+
+def test_descendants_are_counted_at_every_depth(tree: Tree) -> None:
+    assert tree.descendants(b"/a") == 3
+    assert tree.descendants(b"/") == len(tree) - 1
+    assert tree.descendants(b"/a/b") == 0
+    create(tree, b"/a/b/c")
+    assert tree.descendants(b"/a") == 4
