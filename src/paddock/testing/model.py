@@ -19,12 +19,24 @@ from __future__ import annotations
 
 import copy
 import ipaddress
+import re
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from paddock import errors
 from paddock.protocol import events, opcodes
-from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, CREATE, DELETE, READ, WRITE, Identity
+from paddock.protocol.acl import (
+    ACL,
+    ADMIN,
+    ALL,
+    ANYONE,
+    CREATE,
+    DELETE,
+    NOT_UNDERSTOOD,
+    READ,
+    WRITE,
+    Identity,
+)
 from paddock.protocol.records import (
     AddWatchRequest,
     ClientInfo,
@@ -71,6 +83,9 @@ Result: TypeAlias = tuple[int, int, object]
 """One result of a transaction: operation (-1 for an error), error, and the record or None."""
 
 ALWAYS_THERE: Final = (b"/", b"/zookeeper", b"/zookeeper/config", b"/zookeeper/quota")
+QUOTA: Final = b"/zookeeper/quota"
+LIMITS: Final = b"/zookeeper_limits"
+STATISTICS: Final = b"/zookeeper_stats"
 TTL_MS_MAX: Final = 0xFF_FFFF_FFFF
 
 _SEQUENTIAL: Final = (2, 3, 6)
@@ -216,7 +231,7 @@ class Model:
         self.zxid += 1
         if (code := self._alive(caller)) != errors.OK:
             return Answer(code, self.zxid)
-        if any(self._cannot_be_a_step(operation, request) for operation, request in steps):
+        if any(self._cannot_be_a_step(request) for _operation, request in steps):
             return Answer(errors.MARSHALLING_ERROR, self.zxid)
         before = copy.deepcopy(self.nodes)
         watches_before = dict(self.data_watches), dict(self.child_watches)
@@ -233,6 +248,8 @@ class Model:
                 self.data_watches, self.child_watches = watches_before
                 for watcher, count in told:
                     del watcher.events[count:]
+                if no.code == errors.MARSHALLING_ERROR:
+                    return Answer(no.code, self.zxid)
                 codes = [errors.OK] * number + [no.code]
                 codes += [errors.RUNTIME_INCONSISTENCY] * (len(steps) - len(codes))
                 return Answer(
@@ -337,11 +354,9 @@ class Model:
             case None:
                 raise No(errors.MARSHALLING_ERROR)
 
-    def _cannot_be_a_step(self, operation: int, request: WriteRequest) -> bool:
+    def _cannot_be_a_step(self, request: WriteRequest) -> bool:
         match request:
-            case CreateRequest():
-                return request.flags in _TTL
-            case CreateTTLRequest():
+            case CreateRequest() | CreateTTLRequest():
                 return False
             case VersionRequest() | SetDataRequest():
                 return request.path is None
@@ -354,6 +369,8 @@ class Model:
                 # In a transaction the flags alone say what it becomes.
                 flags = request.flags
                 ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
+                if flags in _TTL and isinstance(request, CreateRequest):
+                    raise No(errors.MARSHALLING_ERROR)
                 if not 0 <= flags <= 6:
                     raise No(errors.BAD_ARGUMENTS)
                 if flags in _TTL and not self.extended_types:
@@ -406,6 +423,9 @@ class Model:
         node.container = kind == "container"
         node.ttl_ms = ttl_ms if kind == "ttl" else 0
         self.nodes[path] = node
+        if path.startswith(QUOTA) and path.endswith(STATISTICS):
+            self._count_anew(path)
+        self._count(path, 1, len(node.data or b""))
         parent.created = _int32(parent.created + 1)
         parent.pzxid = zxid
         self._tell(self.data_watches, events.NODE_CREATED, path, node)
@@ -440,6 +460,7 @@ class Model:
 
     def _delete(self, path: bytes) -> None:
         node = self.nodes.pop(path)
+        self._count(path, -1, -len(node.data or b""))
         above = path.rpartition(b"/")[0] or b"/"
         parent = self.nodes[above]
         parent.pzxid = self.zxid
@@ -452,7 +473,9 @@ class Model:
         node = self._node(path)
         self._need(caller, node, WRITE)
         _match(request.version, node.version)
+        growth = len(request.data or b"") - len(node.data or b"")
         node.data = request.data
+        self._count(path, 0, growth)
         node.version = _int32(node.version + 1)
         node.mzxid = self.zxid
         node.mtime = time_ms
@@ -481,6 +504,30 @@ class Model:
             self._delete(path)
         del self.sessions[id]
 
+    def _count_anew(self, path: bytes) -> None:
+        """Begin the statistics of a quota with what is at and below its node now."""
+        governed = path[len(QUOTA) : -len(STATISTICS)]
+        mine = [
+            node
+            for other, node in self.nodes.items()
+            if other == governed or other.startswith(governed + b"/")
+        ]
+        size = sum(len(node.data or b"") for node in mine)
+        self.nodes[path].data = b"count=%d,bytes=%d" % (len(mine), size)
+
+    def _count(self, path: bytes, nodes: int, size: int) -> None:
+        """Keep the statistics of the nearest quota, if what is written there can be understood."""
+        governed = path
+        while governed and QUOTA + governed + LIMITS not in self.nodes:
+            governed = governed.rpartition(b"/")[0]
+        node = self.nodes.get(QUOTA + governed + STATISTICS) if governed else None
+        if node is None:
+            return
+        counts = re.fullmatch(rb"count=(-?\d+),bytes=(-?\d+)(.*)", node.data or b"", re.DOTALL)
+        if counts is not None:
+            total, total_size = int(counts[1]) + nodes, int(counts[2]) + size
+            node.data = b"count=%d,bytes=%d" % (total, total_size) + counts[3]
+
     def _node(self, path: bytes) -> ModelNode:
         # The empty path is another name of the root.
         node = self.nodes.get(path or b"/")
@@ -502,6 +549,8 @@ class Model:
         for acl in acls or []:
             if acl is None:
                 raise No(errors.INVALID_ACL)
+            if acl is NOT_UNDERSTOOD:
+                raise No(errors.MARSHALLING_ERROR)
             if acl in seen:
                 continue
             seen.append(acl)
@@ -618,7 +667,8 @@ class Model:
         concerned: set[Caller] = set()
         for (watched, caller), mode in list(table.items()):
             if mode == "recursive":
-                below = path.startswith(watched if watched == b"/" else watched + b"/")
+                # Nothing is below the root's other name.
+                below = watched and path.startswith(watched.rstrip(b"/") + b"/")
                 if kind != events.NODE_CHILDREN_CHANGED and (path == watched or below):
                     concerned.add(caller)
             elif path == watched:
