@@ -78,7 +78,7 @@ class Snapshot:
         self._writer = BytesWriter()
         return chunk
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self, nodes_a_chunk: int = _NODES_A_CHUNK) -> Iterator[bytes]:
         """Give the snapshot piece by piece; entries may be applied between two pieces."""
         nodes = self._tree.nodes
         epoch = self._tree.epoch
@@ -86,7 +86,7 @@ class Snapshot:
             node = nodes.get(path)
             if node is not None and path and node.epoch != epoch:
                 self.save(path, node)
-            if looked % _NODES_A_CHUNK == 0:
+            if looked % nodes_a_chunk == 0:
                 yield self.take()
         self._writer.append(_END)
         write_i64_be(self._writer, self._nodes)
