@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.support import requests as rq
 from tests.support import wire
+from tests.support.disks import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.records import Stat
 from tests.support.server import Options
@@ -124,13 +123,6 @@ def read_tree(client: wire.Client) -> Tree:
         for path, reply in zip(level, read, strict=True):
             tree[path] = (reply.data, reply.stat)
     return tree
-
-
-def skip_or_fail(reason: str) -> None:
-    """Skip what cannot be done on this machine; on CI that is a failure."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def need_strace() -> None:

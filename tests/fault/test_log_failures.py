@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from paddock.log.file import FileLog
 from paddock.log.interface import Durability, LogError, Record
+from tests.support import disks
 from tests.unit.log.helpers import FailingDisk, Proposer, payloads, read, segments
 
 TWO_RECORDS = 28 + 2 * (24 + 10)
@@ -207,20 +207,8 @@ def test_name_of_a_segment_is_synced_again_when_the_log_is_opened(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 256 KiB, where that is allowed."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("mounting a small file system is not allowed here")
-    try:
+    with disks.small_disk(tmp_path / "small", 256 << 10) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_really_full_disk_refuses_and_resumes_when_there_is_room(small_disk: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from paddock.log.file import SEGMENT_BYTES
-from tests.fault.process import DEADLINE_S, FaultServer, read_tree, skip_or_fail
+from tests.fault.process import DEADLINE_S, FaultServer, read_tree
+from tests.support import disks, wire
 from tests.support import requests as rq
-from tests.support import wire
 from tests.support.records import Code, EventType, Mode
 from tests.support.server import Options
 
@@ -26,15 +24,8 @@ TIMEOUT_MS = 1_000
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        skip_or_fail("mounting a small file system is not allowed here")
-    try:
+    with disks.small_disk(tmp_path / "small", DISK_BYTES) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture

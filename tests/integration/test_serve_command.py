@@ -17,6 +17,7 @@ import pytest
 
 import paddock
 from tests.support import requests, wire
+from tests.support.disks import unwritable
 
 DEADLINE_S = 20.0
 COMMAND = [sys.executable, "-m", "paddock"]
@@ -276,10 +277,9 @@ def test_a_data_folder_that_is_a_file_is_one_line_and_status_1(tmp_path: Path) -
     assert str(file) in failure("serve", "--port", "0", "--data", file, status=1)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_data_folder_that_cannot_be_written_is_one_line_and_status_1(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    assert str(tmp_path) in failure("serve", "--port", "0", "--data", tmp_path, status=1)
+    with unwritable(tmp_path):
+        assert str(tmp_path) in failure("serve", "--port", "0", "--data", tmp_path, status=1)
 
 
 def test_a_data_folder_on_a_file_system_without_writing_is_one_line_and_status_1() -> None:
