@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import re
 import shutil
 import threading
 import time
@@ -22,7 +23,7 @@ from tests.fault.load import Load
 from tests.fault.process import DEADLINE_S, FaultServer, eventually
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.records import Code, Mode
+from tests.support.records import INT, Code, Mode
 from tests.unit.log.helpers import FailingDisk
 
 TIMEOUT_MS = 1_000
@@ -210,6 +211,32 @@ def test_server_that_fails_while_it_stops_stops_and_loses_nothing(
         assert again.call(rq.get_data("/a")).data == b"new"
 
 
+def test_client_that_comes_during_a_stop_and_never_pauses_does_not_hold_it_up(
+    server: EmbeddedServer, disk: GatedDisk
+) -> None:
+    write = rq.create("/a")
+    request = INT.pack(1) + INT.pack(write.op) + write.body
+    with wire.connect(server.address) as first, wire.Connection(server.address) as late:
+        disk.log_syncs.shut()
+        first.send(rq.create("/a"))
+        disk.log_syncs.wait_for_somebody()
+        late.send_frame(wire.connect_body())
+        for _ in range(500):
+            late.send_frame(request)
+        eventually(lambda: outstanding(server) == 2, "the handshake to be read")
+        stopping = server.begin_stop()
+        disk.log_syncs.open()
+        assert wire.decode_connect(late.read_frame()).session_id != 0
+        answers = 0
+        with contextlib.suppress(*LOST):
+            while answers < 100_000:
+                late.read_frame()
+                answers += 1
+                late.send_frame(request)
+        stopping.result(DEADLINE_S)
+        assert answers == 0
+
+
 def test_server_that_cannot_write_its_log_can_be_stopped(
     server: EmbeddedServer, disk: GatedDisk
 ) -> None:
@@ -298,6 +325,13 @@ def test_snapshot_that_finds_no_room_while_much_changes_disturbs_nobody(
             taken = set((tmp_path / "data" / "snapshots").glob("*.snapshot"))
             while not set((tmp_path / "data" / "snapshots").glob("*.snapshot")) - taken:
                 assert client.call(rq.set_data("/small-0", b"")).err == Code.OK
+
+
+def outstanding(server: EmbeddedServer) -> int:
+    """Ask how many writes wait for the log."""
+    match = re.search(r"Outstanding: (\d+)", wire.four_letter_word(server.address, "srvr"))
+    assert match is not None
+    return int(match[1])
 
 
 def wait_longer_than(timeout_ms: int) -> None:

@@ -337,6 +337,10 @@ class Connection(Client):
         self._out.write(
             handshake.response(self._handshake, session.timeout_ms, session.id, session.password)
         )
+        if not self._service.is_open:
+            # The server stops: the session is the client's, but not to be used here.
+            self.close()
+            return
         self.stage = OPEN
         self._receive_held()
         self._regulate()
