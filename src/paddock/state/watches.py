@@ -14,7 +14,7 @@ An event is encoded once for everybody who gets it, and withheld from those with
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -26,6 +26,10 @@ from paddock.state.operations import Change
 ONE_SHOT: Final = 0
 PERSISTENT: Final = 1
 RECURSIVE: Final = 2
+
+_SLASH: Final = 0x2F
+
+_Key = TypeVar("_Key")
 
 
 # Compiled or not, anybody may be a watcher: a connection, a test.
@@ -49,6 +53,8 @@ class WatchTable:
         self._by_watcher: dict[Watcher, dict[bytes, None]] = {}
         # How many recursive watches stand at a path; without any, no event looks further up.
         self._recursive: dict[bytes, int] = {}
+        # And at paths of a length.
+        self._recursive_lengths: dict[int, int] = {}
         # Invariant: the number of (path, watcher) pairs.
         self.size: i64 = 0
 
@@ -152,25 +158,18 @@ class WatchTable:
     def _recursive_above(self, path: bytes) -> list[bytes]:
         """Give the paths above that have a recursive watch.
 
-        There are usually few such paths or few levels, so the cost follows the smaller number.
+        Only cuts of the path where such a watch could stand are looked at, so what this costs
+        follows how many lengths these paths have, and neither their number nor the depth.
         """
         if path == b"/":
             return []
-        if len(self._recursive) <= path.count(b"/"):
-            return [
-                above
-                for above in self._recursive
-                if above == b"/" or (above and path.startswith(above + b"/"))
-            ]
-        found: list[bytes] = []
-        cut = path.rfind(b"/")
-        while cut > 0:
-            above = path[:cut]
-            if above in self._recursive:
-                found.append(above)
-            cut = path.rfind(b"/", 0, cut)
-        if b"/" in self._recursive:
-            found.append(b"/")
+        found: list[bytes] = [b"/"] if b"/" in self._recursive else []
+        end = len(path)
+        for length in self._recursive_lengths:
+            if 0 < length < end and path[length] == _SLASH:
+                above = path[:length]
+                if above in self._recursive:
+                    found.append(above)
         return found
 
     def _drop(self, path: bytes, here: dict[Watcher, int], watcher: Watcher) -> None:
@@ -182,11 +181,8 @@ class WatchTable:
             del self._by_path[path]
 
     def _count_recursive(self, path: bytes, step: int) -> None:
-        count = self._recursive.get(path, 0) + step
-        if count:
-            self._recursive[path] = count
-        else:
-            del self._recursive[path]
+        _count(self._recursive, path, step)
+        _count(self._recursive_lengths, len(path), step)
 
 
 class Watches:
@@ -224,3 +220,12 @@ class Watches:
         cut = change.path.rfind(b"/")
         above = change.path[:cut] if cut else b"/"
         self.child.trigger(events.NODE_CHILDREN_CHANGED, above, change.parent.acl, None)
+
+
+def _count(counts: dict[_Key, int], key: _Key, step: int) -> None:
+    """Count up or down; what is down to nothing is forgotten."""
+    count = counts.get(key, 0) + step
+    if count:
+        counts[key] = count
+    else:
+        del counts[key]
