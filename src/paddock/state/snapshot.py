@@ -196,8 +196,10 @@ def _read_record(
 
 
 def _finish(machine: StateMachine, tree: Tree, count: int, digest: int) -> None:
-    if len(tree.nodes) - 1 != count or b"/" not in tree.nodes:
-        raise SnapshotError(f"the snapshot should have {count} nodes and has {len(tree)}")
+    # The root has two names.
+    found = len(tree.nodes) - 1
+    if found != count or b"/" not in tree.nodes:
+        raise SnapshotError(f"the snapshot should have {count} nodes and has {max(found, 0)}")
     for path in tree.nodes:
         if len(path) > 1:
             cut = path.rfind(b"/")
