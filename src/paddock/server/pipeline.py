@@ -48,6 +48,9 @@ class Origin(Watcher):
         """Send what has gathered."""
         raise NotImplementedError
 
+    def abort(self) -> None:
+        """Take the news that an outcome could not be told: whoever waits must not go on waiting."""
+
 
 class Proposal:
     """A batch under way."""
@@ -204,12 +207,18 @@ class Pipeline:
 
     def _apply(self, entry: Entry, origin: Origin | None) -> None:
         outcome = self.machine.apply(entry)
-        if outcome.changes:
-            self.watches.publish(outcome.changes)
         if outcome.notice:
             logger.error("session 0x%x: %s", entry.session, outcome.notice)
-        if origin is not None:
-            origin.deliver(entry, outcome)
+        try:
+            if outcome.changes:
+                self.watches.publish(outcome.changes)
+            if origin is not None:
+                origin.deliver(entry, outcome)
+        except Exception:
+            # Whatever one answer runs into, the rest of the batch is durable and must be applied.
+            logger.exception("session 0x%x: the outcome could not be told", entry.session)
+            if origin is not None:
+                origin.abort()
 
     def _flush_dirty(self) -> None:
         dirty, self._dirty = self._dirty, []
