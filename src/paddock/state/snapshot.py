@@ -33,8 +33,9 @@ _ACL: Final = 3
 _NODE: Final = 4
 _END: Final = 5
 
-# How many nodes are looked at for one chunk: the longest that the server is held up by it.
+# How much goes into one chunk: the longest that the server is held up by it, and its memory.
 _NODES_A_CHUNK: Final = 500
+_CHUNK_BYTES: Final = 1 << 20
 
 
 class SnapshotError(PaddockError):
@@ -86,7 +87,7 @@ class Snapshot:
             node = nodes.get(path)
             if node is not None and path and node.epoch != epoch:
                 self.save(path, node)
-            if looked % nodes_a_chunk == 0:
+            if looked % nodes_a_chunk == 0 or len(self._writer) >= _CHUNK_BYTES:
                 yield self.take()
         self._writer.append(_END)
         write_i64_be(self._writer, self._nodes)

@@ -39,6 +39,13 @@ def test_a_snapshot_in_single_bytes_is_the_same(world: World) -> None:
     assert dump(restore(chunks)) == dump(world.machine)
 
 
+def test_a_chunk_is_not_much_larger_than_its_largest_node(world: World) -> None:
+    client = world.open()
+    for number in range(40):
+        client.create(b"/large%d" % number, bytes(900_000))
+    assert max(len(chunk) for chunk in Snapshot(world.machine).chunks()) < 3_000_000
+
+
 def test_a_snapshot_cut_anywhere_is_refused(world: World) -> None:
     good = whole(world.machine)
     for cut in range(len(good)):
