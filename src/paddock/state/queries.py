@@ -15,6 +15,7 @@ from paddock.errors import (
     NO_NODE,
     NO_WATCHER,
     OK,
+    SYSTEM_ERROR,
     UNIMPLEMENTED,
 )
 from paddock.protocol import events, opcodes
@@ -36,6 +37,9 @@ from paddock.state.tree import Node
 from paddock.state.watches import ONE_SHOT, Watcher, Watches, WatchTable
 
 _STAT_BYTES = 68
+# A small multi-read may name a large node many thousand times. What no longer fits into the reply
+# is refused, one by one.
+_MULTI_READ_BYTES_MAX = 16 << 20
 _CHILDREN, _DATA, _ANY = 1, 2, 3
 
 
@@ -162,9 +166,12 @@ class Queries:
             except Refused as refusal:
                 multi.write_error(writer, refusal.code)
                 continue
+            answer = node.data_and_stat() if operation == opcodes.GET_DATA else node.child_list()
+            if len(writer) + len(answer) > _MULTI_READ_BYTES_MAX:
+                multi.write_error(writer, SYSTEM_ERROR)
+                continue
             multi.write_header(writer, operation, False, OK)
-            reading = operation == opcodes.GET_DATA
-            writer.write(node.data_and_stat() if reading else node.child_list())
+            writer.write(answer)
         multi.write_header(writer, -1, True, -1)
         return writer.getvalue()
 

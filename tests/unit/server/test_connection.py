@@ -11,10 +11,11 @@ import pytest
 from paddock.errors import NO_NODE, OK, SESSION_EXPIRED, SYSTEM_ERROR
 from paddock.log.interface import Durability
 from tests.support import requests as rq
-from tests.support.records import Acl
+from tests.support.records import INT, MULTI_HEADER, Acl, Op
 from tests.unit.server.harness import FakeClient, Harness, encoded, turn
 
 CREATOR_ONLY = (Acl(31, "auth", ""),)
+MULTI_END = MULTI_HEADER.pack(-1, True, -1)
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -284,6 +285,26 @@ def test_a_client_that_does_not_read_is_not_read_from_and_not_expired_for_it() -
         assert [liveness.is_held, client.transport.is_reading_now] == [True, False]
         client.connection.resume_writing()
         assert [liveness.is_held, client.transport.is_reading_now] == [False, True]
+
+    run(scenario)
+
+
+def test_a_multi_read_cannot_ask_for_more_than_a_server_has() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.create("/large", bytes(1_000_000)))
+        await harness.settle()
+        client.replies()
+        client.send(rq.multi_read(*[rq.get_data("/large")] * 2_000, rq.get_children("/large")))
+        ((_, error, body),) = client.replies()
+        assert error == OK
+        assert len(body) < 17 << 20
+        # What does not fit is refused, and what is small enough behind it is not.
+        assert body.count((-1).to_bytes(4, "big", signed=True) + b"\0") >= 1_980
+        assert body.endswith(
+            INT.pack(Op.GET_CHILDREN) + b"\0" + INT.pack(OK) + INT.pack(0) + MULTI_END
+        )
 
     run(scenario)
 
