@@ -233,7 +233,7 @@ class Model:
             return Answer(code, self.zxid)
         if any(self._cannot_be_a_step(request) for _operation, request in steps):
             return Answer(errors.MARSHALLING_ERROR, self.zxid)
-        before = copy.deepcopy(self.nodes)
+        before = {path: copy.copy(node) for path, node in self.nodes.items()}
         watches_before = dict(self.data_watches), dict(self.child_watches)
         told: list[tuple[Caller, int]] = [
             (watcher, len(watcher.events))
