@@ -49,8 +49,16 @@ OPEN: Final = 2
 CLOSING: Final = 3
 CLOSED: Final = 4
 
-# How many requests of one connection may be in line before we stop reading from it for a while.
+# How many requests of one connection may be in line, and how many bytes of them, before we stop
+# reading from it for a while.
 _LINE_LENGTH_MAX: Final = 10_000
+_LINE_BYTES_MAX: Final = 16 << 20
+# How much may gather before it is sent. A peer that does not take it is served no further.
+_OUT_BYTES_MAX: Final = 1 << 20
+
+# Seconds that somebody has to say who it is, and to take the last of what it asked for.
+_HANDSHAKE_TIMEOUT: Final = 10.0
+_GOODBYE_TIMEOUT: Final = 10.0
 
 # Operations in the line that are not the client's: a reply that only waits for its turn.
 _READY: Final = -1000
@@ -60,7 +68,7 @@ _GOODBYE: Final = -1001
 class Waiting:
     """A place in the line."""
 
-    __slots__ = ("body", "error", "identities", "operation", "xid", "zxid")
+    __slots__ = ("body", "error", "identities", "operation", "size", "xid", "zxid")
 
     def __init__(
         self,
@@ -68,11 +76,14 @@ class Waiting:
         xid: int,
         body: bytes,
         identities: Identities,
+        size: int,
         error: int = OK,
         zxid: int = 0,
     ) -> None:
         self.operation = operation
         self.xid = xid
+        # The bytes of the request, wherever they are kept.
+        self.size = size
         # The request of a query; the reply's body for what is answered already.
         self.body = body
         # Who asked, as of when it asked.
@@ -107,6 +118,7 @@ class Connection(Client):
         self._held: list[bytes] = []
         # Writes under way, and what must not overtake them.
         self._line: deque[Waiting] = deque()
+        self._line_bytes = 0
         self._out = BytesWriter()
         self._liveness: Liveness | None = None
         self._handshake: ConnectRequest | None = None
@@ -117,6 +129,12 @@ class Connection(Client):
         # Whether the peer takes what we send; if it does not, we do not read from it either.
         self._peer_reads = True
         self._is_paused = False
+        # Bytes handed to the transport, and how many of them the peer had taken when we last asked.
+        self._written_bytes = 0
+        self._taken_bytes = 0
+        # Ends a connection that is not getting anywhere, at its beginning or at its end.
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_admitted = False
 
     # What the transport calls.
 
@@ -129,6 +147,8 @@ class Connection(Client):
             self.stage = CLOSED
             self._transport.abort()
             return
+        self._is_admitted = True
+        self._abort_after(_HANDSHAKE_TIMEOUT)
         self._conversation = self._service.conversation(self._address)
         self.identities = self._conversation.start()
 
@@ -150,7 +170,11 @@ class Connection(Client):
                 liveness.heard = self._service.tracker.now()
             for frame in frames:
                 self._receive(frame)
-            if self.stage != OPEN or len(self._line) > _LINE_LENGTH_MAX:
+            if (
+                self.stage != OPEN
+                or len(self._line) > _LINE_LENGTH_MAX
+                or self._line_bytes > _LINE_BYTES_MAX
+            ):
                 self._regulate()
         if self._frames.error is not None and self.stage != CLOSED:
             logger.warning("%s: %s; closing it", self._address, self._frames.error)
@@ -162,15 +186,22 @@ class Connection(Client):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        self._forget_deadline()
         self._leave()
+        if self._is_admitted:
+            self._service.discount(self._address)
 
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
         self._peer_reads = False
+        self._taken_bytes = self._count_taken()
         self._regulate()
 
     def resume_writing(self) -> None:
         self._peer_reads = True
+        if self.stage == OPEN:
+            self._receive_held()
+            self._pipeline.mark_dirty(self)
         self._regulate()
 
     # What the rest of the server calls.
@@ -189,7 +220,7 @@ class Connection(Client):
         if self.stage == ATTACHING:
             self._attached(outcome)
             return
-        place = self._line.popleft()
+        place = self._take_place()
         assert place.xid == entry.xid
         if outcome.error == SESSION_MOVED:
             self.close()
@@ -211,7 +242,7 @@ class Connection(Client):
                 liveness.heard = self._service.tracker.now()
             self.close()
             return
-        self._line.popleft()
+        self._take_place()
         self._reply(entry.xid, self._machine.zxid, code, b"")
         self._answer_line()
         self._pipeline.mark_dirty(self)
@@ -224,8 +255,11 @@ class Connection(Client):
             out = self._out.getvalue()
             self._out = BytesWriter()
             if self._transport is not None:
+                self._written_bytes += len(out)
                 self._transport.write(out)
         if self.stage == CLOSED and self._transport is not None:
+            if not self._transport.is_closing():
+                self._abort_after(_GOODBYE_TIMEOUT)
             self._transport.close()
 
     def close(self) -> None:
@@ -257,6 +291,15 @@ class Connection(Client):
                 self._reply(read_i32_be(frame, 0), self._machine.zxid, SESSION_EXPIRED, b"")
         self.close()
 
+    def is_excused(self) -> bool:
+        if self._peer_reads:
+            return True
+        # It does not read as fast as we write; but if it reads at all, it lives.
+        taken = self._count_taken()
+        is_slow = taken > self._taken_bytes
+        self._taken_bytes = taken
+        return is_slow
+
     def describe(self) -> str:
         counts = f"recved={self._received_total},sent={self._sent_total}"
         reading = 0 if self.stage == NEW else 1
@@ -265,12 +308,25 @@ class Connection(Client):
     def _leave(self) -> None:
         self.stage = CLOSED
         self._line.clear()
+        self._line_bytes = 0
         self._held.clear()
         liveness = self._liveness
         if liveness is not None and liveness.connection is self:
+            if liveness.is_held and self._peer_reads:
+                # Until now we did not listen; from now on silence is the client's own.
+                liveness.heard = self._service.tracker.now()
             liveness.connection = None
             liveness.is_held = False
-        self._service.leave(self, self._address)
+        self._service.leave(self)
+
+    def _abort_after(self, seconds: float) -> None:
+        self._forget_deadline()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self.abort)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _deliver_to_nobody(self, entry: Entry, outcome: Outcome) -> None:
         """Take note of what became of a session whose connection is gone already."""
@@ -303,6 +359,7 @@ class Connection(Client):
             self.close()
             return
         self._handshake = request
+        self._forget_deadline()
         decision = handshake.decide(request, self._service, self._address)
         if decision.entry is not None:
             self.stage = ATTACHING
@@ -348,7 +405,7 @@ class Connection(Client):
     # Requests.
 
     def _receive(self, frame: bytes) -> None:
-        if self.stage == OPEN:
+        if self.stage == OPEN and self._peer_reads:
             self._request(frame)
         elif self.stage == NEW:
             self._connect(frame)
@@ -369,11 +426,13 @@ class Connection(Client):
         operation = read_i32_be(frame, 4)
         if operation in opcodes.READS:
             if self._line:
-                self._line.append(Waiting(operation, xid, frame[8:], self.identities))
+                self._put_in_line(Waiting(operation, xid, frame[8:], self.identities, len(frame)))
             else:
                 self._answer(operation, xid, frame[8:], self.identities)
+                if len(self._out) > _OUT_BYTES_MAX:
+                    self.flush()
         elif operation in opcodes.WRITES:
-            self._line.append(Waiting(operation, xid, b"", self.identities))
+            self._put_in_line(Waiting(operation, xid, b"", self.identities, len(frame)))
             self._pipeline.submit(
                 Entry(
                     operation,
@@ -425,15 +484,24 @@ class Connection(Client):
 
     def _in_turn(self, operation: int, xid: int, body: bytes, error: int, zxid: int) -> None:
         """Send a reply that needs no work, behind everything that came before it."""
-        self._line.append(Waiting(operation, xid, body, self.identities, error, zxid))
+        self._put_in_line(Waiting(operation, xid, body, self.identities, len(body), error, zxid))
         if len(self._line) == 1:
             self._answer_line()
+
+    def _put_in_line(self, place: Waiting) -> None:
+        self._line.append(place)
+        self._line_bytes += place.size
+
+    def _take_place(self) -> Waiting:
+        place = self._line.popleft()
+        self._line_bytes -= place.size
+        return place
 
     def _answer_line(self) -> None:
         """Answer what is first in line, up to the next write."""
         line = self._line
         while line and line[0].operation not in opcodes.WRITES:
-            place = line.popleft()
+            place = self._take_place()
             if place.operation in opcodes.READS:
                 self._answer(place.operation, place.xid, place.body, place.identities)
             else:
@@ -462,8 +530,13 @@ class Connection(Client):
         if self._transport is None or self.stage == CLOSED:
             return
         # Reading begins again at half the length at which it stopped.
-        room = _LINE_LENGTH_MAX // 2 if self._is_paused else _LINE_LENGTH_MAX
-        pause = self.stage in (ATTACHING, CLOSING) or not self._peer_reads or len(self._line) > room
+        share = 2 if self._is_paused else 1
+        pause = (
+            self.stage in (ATTACHING, CLOSING)
+            or not self._peer_reads
+            or len(self._line) > _LINE_LENGTH_MAX // share
+            or self._line_bytes > _LINE_BYTES_MAX // share
+        )
         if pause == self._is_paused:
             return
         self._is_paused = pause
@@ -474,3 +547,8 @@ class Connection(Client):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+
+    def _count_taken(self) -> int:
+        """Count the bytes that the peer, or the system for it, has taken so far."""
+        waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._written_bytes - waiting

@@ -2,8 +2,9 @@
 
 Time here is the event loop's, which never jumps. Three things do not count as silence: that we do
 not read from a connection on purpose, that our own loop was late, and the time before the listener
-opened. Deadlines are looked at once a tick, in buckets; hearing from a session writes down one
-number and moves nothing.
+opened. A client from which we do not read because it does not read is heard of as long as it takes
+something: if it takes nothing for its whole timeout, it is gone. Deadlines are looked at once a
+tick, in buckets; hearing from a session writes down one number and moves nothing.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ class Client(Origin):
         """Close at once; what has not been sent is lost."""
         raise NotImplementedError
 
+    def is_excused(self) -> bool:
+        """Tell, of a connection that we do not read from, whether its silence is our own doing."""
+        raise NotImplementedError
+
     def describe(self) -> str:
         """Give one line about it, as upstream's `stat` has it."""
         raise NotImplementedError
@@ -54,7 +59,7 @@ class Liveness:
         self.heard = heard
         # The connection it is attached to, if there is one.
         self.connection: Client | None = None
-        # Whether we do not read from its connection: then silence is our own doing.
+        # Whether we do not read from its connection: then silence may be our own doing.
         self.is_held = False
         # Whether its end has been proposed.
         self.is_closing = False
@@ -152,7 +157,9 @@ class SessionTracker:
         due = self._buckets.pop(self._next, {})
         self._next += 1
         for liveness in due.values():
-            if liveness.is_held:
+            if liveness.is_held and (
+                liveness.connection is None or liveness.connection.is_excused()
+            ):
                 liveness.heard = now
             if liveness.heard + liveness.timeout > now:
                 self._put(liveness)

@@ -67,17 +67,18 @@ class Service:
         self.connections[connection] = None
         return True
 
-    def leave(self, connection: Client, address: str) -> None:
-        """Count a connection out, with everything that belonged to it alone."""
-        if connection not in self.connections:
-            return
-        del self.connections[connection]
+    def leave(self, connection: Client) -> None:
+        """Forget a connection that is not served any more, with its watches."""
+        self.connections.pop(connection, None)
+        self.watches.remove_watcher(connection)
+
+    def discount(self, address: str) -> None:
+        """Count a connection out that was admitted; not before its socket is really closed."""
         count = self._by_address[address] - 1
         if count:
             self._by_address[address] = count
         else:
             del self._by_address[address]
-        self.watches.remove_watcher(connection)
 
     def conversation(self, address: str) -> Conversation:
         return Conversation(address, self.config.super_digest)

@@ -65,6 +65,8 @@ class FakeTransport(asyncio.Transport):
         self.writes = 0
         self.is_reading_now = True
         self.is_open = True
+        # What the peer has not taken yet.
+        self.waiting_bytes = 0
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
@@ -75,6 +77,12 @@ class FakeTransport(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self.is_reading_now = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting_bytes
+
+    def is_closing(self) -> bool:
+        return not self.is_open
 
     def close(self) -> None:
         self.is_open = False

@@ -10,9 +10,10 @@ import pytest
 
 from paddock.errors import NO_NODE, OK, SESSION_EXPIRED, SYSTEM_ERROR
 from paddock.log.interface import Durability
+from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.records import INT, MULTI_HEADER, Acl, Op
-from tests.unit.server.harness import FakeClient, Harness, encoded, turn
+from tests.unit.server.harness import FakeClient, Harness, encoded, framed, turn
 
 CREATOR_ONLY = (Acl(31, "auth", ""),)
 MULTI_END = MULTI_HEADER.pack(-1, True, -1)
@@ -275,7 +276,7 @@ def test_a_session_whose_end_was_not_written_lives_on() -> None:
     run(scenario)
 
 
-def test_a_client_that_does_not_read_is_not_read_from_and_not_expired_for_it() -> None:
+def test_a_client_that_does_not_read_is_not_read_from() -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
@@ -287,6 +288,110 @@ def test_a_client_that_does_not_read_is_not_read_from_and_not_expired_for_it() -
         assert [liveness.is_held, client.transport.is_reading_now] == [False, True]
 
     run(scenario)
+
+
+def test_a_client_that_reads_slowly_lives_and_one_that_does_not_read_expires() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        harness.service.tracker.start()
+        slow, stuck = await harness.client(), await harness.client()
+        for client in (slow, stuck):
+            client.transport.waiting_bytes = 1_000_000
+            client.connection.pause_writing()
+        for _ in range(20):
+            slow.transport.waiting_bytes -= 1
+            await asyncio.sleep(6)  # their timeout
+            await harness.settle()
+        assert list(harness.machine.sessions.by_id) == [slow.session]
+        assert not stuck.transport.is_open
+        harness.service.tracker.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_session_whose_connection_is_lost_while_we_held_it_has_its_whole_timeout() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        harness.service.tracker.start()
+        client = await harness.client()
+        client.send(*[rq.set_data("/", b"")] * 10_001)
+        assert not client.transport.is_reading_now
+        await asyncio.sleep(5.5)
+        client.connection.connection_lost(None)
+        await asyncio.sleep(5.9)
+        await harness.settle()
+        assert client.session in harness.machine.sessions.by_id
+        harness.service.tracker.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_client_is_served_no_further_than_it_reads() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.create("/large", bytes(1_000_000)))
+        await harness.settle()
+        client.replies()
+
+        def write_and_pause(data: bytes) -> None:
+            client.transport.written += data
+            client.connection.pause_writing()
+
+        client.transport.write = write_and_pause  # type: ignore[method-assign]
+        client.send(*[rq.get_data("/large")] * 7, rq.exists("/"))
+        numbers = []
+        while replies := client.replies():
+            assert len(replies) <= 2
+            numbers += [xid for xid, _, _ in replies]
+            client.connection.resume_writing()
+            await turn()
+        assert numbers == [1, 2, 3, 4, 5, 6, 7, 8]
+        assert client.transport.is_reading_now
+
+    run(scenario)
+
+
+def test_large_requests_in_line_stop_the_reading_sooner() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        reading = []
+        for _ in range(2):
+            for _ in range(17):
+                client.send(rq.set_data("/", bytes(1 << 19)))
+            reading.append(client.transport.is_reading_now)
+        await harness.settle()
+        reading.append(client.transport.is_reading_now)
+        assert reading == [True, False, True]
+
+    run(scenario)
+
+
+def test_somebody_who_never_says_who_it_is_is_disconnected() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        silent, client = FakeClient(harness), await harness.client()
+        await asyncio.sleep(11)
+        assert not silent.transport.is_open
+        assert client.transport.is_open
+
+    run_virtually(scenario())
+
+
+def test_a_closed_connection_that_does_not_read_is_aborted_and_counts_until_then() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_connections_per_address=1)
+        client = await harness.client()
+        aborted = asyncio.Event()
+        client.transport.abort = aborted.set  # type: ignore[method-assign]
+        client.receive(framed(b"bad"))
+        assert not FakeClient(harness).transport.is_open
+        await aborted.wait()
+        client.connection.connection_lost(None)
+        assert FakeClient(harness).transport.is_open
+
+    run_virtually(scenario())
 
 
 def test_a_multi_read_cannot_ask_for_more_than_a_server_has() -> None:
