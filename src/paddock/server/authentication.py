@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import hmac
 from ipaddress import IPv6Address, ip_address
+from typing import Final
 
 from paddock.errors import AUTH_FAILED, OK
 from paddock.protocol.acl import SUPER, Identity, digest_id
 from paddock.state.access import Identities
+
+# Every write of a client takes its identities along into the log.
+_IDENTITIES_BYTES_MAX: Final = 1 << 14
 
 
 class Conversation:
@@ -31,15 +35,24 @@ class Conversation:
     ) -> tuple[int, Identities]:
         """Take a packet. Gives a result code, and the identities that the client has now."""
         if scheme == "ip":
-            return OK, identities.adding(Identity("ip", self._address))
+            return _with(identities, Identity("ip", self._address))
         if scheme != "digest" or credentials is None:
             return AUTH_FAILED, identities
         digest = digest_id(credentials.decode("utf-8", "replace"))
         identity = Identity("digest", digest)
         known = self._super_digest
         if known is not None and hmac.compare_digest(digest.encode(), known.encode()):
-            return OK, identities.adding(SUPER, identity)
-        return OK, identities.adding(identity)
+            return _with(identities, SUPER, identity)
+        return _with(identities, identity)
+
+
+def _with(identities: Identities, *more: Identity) -> tuple[int, Identities]:
+    if all(one in identities.entries for one in more):
+        return OK, identities
+    grown = identities.adding(*more)
+    if len(grown.wire) > _IDENTITIES_BYTES_MAX:
+        return AUTH_FAILED, identities
+    return OK, grown
 
 
 def _plain(address: str) -> str:
