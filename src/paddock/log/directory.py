@@ -46,7 +46,11 @@ class DataDirectory:
         self.snapshots_path = path / "snapshots"
         self._lock: int | None = None
         try:
+            missing = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Without this a crash may take the whole folder away, whatever is synced in it.
+            for folder in missing:
+                Disk().sync_folder(folder.parent)
         except OSError as error:
             raise DataDirectoryError(
                 f"data folder {path}: cannot be created: {error.strerror}"

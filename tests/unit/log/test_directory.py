@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddock.log.directory import DataDirectory, DataDirectoryError
+from paddock.log.disk import Disk
 from tests.support.disks import unwritable
 
 _HOLDER = """
@@ -37,6 +38,16 @@ def test_new_folder_is_created_for_its_owner_only(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o700
     assert sorted(entry.name for entry in path.iterdir()) == ["format", "lock", "log", "snapshots"]
     assert (path / "format").read_text() == "paddock 1\n"
+
+
+def test_new_folders_are_synced_into_those_above_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a crash takes the folder away with everything that was synced in it."""
+    synced: list[Path] = []
+    monkeypatch.setattr(Disk, "sync_folder", lambda _, folder: synced.append(folder))
+    DataDirectory(tmp_path / "a" / "data").close()
+    assert {tmp_path, tmp_path / "a", tmp_path / "a" / "data"} <= set(synced)
 
 
 def test_folder_can_be_claimed_again_after_it_is_closed(tmp_path: Path) -> None:
