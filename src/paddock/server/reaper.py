@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final
 
 from paddock.server.pipeline import Origin, Pipeline
 from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
 from paddock.state.tree import TTL_BASE, Node
+
+# Clients' writes wait behind what is reaped at once; the number is upstream's, for a minute.
+_REAPED_AT_ONCE_MAX: Final = 10_000
 
 
 class _Nobody(Origin):
@@ -50,7 +55,7 @@ class Reaper:
             self._timer = None
 
     def _look(self) -> None:
-        for path, node in list(self._due()):
+        for path, node in list(islice(self._due(), _REAPED_AT_ONCE_MAX)):
             entry = Entry(REAP, reap_body(path, node.czxid, node.mzxid))
             self._pipeline.submit(entry, self._nobody)
         self.start()

@@ -116,3 +116,19 @@ def test_a_write_that_comes_first_saves_the_node() -> None:
         world.stop()
 
     run_virtually(scenario())
+
+
+def test_of_very_many_nodes_that_are_over_only_some_go_at_once() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        for first in range(0, 10_001, 1_000):
+            numbers = range(first, min(first + 1_000, 10_001))
+            await world.do(*(rq.create_ttl(f"/n{number}", 1) for number in numbers))
+        await world.wait(INTERVAL)
+        assert len(world.harness.machine.tree.ttls) == 1
+        await world.wait(INTERVAL)
+        assert not world.harness.machine.tree.ttls
+        world.stop()
+
+    run_virtually(scenario())
