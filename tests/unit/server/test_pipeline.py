@@ -1,4 +1,4 @@
-"""What the pipeline does with a batch, whatever its origins do."""
+"""What the pipeline does with a batch, whatever becomes of those who wait for it."""
 
 from __future__ import annotations
 
@@ -7,42 +7,31 @@ import logging
 
 import pytest
 
-from paddock.protocol import opcodes
-from paddock.server.pipeline import Origin
-from paddock.state.entry import Entry
-from paddock.state.machine import Outcome, session_body
 from tests.support import requests as rq
-from tests.unit.server.harness import Harness
+from tests.unit.server.harness import FakeClient, FakeTransport, Harness
 
 
-class Stumbler(Origin):
-    """Cannot take an outcome."""
+class BrokenTransport(FakeTransport):
+    """Fails in the middle of an answer: once its session is attached, it should be read from."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.aborted = 0
-
-    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+    def resume_reading(self) -> None:
         raise ValueError("as the test wants it")
 
-    def abort(self) -> None:
-        self.aborted += 1
 
-
-def test_an_origin_that_cannot_take_its_outcome_does_not_stop_the_batch(
+def test_an_answer_that_fails_does_not_keep_the_rest_of_a_batch_from_being_applied(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
         harness = Harness()
-        client = await harness.client()
-        stumbler = Stumbler()
-        entry = Entry(opcodes.CREATE_SESSION, session_body(4000, b"p" * 16), 99)
-        harness.pipeline.submit(entry, stumbler)
+        client, stumbler = await harness.client(), FakeClient(harness)
+        stumbler.transport = BrokenTransport()
+        stumbler.connection.connection_made(stumbler.transport)
+        stumbler.send_handshake()
         client.send(rq.create("/behind"))
         await harness.settle()
         assert [xid for xid, _, _ in client.replies()] == [1]
         assert harness.pipeline.applied == harness.log.last_index
-        assert stumbler.aborted == 1
+        assert not stumbler.transport.is_open
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(scenario())
