@@ -668,7 +668,8 @@ class Model:
         for (watched, caller), mode in list(table.items()):
             if mode == "recursive":
                 # Nothing is below the root's other name.
-                below = watched and path.startswith(watched.rstrip(b"/") + b"/")
+                prefix = b"/" if watched == b"/" else watched + b"/"
+                below = watched != b"" and path.startswith(prefix)
                 if kind != events.NODE_CHILDREN_CHANGED and (path == watched or below):
                     concerned.add(caller)
             elif path == watched:
