@@ -40,10 +40,16 @@ class Conversation:
             return AUTH_FAILED, identities
         digest = digest_id(credentials.decode("utf-8", "replace"))
         identity = Identity("digest", digest)
-        known = self._super_digest
-        if known is not None and hmac.compare_digest(digest.encode(), known.encode()):
+        if self._is_super(digest):
             return _with(identities, SUPER, identity)
         return _with(identities, identity)
+
+    def _is_super(self, digest: str) -> bool:
+        if self._super_digest is None:
+            return False
+        # A settings file may hold anything, also what is no text.
+        known = self._super_digest.encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(digest.encode(), known)
 
 
 def _with(identities: Identities, *more: Identity) -> tuple[int, Identities]:

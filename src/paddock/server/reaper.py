@@ -55,7 +55,9 @@ class Reaper:
             self._timer = None
 
     def _look(self) -> None:
-        for path, node in list(islice(self._due(), _REAPED_AT_ONCE_MAX)):
+        # What was proposed before may still wait, for a log that is broken.
+        room = max(_REAPED_AT_ONCE_MAX - self._pipeline.outstanding(), 0)
+        for path, node in list(islice(self._due(), room)):
             entry = Entry(REAP, reap_body(path, node.czxid, node.mzxid))
             self._pipeline.submit(entry, self._nobody)
         self.start()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from paddock.errors import OK
 from paddock.server.authentication import Conversation
 from paddock.server.config import ServerConfig
 from paddock.server.expiry import Client, Liveness, SessionTracker
@@ -118,21 +119,23 @@ class _Expiry(Origin):
         self._liveness = liveness
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
-        tracker = self._service.tracker
         liveness = self._liveness
         if entry.session in self._service.machine.sessions.by_id:
             # It was attached again in the meantime.
-            tracker.spare(liveness)
+            self._live_on()
             return
-        tracker.remove(liveness.session)
-        logger.info(
-            "session 0x%x expired: nothing heard for %.1f s", entry.session, liveness.timeout
-        )
+        self._service.tracker.remove(liveness.session)
+        if outcome.error == OK:
+            logger.info(
+                "session 0x%x expired: nothing heard for %.1f s", entry.session, liveness.timeout
+            )
         if liveness.connection is not None:
             liveness.connection.session_ended()
 
     def refuse(self, entry: Entry, code: int) -> None:
-        tracker = self._service.tracker
-        tracker.spare(self._liveness)
+        self._live_on()
+
+    def _live_on(self) -> None:
+        self._service.tracker.spare(self._liveness)
         if self._liveness.connection is not None:
             self._liveness.connection.release()

@@ -85,27 +85,35 @@ class Snapshotter:
                 await asyncio.wrap_future(self._write(writer, chunk))
             await self._loop.run_in_executor(self._executor, writer.commit)
             self._index = index
-            if self._retain is not None:
-                await self._loop.run_in_executor(self._executor, self._purge, self._retain)
+            logger.info("snapshot at %d taken in %.2f s", index, self._loop.time() - begun)
         except LogError as error:
             logger.error("no snapshot was taken: %s", error)
         else:
-            logger.info("snapshot at %d taken in %.2f s", index, self._loop.time() - begun)
+            await self._purge()
         finally:
-            self._forget()
+            await self._let_go()
+            self._task = None
 
-    def _forget(self) -> None:
+    async def _let_go(self) -> None:
+        """Leave nothing behind of a snapshot that was not finished."""
         if self._snapshot is not None:
             self._snapshot.abandon()
-        if self._writer is not None:
-            self._executor.submit(self._writer.abort)
         self._snapshot = None
-        self._writer = None
-        self._task = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await self._loop.run_in_executor(self._executor, writer.abort)
 
     def _write(self, writer: SnapshotWriter, chunk: bytes) -> Future[None]:
         # One thread, so chunks are written in the order in which they were made.
         return self._executor.submit(writer.append, chunk)
 
-    def _purge(self, retain: int) -> None:
-        self._log.purge(self._store.purge(retain))
+    async def _purge(self) -> None:
+        retain = self._retain
+        if retain is None:
+            return
+        try:
+            await self._loop.run_in_executor(
+                self._executor, lambda: self._log.purge(self._store.purge(retain))
+            )
+        except LogError as error:
+            logger.error("old files were not purged: %s", error)

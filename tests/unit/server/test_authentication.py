@@ -27,3 +27,10 @@ def test_the_same_identity_again_changes_nothing() -> None:
     _, second = conversation.receive("digest", b"a:b", first)
     assert conversation.receive("digest", b"a:b", second) == (OK, second)
     assert conversation.receive("ip", b"", second) == (OK, second)
+
+
+def test_a_super_digest_that_is_no_text_fits_nobody() -> None:
+    conversation = Conversation("127.0.0.1", "super:\udcff")
+    code, identities = conversation.receive("digest", b"super:secret", conversation.start())
+    assert code == OK
+    assert not identities.is_super

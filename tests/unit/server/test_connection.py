@@ -492,3 +492,38 @@ def test_frames_before_one_that_is_too_long_are_served() -> None:
         assert not client.transport.is_open
 
     run(scenario)
+
+
+def test_a_session_attached_for_a_client_that_has_gone_leaves_its_old_connection() -> None:
+    """The generation has moved on, so the old connection could write no more."""
+
+    async def scenario() -> None:
+        harness = Harness()
+        first = await harness.client()
+        second = FakeClient(harness)
+        second.send_handshake(first.session, first.password)
+        second.connection.connection_lost(None)
+        await harness.settle()
+        assert not first.transport.is_open
+        third = FakeClient(harness)
+        assert (await third.attach(first.session, first.password)).session_id == first.session
+
+    run(scenario)
+
+
+def test_only_a_session_that_expired_is_said_to_have(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        liveness = harness.service.tracker.get(client.session)
+        assert liveness is not None
+        # It closes itself, and only then its end is proposed a second time.
+        client.send(rq.close_session())
+        harness.service.expire(liveness)
+        await harness.settle()
+        assert client.session not in harness.machine.sessions.by_id
+        assert harness.service.tracker.get(client.session) is None
+
+    with caplog.at_level("INFO"):
+        run(scenario)
+    assert "expired" not in caplog.text

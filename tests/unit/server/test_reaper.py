@@ -132,3 +132,19 @@ def test_of_very_many_nodes_that_are_over_only_some_go_at_once() -> None:
         world.stop()
 
     run_virtually(scenario())
+
+
+def test_ends_do_not_pile_up_while_the_log_is_broken() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        await world.do(rq.create_ttl("/t", ttl_ms=1))
+        world.harness.wall_ms += 1_000_000
+        # Nothing is settled for a long time; then the node goes, and nothing is left to do.
+        await asyncio.sleep(20_000 * INTERVAL)
+        assert world.harness.pipeline.outstanding() <= 10_000
+        await world.harness.settle()
+        assert not world.has(b"/t")
+        world.stop()
+
+    run_virtually(scenario())
