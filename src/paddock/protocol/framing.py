@@ -1,7 +1,7 @@
 """Frames: four bytes of length, then that many bytes.
 
 A frame's memory is only taken as its bytes come: a length that is announced and never sent costs
-nothing. Pieces of a large frame are joined once, when it is whole.
+nothing, and however small the pieces in which a frame comes, it takes no more than its own size.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ class FrameSizeError(RemoteProtocolError):
 class FrameBuffer:
     """Cuts a stream of bytes into frames."""
 
-    __slots__ = ("_pieces", "_size", "_wanted", "error", "limit")
+    __slots__ = ("_rest", "_wanted", "error", "limit")
 
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit
-        # Bytes received and not yet given out, in order.
-        self._pieces: list[bytes] = []
-        self._size: i64 = 0
-        # How many bytes must be here before it is worth looking again. Invariant: _size < _wanted
+        # Bytes received and not yet given out: the beginning of a frame.
+        self._rest = bytearray()
+        # How many bytes must be here before it is worth looking again. Invariant: _rest is shorter
         # between two calls.
         self._wanted: i64 = 4
         # Set for good by a length that is not allowed: nothing after it can be understood.
@@ -44,14 +43,12 @@ class FrameBuffer:
         frames: list[bytes] = []
         if self.error is not None:
             return frames
-        if self._size:
-            self._pieces.append(data)
-            self._size += len(data)
-            if self._size < self._wanted:
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._wanted:
                 return frames
-            data = b"".join(self._pieces)
-            self._pieces.clear()
-            self._size = 0
+            data = bytes(self._rest)
+            self._rest = bytearray()
         position: i64 = 0
         end: i64 = len(data)
         while True:
@@ -69,6 +66,5 @@ class FrameBuffer:
             frames.append(data[position + 4 : after])
             position = after
         if position < end:
-            self._pieces.append(data[position:] if position else data)
-            self._size = end - position
+            self._rest += data[position:]
         return frames
