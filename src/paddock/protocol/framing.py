@@ -55,7 +55,9 @@ class FrameBuffer:
             if end - position < 4:
                 self._wanted = 4
                 break
-            length = i64(read_i32_be(data, position))
+            # By way of an int: uncompiled, a conversion to i64 is a slow call.
+            announced: int = read_i32_be(data, position)
+            length: i64 = announced
             if length < 0 or length > self.limit:
                 self.error = FrameSizeError(length, self.limit)
                 return frames

@@ -54,17 +54,23 @@ class Reader:
 
     def buffer(self) -> bytes | None:
         """Take a buffer, or a string as its UTF-8 bytes; both look the same on the wire."""
-        length: i64 = self.int32()
+        data = self.data
+        start = self.position + 4
+        if start > len(data):
+            raise DecodeError("truncated length")
+        # By way of an int: uncompiled, a conversion to i64 is a slow call.
+        announced: int = read_i32_be(data, start - 4)
+        length: i64 = announced
         if length < 0:
             if length == -1:
+                self.position = start
                 return None
             raise DecodeError("negative length")
-        start = self.position
         end = start + length
-        if end > len(self.data):
+        if end > len(data):
             raise DecodeError("length past the end")
         self.position = end
-        return self.data[start:end]
+        return data[start:end]
 
     def string(self) -> bytes:
         """Take a string that may not be null."""

@@ -168,8 +168,7 @@ class Connection(Client):
         if self.stage == ATTACHING:
             self._attached(outcome)
             return
-        place = self._line.take()
-        assert place.xid == entry.xid
+        self._line.leave_write(len(entry.body))
         if outcome.error == SESSION_MOVED:
             self.close()
             return
@@ -190,7 +189,7 @@ class Connection(Client):
                 liveness.heard = self._service.tracker.now()
             self.close()
             return
-        self._line.take()
+        self._line.leave_write(len(entry.body))
         self._outlet.reply(entry.xid, self._machine.zxid, code, b"")
         self._answer_line()
         self._pipeline.mark_dirty(self)
@@ -367,13 +366,13 @@ class Connection(Client):
         operation = read_i32_be(frame, 4)
         if operation in opcodes.READS:
             if self._line:
-                self._line.put(Waiting(operation, xid, frame[8:], self.identities, len(frame)))
+                self._line.put(Waiting(operation, xid, frame[8:], self.identities))
             else:
                 self._answer(operation, xid, frame[8:], self.identities)
                 if self._outlet.is_full():
                     self.flush()
         elif operation in opcodes.WRITES:
-            self._line.put(Waiting(operation, xid, b"", self.identities, len(frame)))
+            self._line.enter_write(len(frame) - 8)
             self._pipeline.submit(
                 Entry(
                     operation,
@@ -425,9 +424,8 @@ class Connection(Client):
 
     def _in_turn(self, operation: int, xid: int, body: bytes, error: int, zxid: int) -> None:
         """Send a reply that needs no work, behind everything that came before it."""
-        self._line.put(Waiting(operation, xid, body, self.identities, len(body), error, zxid))
-        if len(self._line) == 1:
-            self._answer_line()
+        self._line.put(Waiting(operation, xid, body, self.identities, error, zxid))
+        self._answer_line()
 
     def _answer_line(self) -> None:
         """Answer what is first in line, up to the next write."""

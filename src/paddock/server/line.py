@@ -1,7 +1,8 @@
 """The line in which a connection's requests wait, so that replies never overtake each other.
 
-Writes under way stand in it, queries that came behind them, and replies that need no work but have
-to wait for their turn. Nobody stands in a line that has no write in front.
+Only what waits has a place: queries that came behind a write, and replies that need no work but
+have to wait for their turn. The writes under way are just counted, since they are answered in the
+order in which they were submitted; a place remembers how many of them were ahead of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections import deque
 from typing import Final
 
 from paddock.errors import OK
-from paddock.protocol import opcodes
 from paddock.state.access import Identities
 
 # How many requests may be in line, and how many bytes of them, before it is too long.
@@ -26,7 +26,7 @@ GOODBYE: Final = -1001
 class Waiting:
     """A place in the line."""
 
-    __slots__ = ("body", "error", "identities", "operation", "size", "xid", "zxid")
+    __slots__ = ("behind", "body", "error", "identities", "operation", "xid", "zxid")
 
     def __init__(
         self,
@@ -34,7 +34,6 @@ class Waiting:
         xid: int,
         body: bytes,
         identities: Identities,
-        size: int,
         error: int = OK,
         zxid: int = 0,
     ) -> None:
@@ -44,45 +43,60 @@ class Waiting:
         self.body = body
         # Who asked, as of when it asked.
         self.identities = identities
-        # The bytes of the request, wherever they are kept.
-        self.size = size
         # The reply's header, for what is answered already.
         self.error = error
         self.zxid = zxid
+        # How many writes must have been answered before it is its turn.
+        self.behind = 0
 
 
 class Line:
-    """The places, first come, first served."""
+    """First come, first served."""
 
-    __slots__ = ("_places", "_size")
+    __slots__ = ("_answered", "_places", "_size", "_submitted")
 
     def __init__(self) -> None:
         self._places: deque[Waiting] = deque()
-        # Invariant: the sum of the places' sizes.
+        # Writes so far. Invariant: answered <= submitted.
+        self._submitted = 0
+        self._answered = 0
+        # Bytes of all requests in line.
         self._size = 0
 
     def __len__(self) -> int:
-        return len(self._places)
+        return self._submitted - self._answered + len(self._places)
+
+    def enter_write(self, size: int) -> None:
+        """Count a write that has been submitted."""
+        self._submitted += 1
+        self._size += size
+
+    def leave_write(self, size: int) -> None:
+        """Count a write that is answered."""
+        self._answered += 1
+        self._size -= size
 
     def put(self, place: Waiting) -> None:
+        place.behind = self._submitted
         self._places.append(place)
-        self._size += place.size
+        self._size += len(place.body)
 
     def take(self) -> Waiting:
         """Take the first place."""
         place = self._places.popleft()
-        self._size -= place.size
+        self._size -= len(place.body)
         return place
 
     def can_answer(self) -> bool:
-        """Tell whether the first in line waits for nothing but its turn."""
+        """Tell whether somebody's turn has come."""
         places = self._places
-        return len(places) > 0 and places[0].operation not in opcodes.WRITES
+        return len(places) > 0 and places[0].behind <= self._answered
 
     def is_longer_than(self, share: int) -> bool:
         """Tell whether it is longer than this share of the limit: 1 all of it, 2 half of it."""
-        return len(self._places) > LENGTH_MAX // share or self._size > BYTES_MAX // share
+        return len(self) > LENGTH_MAX // share or self._size > BYTES_MAX // share
 
     def clear(self) -> None:
         self._places.clear()
+        self._answered = self._submitted
         self._size = 0

@@ -148,18 +148,19 @@ class Operations:
         self._remove(path, node, parent)
 
     def set_data(self, path: bytes | None, data: bytes | None, version: int) -> Node:
-        path = _valid(path)
+        path = self._valid(path)
         node = self._node(path)
         self._require(node, WRITE)
         _check_version(node.version, version)
         old = node.data
         self.tree.set_data(path, node, data, self._zxid, self._time_ms)
-        quota.resized(self.tree, path, old, data)
+        if self.tree.quotas:
+            quota.resized(self.tree, path, old, data)
         self.changes.append(Change(Change.DATA, path, self._zxid, node, None))
         return node
 
     def set_acl(self, path: bytes | None, acls: list[ACL | None] | None, version: int) -> Node:
-        path = _valid(path)
+        path = self._valid(path)
         entries = resolve(acls, self._identities)
         node = self._node(path)
         self._require(node, ADMIN)
@@ -169,7 +170,7 @@ class Operations:
         return node
 
     def check(self, path: bytes | None, version: int) -> Node:
-        node = self._node(_valid(path))
+        node = self._node(self._valid(path))
         self._require(node, READ)
         _check_version(node.version, version)
         return node
@@ -219,6 +220,12 @@ class Operations:
         quota.deleted(self.tree, path, node.data)
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
 
+    def _valid(self, path: bytes | None) -> bytes:
+        # A path that a node has is valid, but for the root's other name.
+        if not path or (path not in self.tree.nodes and not paths.is_valid(path)):
+            raise Refused(BAD_ARGUMENTS)
+        return path
+
     def _node(self, path: bytes) -> Node:
         node = self.tree.nodes.get(path)
         if node is None:
@@ -237,12 +244,6 @@ class Operations:
             raise Refused(NO_AUTH)
 
 
-def _valid(path: bytes | None) -> bytes:
-    if path is None or not paths.is_valid(path):
-        raise Refused(BAD_ARGUMENTS)
-    return path
-
-
 def _check_version(current: int, expected: int) -> None:
-    if expected not in (-1, current):
+    if expected != -1 and expected != current:
         raise Refused(BAD_VERSION)

@@ -34,8 +34,7 @@ def deleted(tree: Tree, path: bytes, data: bytes | None) -> None:
 
 def resized(tree: Tree, path: bytes, old: bytes | None, new: bytes | None) -> None:
     """Count a node whose data was replaced."""
-    if tree.quotas:
-        _add(tree, path, 0, (0 if new is None else len(new)) - (0 if old is None else len(old)))
+    _add(tree, path, 0, (0 if new is None else len(new)) - (0 if old is None else len(old)))
 
 
 def _add(tree: Tree, path: bytes, nodes: int, size: int) -> None:

@@ -21,6 +21,8 @@ from paddock.protocol.jute import to_int32
 from paddock.state.access import ACLTable, NodeACL
 from paddock.state.digest import node_term
 
+_INT32_MAX: Final = (1 << 31) - 1
+
 CONTAINER: Final = -(1 << 63)
 TTL_BASE: Final = -(1 << 56)
 TTL_MS_MAX: Final = (1 << 40) - 1
@@ -257,7 +259,8 @@ class Tree:
         node.data = data
         node.mzxid = zxid
         node.mtime = time_ms
-        node.version = to_int32(node.version + 1)
+        version = node.version + 1
+        node.version = version if version <= _INT32_MAX else to_int32(version)
 
     def set_silently(self, path: bytes, node: Node, data: bytes) -> None:
         """Write what the server itself keeps in a node: no version, zxid or time shows it."""
