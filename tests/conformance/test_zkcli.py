@@ -53,8 +53,9 @@ UNORDERED: Final = ("getEphemerals", "whoami")
 
 
 def comparable(command: str, output: list[str]) -> list[str]:
+    """Give what must be equal. An event may break a line of the shell in two, wherever it likes."""
     if not command.startswith(UNORDERED):
-        return output
+        return ["".join(output)]
     return sorted(item for line in output for item in line.strip("[]").split(", "))
 
 
