@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, ANYONE, CREATE, CREATOR, READ, SUPER, WRITE, Identity
-from paddock.protocol.records import (
+from paddock.protocol.requests import (
     AddWatchRequest,
     CreateRequest,
     CreateTTLRequest,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from paddock.protocol.jute import BytesWriter
-from paddock.protocol.records import GetDataResponse, Stat
+from paddock.protocol.records import Stat
+from paddock.protocol.replies import GetDataResponse
 from paddock.state.digest import node_term
 from paddock.state.machine import StateMachine
 from paddock.state.tree import CONTAINER, LIMITS, QUOTA, Node, Tree

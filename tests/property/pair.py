@@ -8,19 +8,18 @@ from typing import Any
 from paddock.errors import OK
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
-from paddock.protocol.records import (
+from paddock.protocol.records import MultiHeader, Stat
+from paddock.protocol.replies import (
     Create2Response,
     CreateResponse,
     GetACLResponse,
     GetChildren2Response,
     GetDataResponse,
     IntResponse,
-    MultiHeader,
-    PathRequest,
-    Stat,
     StringsResponse,
     WhoAmIResponse,
 )
+from paddock.protocol.requests import PathRequest
 from paddock.state.access import Identities
 from paddock.state.entry import EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine

@@ -26,17 +26,13 @@ from paddock.errors import OK
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, CREATE, DELETE, READ, WRITE, Identity
 from paddock.protocol.jute import Reader
-from paddock.protocol.records import (
-    Create2Response,
+from paddock.protocol.records import MultiHeader, Stat
+from paddock.protocol.replies import Create2Response, CreateResponse, GetACLResponse, IntResponse
+from paddock.protocol.requests import (
     CreateRequest,
-    CreateResponse,
     CreateTTLRequest,
-    GetACLResponse,
-    IntResponse,
-    MultiHeader,
     PathRequest,
     SetDataRequest,
-    Stat,
     VersionRequest,
     WatchedRequest,
 )

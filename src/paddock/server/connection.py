@@ -27,12 +27,8 @@ from paddock.errors import AUTH_FAILED, OK, SESSION_EXPIRED, SESSION_MOVED, UNIM
 from paddock.protocol import opcodes
 from paddock.protocol.framing import FrameBuffer
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.protocol.records import (
-    PING_XID,
-    AuthPacket,
-    ConnectRequest,
-    SaslToken,
-)
+from paddock.protocol.records import PING_XID, ConnectRequest
+from paddock.protocol.requests import AuthPacket, SaslToken
 from paddock.server import handshake
 from paddock.server.expiry import Client, Liveness
 from paddock.server.line import GOODBYE, READY, Line, Waiting

@@ -22,7 +22,7 @@ from paddock.errors import (
 )
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_i64_be
-from paddock.protocol.records import (
+from paddock.protocol.requests import (
     CreateRequest,
     CreateTTLRequest,
     PathRequest,

@@ -12,10 +12,10 @@ from librt.strings import BytesWriter, write_i32_be
 from paddock.errors import OK, RUNTIME_INCONSISTENCY
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
-from paddock.protocol.records import (
+from paddock.protocol.records import MultiHeader
+from paddock.protocol.requests import (
     CreateRequest,
     CreateTTLRequest,
-    MultiHeader,
     SetDataRequest,
     VersionRequest,
     WatchedRequest,

@@ -21,13 +21,12 @@ from paddock.errors import (
 from paddock.protocol import events, opcodes
 from paddock.protocol.acl import ADMIN, READ, encode_acls
 from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_strings
-from paddock.protocol.records import (
+from paddock.protocol.replies import ClientInfo, WhoAmIResponse
+from paddock.protocol.requests import (
     AddWatchRequest,
-    ClientInfo,
     PathRequest,
     SetWatchesRequest,
     WatchesRequest,
-    WhoAmIResponse,
 )
 from paddock.state import multi
 from paddock.state.access import Identities, user_name, without_secrets

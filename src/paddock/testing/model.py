@@ -37,28 +37,30 @@ from paddock.protocol.acl import (
     WRITE,
     Identity,
 )
-from paddock.protocol.records import (
-    AddWatchRequest,
+from paddock.protocol.records import Stat
+from paddock.protocol.replies import (
     ClientInfo,
     Create2Response,
-    CreateRequest,
     CreateResponse,
-    CreateTTLRequest,
     GetACLResponse,
     GetChildren2Response,
     GetDataResponse,
     IntResponse,
+    StringsResponse,
+    WhoAmIResponse,
+)
+from paddock.protocol.requests import (
+    AddWatchRequest,
+    CreateRequest,
+    CreateTTLRequest,
     PathRequest,
     ReconfigRequest,
     SetACLRequest,
     SetDataRequest,
     SetWatchesRequest,
-    Stat,
-    StringsResponse,
     VersionRequest,
     WatchedRequest,
     WatchesRequest,
-    WhoAmIResponse,
 )
 
 WriteRequest: TypeAlias = (

@@ -14,35 +14,39 @@ from hypothesis import strategies as st
 from paddock.protocol.acl import ACL, ANYONE, CREATOR, READ, Identity
 from paddock.protocol.jute import BytesWriter, DecodeError, Reader
 from paddock.protocol.records import (
-    AddWatchRequest,
-    AuthPacket,
-    ClientInfo,
     ConnectRequest,
     ConnectResponse,
+    MultiHeader,
+    ReplyHeader,
+    RequestHeader,
+    Stat,
+    WatcherEvent,
+)
+from paddock.protocol.replies import (
+    ClientInfo,
     Create2Response,
-    CreateRequest,
     CreateResponse,
-    CreateTTLRequest,
     GetACLResponse,
     GetChildren2Response,
     GetDataResponse,
     IntResponse,
-    MultiHeader,
+    StringsResponse,
+    WhoAmIResponse,
+)
+from paddock.protocol.requests import (
+    AddWatchRequest,
+    AuthPacket,
+    CreateRequest,
+    CreateTTLRequest,
     PathRequest,
     ReconfigRequest,
-    ReplyHeader,
-    RequestHeader,
     SaslToken,
     SetACLRequest,
     SetDataRequest,
     SetWatchesRequest,
-    Stat,
-    StringsResponse,
     VersionRequest,
     WatchedRequest,
-    WatcherEvent,
     WatchesRequest,
-    WhoAmIResponse,
 )
 
 

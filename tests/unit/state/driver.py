@@ -15,20 +15,17 @@ from paddock.errors import OK
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, ANYONE, Identity
 from paddock.protocol.jute import BytesWriter, Reader, write_strings
-from paddock.protocol.records import (
+from paddock.protocol.records import MultiHeader, ReplyHeader, Stat, WatcherEvent
+from paddock.protocol.replies import GetDataResponse
+from paddock.protocol.requests import (
     AddWatchRequest,
     CreateRequest,
     CreateTTLRequest,
-    GetDataResponse,
-    MultiHeader,
     PathRequest,
-    ReplyHeader,
     SetACLRequest,
     SetDataRequest,
-    Stat,
     VersionRequest,
     WatchedRequest,
-    WatcherEvent,
     WatchesRequest,
 )
 from paddock.state.access import NOBODY, Identities

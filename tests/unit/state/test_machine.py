@@ -23,17 +23,14 @@ from paddock.errors import (
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, CREATE, DELETE, READ, WRITE, Identity
 from paddock.protocol.jute import BytesWriter, Reader
-from paddock.protocol.records import (
-    Create2Response,
+from paddock.protocol.records import MultiHeader, Stat
+from paddock.protocol.replies import Create2Response, CreateResponse, IntResponse
+from paddock.protocol.requests import (
     CreateRequest,
-    CreateResponse,
     CreateTTLRequest,
-    IntResponse,
-    MultiHeader,
     PathRequest,
     ReconfigRequest,
     SetDataRequest,
-    Stat,
     VersionRequest,
 )
 from paddock.state.entry import REAP

@@ -15,17 +15,16 @@ from paddock.errors import (
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, READ, WRITE, Identity
 from paddock.protocol.jute import Reader
-from paddock.protocol.records import (
+from paddock.protocol.records import MultiHeader
+from paddock.protocol.replies import (
     ClientInfo,
     GetACLResponse,
     GetChildren2Response,
     IntResponse,
-    MultiHeader,
-    PathRequest,
     StringsResponse,
-    WatchedRequest,
     WhoAmIResponse,
 )
+from paddock.protocol.requests import PathRequest, WatchedRequest
 from tests.unit.state.driver import Connection, Record, World, encode, multi_body
 
 BOB = Identity("digest", "bob:hash")

@@ -6,7 +6,7 @@ import pytest
 
 from paddock.errors import OK, SESSION_EXPIRED, SESSION_MOVED
 from paddock.protocol import opcodes
-from paddock.protocol.records import CreateRequest
+from paddock.protocol.requests import CreateRequest
 from paddock.state.entry import ATTACH
 from tests.property.dump import dump
 from tests.unit.state.driver import OPEN, PASSWORD, Connection, World

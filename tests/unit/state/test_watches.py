@@ -15,7 +15,7 @@ from paddock.protocol.events import (
     NODE_DATA_CHANGED,
     NODE_DELETED,
 )
-from paddock.protocol.records import SetDataRequest, VersionRequest
+from paddock.protocol.requests import SetDataRequest, VersionRequest
 from tests.unit.state.driver import OPEN, Connection, World, set_watches_body
 
 BOB = Identity("digest", "bob:hash")

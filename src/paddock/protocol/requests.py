@@ -1,0 +1,270 @@
+"""What a request asks: a record for each shape of request; several operations share one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from paddock.protocol.acl import ACL, read_acls
+from paddock.protocol.jute import (
+    BytesWriter,
+    Reader,
+    write_boolean,
+    write_buffer,
+    write_i32_be,
+    write_i64_be,
+    write_strings,
+    write_text,
+)
+
+
+@dataclass(slots=True)
+class PathRequest:
+    """Just a path: sync, get_acl, get_all_children_number, get_ephemerals, delete_container."""
+
+    path: bytes | None
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.buffer())
+
+
+@dataclass(slots=True)
+class WatchedRequest:
+    """A path, and whether to watch it: exists, get, get_children and get_children2."""
+
+    path: bytes
+    watch: bool
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        write_boolean(writer, self.watch)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.string(), reader.boolean())
+
+
+@dataclass(slots=True)
+class CreateRequest:
+    """create, create2 and create_container."""
+
+    path: bytes
+    data: bytes | None
+    acls: list[ACL | None] | None
+    flags: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        write_buffer(writer, self.data)
+        _write_request_acls(writer, self.acls)
+        write_i32_be(writer, self.flags)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.string(), reader.buffer(), read_acls(reader), reader.int32())
+
+
+@dataclass(slots=True)
+class CreateTTLRequest:
+    path: bytes
+    data: bytes | None
+    acls: list[ACL | None] | None
+    flags: int
+    ttl_ms: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        write_buffer(writer, self.data)
+        _write_request_acls(writer, self.acls)
+        write_i32_be(writer, self.flags)
+        write_i64_be(writer, self.ttl_ms)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        path = reader.string()
+        data = reader.buffer()
+        acls = read_acls(reader)
+        return cls(path, data, acls, reader.int32(), reader.int64())
+
+
+@dataclass(slots=True)
+class VersionRequest:
+    """A path and the version it must have, -1 for any: delete and check."""
+
+    path: bytes | None
+    version: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        write_i32_be(writer, self.version)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.buffer(), reader.int32())
+
+
+@dataclass(slots=True)
+class SetDataRequest:
+    path: bytes | None
+    data: bytes | None
+    version: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        write_buffer(writer, self.data)
+        write_i32_be(writer, self.version)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.buffer(), reader.buffer(), reader.int32())
+
+
+@dataclass(slots=True)
+class SetACLRequest:
+    path: bytes | None
+    acls: list[ACL | None] | None
+    version: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        _write_request_acls(writer, self.acls)
+        write_i32_be(writer, self.version)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.buffer(), read_acls(reader), reader.int32())
+
+
+@dataclass(slots=True)
+class WatchesRequest:
+    """check_watches and remove_watches: 1 children, 2 data, 3 any."""
+
+    path: bytes | None
+    kind: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        write_i32_be(writer, self.kind)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.buffer(), reader.int32())
+
+
+@dataclass(slots=True)
+class AddWatchRequest:
+    """add_watch: mode 0 persistent, 1 persistent recursive."""
+
+    path: bytes
+    mode: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.path)
+        write_i32_be(writer, self.mode)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.string(), reader.int32())
+
+
+@dataclass(slots=True)
+class SetWatchesRequest:
+    """The watches that a client had before it reconnected, and the last zxid it saw.
+
+    set_watches ends before `persistent`; set_watches2 has all five lists.
+    """
+
+    relative_zxid: int
+    data: list[bytes]
+    exists: list[bytes]
+    child: list[bytes]
+    persistent: list[bytes]
+    recursive: list[bytes]
+
+    def write(self, writer: BytesWriter) -> None:
+        self.write_first(writer)
+        write_strings(writer, self.persistent)
+        write_strings(writer, self.recursive)
+
+    def write_first(self, writer: BytesWriter) -> None:
+        """Write it as set_watches, which knows no persistent watches."""
+        write_i64_be(writer, self.relative_zxid)
+        write_strings(writer, self.data)
+        write_strings(writer, self.exists)
+        write_strings(writer, self.child)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        zxid = reader.int64()
+        data, exists, child = reader.strings(), reader.strings(), reader.strings()
+        return cls(zxid, data, exists, child, reader.strings(), reader.strings())
+
+    @classmethod
+    def read_first(cls, reader: Reader) -> Self:
+        zxid = reader.int64()
+        data, exists, child = reader.strings(), reader.strings(), reader.strings()
+        return cls(zxid, data, exists, child, [], [])
+
+
+@dataclass(slots=True)
+class ReconfigRequest:
+    joining: str | None
+    leaving: str | None
+    members: str | None
+    config_id: int
+
+    def write(self, writer: BytesWriter) -> None:
+        write_text(writer, self.joining)
+        write_text(writer, self.leaving)
+        write_text(writer, self.members)
+        write_i64_be(writer, self.config_id)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.text(), reader.text(), reader.text(), reader.int64())
+
+
+@dataclass(slots=True)
+class AuthPacket:
+    kind: int
+    scheme: str | None
+    credentials: bytes | None
+
+    def write(self, writer: BytesWriter) -> None:
+        write_i32_be(writer, self.kind)
+        write_text(writer, self.scheme)
+        write_buffer(writer, self.credentials)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.int32(), reader.text(), reader.buffer())
+
+
+@dataclass(slots=True)
+class SaslToken:
+    token: bytes | None
+
+    def write(self, writer: BytesWriter) -> None:
+        write_buffer(writer, self.token)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(reader.buffer())
+
+
+def _write_request_acls(writer: BytesWriter, acls: list[ACL | None] | None) -> None:
+    if acls is None:
+        write_i32_be(writer, -1)
+        return
+    write_i32_be(writer, len(acls))
+    for acl in acls:
+        if acl is None:
+            write_i32_be(writer, 0)
+            write_buffer(writer, None)
+            write_buffer(writer, None)
+        else:
+            acl.write(writer)
