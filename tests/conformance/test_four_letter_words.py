@@ -109,6 +109,7 @@ def test_conf_shows_the_settings(server: Server) -> None:
     assert values["minSessionTimeout"] == "400"
     assert values["maxSessionTimeout"] == "60000"
     assert values["maxClientCnxns"] == "0"
+    assert int(values["dataLogSize"]) > 0
 
 
 @pytest.mark.parametrize("word", ["RUOK", "xyzw"])

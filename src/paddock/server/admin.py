@@ -7,14 +7,17 @@ the words say that instead of pretending.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import resource
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from paddock import __version__
+from paddock.log.directory import DataDirectory
 from paddock.server.service import Service
 
 # Clients and tools ask for ZooKeeper's version; this is the one whose bytes we speak.
@@ -26,9 +29,14 @@ class FourLetterWords:
     """Answers the words of one server."""
 
     def __init__(
-        self, service: Service, address: tuple[str, int], now: Callable[[], float]
+        self,
+        service: Service,
+        directory: DataDirectory | None,
+        address: tuple[str, int],
+        now: Callable[[], float],
     ) -> None:
         self._service = service
+        self._directory = directory
         self._address = address
         self._now = now
         self._started = now()
@@ -104,22 +112,24 @@ class FourLetterWords:
             "approximate_data_size": tree.data_bytes,
             "global_sessions": len(service.machine.sessions.by_id),
             "local_sessions": 0,
-            "open_file_descriptor_count": len(os.listdir("/proc/self/fd")),
+            "open_file_descriptor_count": len(os.listdir("/dev/fd")),
             "max_file_descriptor_count": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         }
         return "".join(f"zk_{key}\t{value}\n" for key, value in values.items())
 
     def _conf(self) -> str:
         config = self._service.config
-        folder = "" if config.data_directory is None else str(config.data_directory.absolute())
+        snapshots = log = None
+        if self._directory is not None:
+            snapshots, log = self._directory.snapshots_path, self._directory.log_path
         host, port = self._address
         values: dict[str, str | int] = {
             "clientPort": port,
             "secureClientPort": -1,
-            "dataDir": folder,
-            "dataDirSize": 0,
-            "dataLogDir": folder,
-            "dataLogSize": 0,
+            "dataDir": "" if snapshots is None else str(snapshots.absolute()),
+            "dataDirSize": _size(snapshots),
+            "dataLogDir": "" if log is None else str(log.absolute()),
+            "dataLogSize": _size(log),
             "tickTime": config.tick_time_ms,
             "maxClientCnxns": config.max_connections_per_address,
             "minSessionTimeout": config.min_session_timeout_ms,
@@ -140,3 +150,13 @@ class FourLetterWords:
             "os.version": platform.release(),
         }
         return "Environment:\n" + "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+def _size(folder: Path | None) -> int:
+    """Give the bytes of all files in a folder; one may go while we look."""
+    total = 0
+    if folder is not None:
+        for file in folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                total += file.stat().st_size
+    return total

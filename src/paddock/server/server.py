@@ -156,7 +156,8 @@ class Server:
             backlog=_BACKLOG,
             start_serving=False,
         )
-        service.words = FourLetterWords(service, self.address, loop.time).answer
+        words = FourLetterWords(service, self._directory, self.address, loop.time)
+        service.words = words.answer
         service.tracker.start()
         self._reaper.start()
         await self._listener.start_serving()

@@ -1,4 +1,8 @@
-"""What a server counts about itself, for those who ask with four-letter words."""
+"""What a server counts about itself, for those who ask with four-letter words.
+
+Latency is that of writes, from the proposal of their batch to their answer. Queries are answered in
+the same pass of the loop in which they come, so there is nothing to measure.
+"""
 
 from __future__ import annotations
 
