@@ -321,8 +321,7 @@ class Connection(Client):
         elif liveness.connection is not None:
             # The client has come back before we noticed that it was gone.
             liveness.connection.close()
-        liveness.timeout = session.timeout_ms / 1000
-        liveness.heard = tracker.now()
+        tracker.renew(liveness, session.timeout_ms / 1000)
         liveness.is_held = self._is_paused
         liveness.connection = self
         self._liveness = liveness

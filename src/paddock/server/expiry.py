@@ -89,6 +89,7 @@ class SessionTracker:
         """Begin to count; sessions that were restored have their whole timeout from now on."""
         now = self.now()
         self._next = int(now / self._tick) + 1
+        self._buckets.clear()
         for liveness in self._sessions.values():
             liveness.heard = now
             self._put(liveness)
@@ -117,10 +118,17 @@ class SessionTracker:
         """Forget a session that is over."""
         liveness = self._sessions.pop(session, None)
         if liveness is not None:
-            bucket = self._buckets.get(liveness.bucket)
-            if bucket is not None:
-                bucket.pop(session, None)
+            self._take_out(liveness)
         return liveness
+
+    def renew(self, liveness: Liveness, timeout: float) -> None:
+        """Give a session that was attached again its timeout, which may be another one now."""
+        liveness.timeout = timeout
+        liveness.heard = self.now()
+        if not liveness.is_closing:
+            # A shorter timeout is over before anybody would look where it stands.
+            self._take_out(liveness)
+            self._put(liveness)
 
     def reconcile(self, sessions: dict[int, float]) -> None:
         """Make the sessions watched over the ones given with their timeouts, each anew."""
@@ -145,6 +153,11 @@ class SessionTracker:
         deadline = liveness.heard + liveness.timeout
         liveness.bucket = max(self._next, int(deadline / self._tick) + 1)
         self._buckets.setdefault(liveness.bucket, {})[liveness.session] = liveness
+
+    def _take_out(self, liveness: Liveness) -> None:
+        bucket = self._buckets.get(liveness.bucket)
+        if bucket is not None:
+            bucket.pop(liveness.session, None)
 
     def _schedule(self) -> None:
         self._timer = self._loop.call_at(self._next * self._tick + self._lost, self._look)

@@ -78,6 +78,8 @@ def test_restored_sessions_have_their_whole_timeout_from_the_start_on() -> None:
         assert watchman.sessions() == []
         await asyncio.sleep(TICK + 0.2)
         assert watchman.sessions() == [1]
+        await asyncio.sleep(60)
+        assert watchman.sessions() == [1]
         watchman.tracker.stop()
 
     run_virtually(scenario())
@@ -149,6 +151,24 @@ def test_reconciling_forgets_and_finds_and_refreshes() -> None:
         assert watchman.sessions() == []
         await asyncio.sleep(100)
         assert watchman.sessions() == [2, 3]
+        watchman.tracker.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_session_that_is_attached_with_a_shorter_timeout_has_only_that() -> None:
+    async def scenario() -> None:
+        watchman = Watchman()
+        watchman.tracker.start()
+        liveness = watchman.tracker.add(1, 40.0)
+        await asyncio.sleep(3)
+        watchman.tracker.renew(liveness, 4.0)
+        await asyncio.sleep(3.9)
+        assert watchman.sessions() == []
+        await asyncio.sleep(TICK + 0.2)
+        assert watchman.sessions() == [1]
+        await asyncio.sleep(60)
+        assert watchman.sessions() == [1]
         watchman.tracker.stop()
 
     run_virtually(scenario())
