@@ -93,6 +93,8 @@ class Pipeline:
         self._loop = asyncio.get_running_loop()
         self._entries: list[Entry] = []
         self._origins: list[Origin] = []
+        # Bytes of the entries that have gathered.
+        self._size = 0
         self._flying: Proposal | None = None
         # Whether a look at what has gathered is on its way.
         self._scheduled = False
@@ -111,6 +113,7 @@ class Pipeline:
         """Take an entry into the batch that gathers."""
         self._entries.append(entry)
         self._origins.append(origin)
+        self._size += entry.size()
         if not self._scheduled and self._flying is None:
             self._scheduled = True
             self._loop.call_soon(self._look)
@@ -138,6 +141,7 @@ class Pipeline:
         """Forget what has gathered; whoever waits for it has been disconnected."""
         self._entries = []
         self._origins = []
+        self._size = 0
 
     def resume(self, survivors: list[Record]) -> None:
         """Go on after the log was read again, with what turned out to be written after all."""
@@ -153,20 +157,24 @@ class Pipeline:
         self._scheduled = False
         if self._flying is not None or self._halted or not self._entries:
             return
-        count = 0
-        size = 0
-        for entry in self._entries:
-            size += entry.size()
-            if size > BATCH_BYTES_MAX and count:
-                break
-            count += 1
+        count = len(self._entries) if self._size <= BATCH_BYTES_MAX else self._count_for_batch()
         entries, self._entries = self._entries[:count], self._entries[count:]
         origins, self._origins = self._origins[:count], self._origins[count:]
+        self._size = sum(entry.size() for entry in self._entries)
         self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms)
         for entry in entries:
             entry.time_ms = self._stamp_ms
         self._flying = Proposal(entries, origins, self._loop.time())
         self._log.propose(Batch(entries, self.applied, self.machine.digest()).encode())
+
+    def _count_for_batch(self) -> int:
+        """Count the entries that fit into one batch; the first one always does."""
+        size = 0
+        for count, entry in enumerate(self._entries):
+            size += entry.size()
+            if size > BATCH_BYTES_MAX and count:
+                return count
+        return len(self._entries)
 
     def _report(self, index: int, durability: Durability, reason: str) -> None:
         # The log's own thread calls this.

@@ -82,7 +82,8 @@ class StateMachine:
 
     def apply(self, entry: Entry) -> Outcome:
         """Carry out an entry, whatever it is."""
-        self.time_ms = max(self.time_ms, entry.time_ms)
+        if entry.time_ms > self.time_ms:
+            self.time_ms = entry.time_ms
         operation = entry.operation
         if operation in (ATTACH, EXPIRE, REAP):
             return self._decide(entry)

@@ -70,20 +70,16 @@ class Operations:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.changes: list[Change] = []
-        # The entry being applied, and the zxid that it takes.
+        # The entry being applied, the zxid that it takes, and who asks for it.
+        self._entry = Entry(0, b"")
         self._zxid: i64 = 0
-        self._time_ms: i64 = 0
-        self._session: i64 = 0
-        self._flags: i64 = 0
         self._identities: Identities = NOBODY
 
     def begin(self, entry: Entry, zxid: int) -> None:
         self.tree.begin()
         self.changes = []
+        self._entry = entry
         self._zxid = zxid
-        self._time_ms = entry.time_ms
-        self._session = entry.session
-        self._flags = entry.flags
         self._identities = NOBODY if entry.identities is None else entry.identities
 
     def undo(self) -> None:
@@ -120,7 +116,7 @@ class Operations:
         if parent.owner > 0:
             raise Refused(NO_CHILDREN_FOR_EPHEMERALS)
         acl = self.tree.acls.acquire(entries)
-        node = self.tree.create(path, data, acl, self._zxid, self._time_ms, owner)
+        node = self.tree.create(path, data, acl, self._zxid, self._entry.time_ms, owner)
         quota.created(self.tree, path, data)
         self.changes.append(Change(Change.CREATED, path, self._zxid, node, parent))
         return path, node
@@ -153,7 +149,7 @@ class Operations:
         self._require(node, WRITE)
         _check_version(node.version, version)
         old = node.data
-        self.tree.set_data(path, node, data, self._zxid, self._time_ms)
+        self.tree.set_data(path, node, data, self._zxid, self._entry.time_ms)
         if self.tree.quotas:
             quota.resized(self.tree, path, old, data)
         self.changes.append(Change(Change.DATA, path, self._zxid, node, None))
@@ -200,7 +196,7 @@ class Operations:
         if not PERSISTENT <= flags <= PERSISTENT_SEQUENTIAL_TTL:
             raise Refused(BAD_ARGUMENTS)
         if flags in (PERSISTENT_TTL, PERSISTENT_SEQUENTIAL_TTL):
-            if not self._flags & EXTENDED_TYPES:
+            if not self._entry.flags & EXTENDED_TYPES:
                 raise Refused(UNIMPLEMENTED)
             if not 0 < ttl_ms <= TTL_MS_MAX:
                 raise Refused(BAD_ARGUMENTS)
@@ -211,7 +207,7 @@ class Operations:
             return CONTAINER
         if operation == opcodes.CREATE_TTL:
             return TTL_BASE + ttl_ms
-        return self._session if flags in (EPHEMERAL, EPHEMERAL_SEQUENTIAL) else 0
+        return self._entry.session if flags in (EPHEMERAL, EPHEMERAL_SEQUENTIAL) else 0
 
     def _remove(self, path: bytes, node: Node, parent: Node) -> None:
         if node.children:

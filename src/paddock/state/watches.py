@@ -206,7 +206,8 @@ class Watches:
         for change in changes:
             path, acl = change.path, change.node.acl
             if change.kind == Change.DATA:
-                self.data.trigger(events.NODE_DATA_CHANGED, path, acl, None)
+                if self.data.size:
+                    self.data.trigger(events.NODE_DATA_CHANGED, path, acl, None)
             elif change.kind == Change.CREATED:
                 self.data.trigger(events.NODE_CREATED, path, acl, None)
                 self._children_changed(change)
