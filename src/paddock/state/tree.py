@@ -11,9 +11,10 @@ written, which needs the old image of every node that it has not written yet.
 
 from __future__ import annotations
 
+import struct
 from typing import Final, Protocol
 
-from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, write_i32_be
 from mypy_extensions import i64
 
 from paddock.protocol.acl import OPEN, READ_ONLY
@@ -22,6 +23,7 @@ from paddock.state.access import ACLTable, NodeACL
 from paddock.state.digest import node_term
 
 _INT32_MAX: Final = (1 << 31) - 1
+_STAT: Final = struct.Struct(">qqqqiiiqiiq")
 
 CONTAINER: Final = -(1 << 63)
 TTL_BASE: Final = -(1 << 56)
@@ -81,19 +83,19 @@ class Node:
     def stat(self) -> bytes:
         """Give the stat as the wire has it."""
         children = 0 if self.children is None else len(self.children)
-        writer = BytesWriter()
-        write_i64_be(writer, self.czxid)
-        write_i64_be(writer, self.mzxid)
-        write_i64_be(writer, self.ctime)
-        write_i64_be(writer, self.mtime)
-        write_i32_be(writer, int(self.version))
-        write_i32_be(writer, to_int32(self.created * 2 - children))
-        write_i32_be(writer, int(self.aversion))
-        write_i64_be(writer, max(self.owner, 0))
-        write_i32_be(writer, 0 if self.data is None else len(self.data))
-        write_i32_be(writer, children)
-        write_i64_be(writer, self.pzxid)
-        return writer.getvalue()
+        return _STAT.pack(
+            self.czxid,
+            self.mzxid,
+            self.ctime,
+            self.mtime,
+            self.version,
+            to_int32(self.created * 2 - children),
+            self.aversion,
+            max(self.owner, 0),
+            0 if self.data is None else len(self.data),
+            children,
+            self.pzxid,
+        )
 
     def data_and_stat(self) -> bytes:
         """Give what get answers, encoded at most once for each state of the node."""
