@@ -19,15 +19,6 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEADLINE_S = 60.0
 
-# The README uses `nc`, which a machine need not have.
-NC = f"""#!{sys.executable}
-import socket, sys
-with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10) as connection:
-    connection.sendall(sys.stdin.buffer.read())
-    while data := connection.recv(65536):
-        sys.stdout.buffer.write(data)
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -55,12 +46,9 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def run(command: list[str], server: Server, tmp_path: Path) -> str:
+def run(command: list[str], server: Server) -> str:
     """Run a command with the server's port in place of the usual one; return its output."""
-    shim = tmp_path / "nc"
-    shim.write_text(NC)
-    shim.chmod(0o755)
-    paths = [str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]]
+    paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
     result = subprocess.run(
         [part.replace("2181", str(server.port)) for part in command],
         capture_output=True,
@@ -81,24 +69,24 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=str)
-def test_python_block_runs(block: Block, server: Server, tmp_path: Path) -> None:
-    assert run([sys.executable, "-W", "error", "-c", block.text], server, tmp_path)
+def test_python_block_runs(block: Block, server: Server) -> None:
+    assert run([sys.executable, "-W", "error", "-c", block.text], server)
 
 
-def test_the_first_example_prints_what_it_did(server: Server, tmp_path: Path) -> None:
-    output = run([sys.executable, "-c", blocks("python")[0].text], server, tmp_path)
+def test_the_first_example_prints_what_it_did(server: Server) -> None:
+    output = run([sys.executable, "-c", blocks("python")[0].text], server)
     assert output.splitlines()[0] == "config is blue"
     assert "version 1" in output.splitlines()
 
 
 @pytest.mark.parametrize("block", blocks("console"), ids=str)
-def test_console_block_prints_what_it_says(block: Block, server: Server, tmp_path: Path) -> None:
+def test_console_block_prints_what_it_says(block: Block, server: Server) -> None:
     assert block.text.startswith("$ ")
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         # `...` stands for anything, as in doctest; so does what stands between the lines shown.
         wanted = "".join(f"...{line}\n" for line in expected.splitlines()) + "..."
-        actual = run(["bash", "-c", command], server, tmp_path)
+        actual = run(["bash", "-c", command], server)
         assert doctest.OutputChecker().check_output(wanted, actual, doctest.ELLIPSIS), actual
 
 

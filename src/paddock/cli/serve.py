@@ -160,7 +160,7 @@ def _announce(config: "ServerConfig", host: str, port: int) -> None:
         click.echo(
             f"Paddock {__version__} listens on {host}:{port}\n"
             f"{where}\n"
-            f"Try it:  echo srvr | nc {near} {port}\n"
+            f"Try it:  bash -c 'exec 3<>/dev/tcp/{near}/{port}; echo srvr >&3; cat <&3'\n"
             f"    or:  python -c 'from kazoo.client import KazooClient as Client; "
             f'zk = Client("{bracketed}"); zk.start(); print(zk.get_children("/")); zk.stop()\'\n'
             f"Ctrl-C stops it."
