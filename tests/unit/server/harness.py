@@ -117,11 +117,13 @@ class FakeClient:
         await self._harness.settle()
         return self.take_handshake()
 
-    def send_handshake(self, session: int = 0, password: bytes = b"", zxid: int = 0) -> None:
+    def send_handshake(
+        self, session: int = 0, password: bytes = b"", zxid: int = 0, timeout_ms: int = 6000
+    ) -> None:
         from librt.strings import BytesWriter
 
         writer = BytesWriter()
-        ConnectRequest(0, zxid, 6000, session, password, False).write(writer)
+        ConnectRequest(0, zxid, timeout_ms, session, password, False).write(writer)
         self.receive(framed(writer.getvalue()))
 
     def take_handshake(self) -> ConnectResponse:

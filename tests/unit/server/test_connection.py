@@ -527,3 +527,18 @@ def test_only_a_session_that_expired_is_said_to_have(caplog: pytest.LogCaptureFi
     with caplog.at_level("INFO"):
         run(scenario)
     assert "expired" not in caplog.text
+
+
+def test_a_session_lives_by_the_timeout_of_its_last_handshake() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        first = await harness.client()
+        second = FakeClient(harness)
+        second.send_handshake(first.session, first.password, timeout_ms=5000)
+        await harness.settle()
+        assert second.take_handshake().timeout_ms == 5000
+        liveness = harness.service.tracker.get(first.session)
+        assert liveness is not None
+        assert liveness.timeout == 5.0
+
+    run(scenario)

@@ -172,3 +172,17 @@ def test_a_session_that_is_attached_with_a_shorter_timeout_has_only_that() -> No
         watchman.tracker.stop()
 
     run_virtually(scenario())
+
+
+def test_a_restored_session_that_was_closed_is_not_expired_later() -> None:
+    async def scenario() -> None:
+        watchman = Watchman()
+        watchman.tracker.add(1, 40.0)
+        await asyncio.sleep(10)
+        watchman.tracker.start()
+        watchman.tracker.remove(1)
+        await asyncio.sleep(200)
+        assert watchman.sessions() == []
+        watchman.tracker.stop()
+
+    run_virtually(scenario())
