@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.config import KEYS
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Server
 
@@ -97,8 +96,3 @@ def test_make_command_exists(block: Block) -> None:
         command = ["make", "--dry-run", *line.partition("#")[0].split()[1:]]
         assert line.startswith("make ")
         assert subprocess.run(command, cwd=ROOT, capture_output=True).returncode == 0
-
-
-def test_the_table_of_keys_is_complete() -> None:
-    listed = re.findall(r"^\| `([^`]+)` \|", README, flags=re.MULTILINE)
-    assert sorted(listed) == sorted(key.name for key in KEYS)

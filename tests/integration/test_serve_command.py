@@ -227,9 +227,32 @@ def test_each_key_that_is_not_used_gets_one_warning_line(tmp_path: Path) -> None
         status, errors = server.stop()
     assert status == 0
     first, second = errors.splitlines()
-    unused = "is not used by this server"
+    unused = "is not used by this server: it runs alone, ensembles are not run here"
     assert first == f"paddock: warning: {config}:2: key 'initLimit' {unused}"
-    assert second.startswith(f"paddock: warning: {config}:3: key 'server.1' {unused}: ")
+    assert second == f"paddock: warning: {config}:3: key 'server.1' {unused}"
+
+
+def test_a_setting_may_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PADDOCK_DATA", str(tmp_path / "here"))
+    monkeypatch.setenv("PADDOCK_FOUR_LETTER_WORDS", "*")
+    monkeypatch.setenv("PADDOCK_PORT", "1")
+    with serving("--port", "0") as server:
+        assert server.greeting[1] == f"Its data is in {tmp_path / 'here'}"
+        assert wire.four_letter_word(server.address, "ruok") == "imok"
+
+
+def test_a_log_on_another_disk_is_found_again_without_the_option(tmp_path: Path) -> None:
+    data, log = tmp_path / "data", tmp_path / "disk"
+    with serving("--port", "0", "--data", data, "--data-log", log) as server:
+        with wire.connect(server.address) as client:
+            assert client.call(requests.create("/kept")).err == 0
+        server.process.kill()
+        server.process.wait()
+    assert list((log / "log").iterdir())
+    with serving("--port", "0", "--data", data) as server, wire.connect(server.address) as client:
+        assert client.call(requests.exists("/kept")).err == 0
 
 
 def test_a_wrong_value_in_the_file_is_one_line_with_file_line_and_key(tmp_path: Path) -> None:
@@ -249,7 +272,7 @@ def test_contradictory_values_in_the_file_are_one_line(tmp_path: Path) -> None:
     ("arguments", "named"),
     [
         (["serve", "--port", "70000"], "--port"),
-        (["serve", "--port", "x"], "'x' is not a valid port"),
+        (["serve", "--port", "x"], "--port = 'x': expected a port, 0 to 65535"),
         (["serve", "--log-level", "loud"], "--log-level"),
         (["serve", "--memory", "--data", "d"], "--data and --memory exclude each other"),
         (["serve", "--nothing"], "--nothing"),

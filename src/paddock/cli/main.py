@@ -1,26 +1,46 @@
 """The `paddock` command: it finds the subcommand and makes a failure one line and a status.
 
 Status 2 means that the command was given wrongly, an option or a `zoo.cfg`; 1 that it could not be
-done. Nothing heavy is imported here: a subcommand imports what it needs when it runs.
+done. Nothing heavy is imported here: a subcommand's module is imported when it is asked for.
 """
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from paddock import __version__
-from paddock.cli.serve import serve
+
+# Each is in a module of its name, as a function of its name.
+_COMMANDS = {
+    "serve": "Run a server.",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Lists the commands without importing them."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command = getattr(import_module(f"paddock.cli.{name}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="paddock", message="%(prog)s %(version)s")
 def paddock() -> None:
     """ZooKeeper for Python: a durable server that any ZooKeeper client can use."""
-
-
-paddock.add_command(serve)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

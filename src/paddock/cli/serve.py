@@ -1,30 +1,29 @@
 """`paddock serve`: run a server until a signal stops it.
 
-Options beat the `zoo.cfg`, which beats the defaults. What cannot be used ends with status 2, what
-cannot be done (a port that is taken, a data folder in use) with status 1, each with one line. The
-few lines about where to find the server go to stdout, the log goes to stderr.
+Each setting is an option, a variable and a key of a `zoo.cfg` (`paddock.server.settings`). What
+cannot be used ends with status 2, what cannot be done (a port that is taken, a data folder in use)
+with status 1, each with one line. The few lines about where to find the server go to stdout, the
+log goes to stderr.
 """
 
+import os
 import socket
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EPERM
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from paddock import __version__
 from paddock.errors import PaddockError
+from paddock.server.config import ConfigError, ServerConfig
+from paddock.server.settings import SETTINGS, Settings
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from paddock.server.config import ServerConfig
-
 DEFAULT_DATA = Path("data")
-
-_PORT = click.IntRange(0, 65535)
-_PORT.name = "port"  # so that it reads "'x' is not a valid port"
 
 
 class _WrongConfig(click.ClickException):
@@ -35,73 +34,94 @@ class _CannotServe(click.ClickException):
     exit_code = 1
 
 
-@click.command()
-@click.option("--host", metavar="HOST", help="Where to listen.  [default: 127.0.0.1]")
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=_PORT,
-    help="The port; 0 lets the system choose.  [default: 2181]",
-)
-@click.option(
-    "--data",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Where the data is, made if need be.  [default: ./data]",
-)
-@click.option("--memory", is_flag=True, help="Keep everything in memory, nothing on disk.")
+class _Serve(click.Command):
+    """Takes one option for each setting, and lists them by sections."""
+
+    def __init__(self, *arguments: object, **keywords: object) -> None:
+        super().__init__(*arguments, **keywords)  # type: ignore[arg-type]
+        for setting in SETTINGS:
+            option = setting.option
+            names = f"{option}/--no-{option[2:]}" if setting.is_switch else option
+            default = setting.default_shown()
+            self.params.append(
+                click.Option(
+                    [names],
+                    metavar=None if setting.is_switch else setting.metavar,
+                    default=None,
+                    help=setting.help + (f"  [default: {default}]" if default else ""),
+                )
+            )
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        by_option = {setting.option: setting.section for setting in SETTINGS}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is not None:
+                section = by_option.get(parameter.opts[0], "Options")
+                sections.setdefault(section, []).append(record)
+        for section, records in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(records)
+
+
+@click.command(cls=_Serve)
 @click.option(
     "--config",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A zoo.cfg. Options beat what it says.",
+    help="A zoo.cfg. Options and variables beat what it says.",
 )
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-    default="info",
-    show_default=True,
-    help="How much is logged on stderr.",
-)
-def serve(
-    host: str | None,
-    port: int | None,
-    data: Path | None,
-    memory: bool,
-    config: Path | None,
-    log_level: str,
-) -> None:
-    """Run a server. Ctrl-C or SIGTERM stops it; nothing that was acknowledged is lost."""
-    if memory and data is not None:
+@click.option("--memory", is_flag=True, help="Keep everything in memory, nothing on disk.")
+def serve(config: Path | None, memory: bool, **given: object) -> None:
+    """Run a server. Ctrl-C or SIGTERM stops it; nothing that was acknowledged is lost.
+
+    Each option may be given by an environment variable too (--tick-time-ms by
+    PADDOCK_TICK_TIME_MS), or by a key of a zoo.cfg. Options beat variables, which beat the file.
+    """
+    options = _given_options(given)
+    if memory and ("--data" in options or "--data-log" in options):
         raise click.UsageError("--data and --memory exclude each other")
-    given = {"host": host, "port": port, "data_directory": data}
-    settings = {name: value for name, value in given.items() if value is not None}
-    _run(_server_config(config, settings, memory=memory), log_level)
+    _run(_server_config(config, options, memory=memory))
 
 
-def _server_config(file: Path | None, options: dict[str, Any], *, memory: bool) -> "ServerConfig":
-    from paddock.server.config import ConfigError, ServerConfig, parse_zoo_cfg
+def _given_options(given: dict[str, object]) -> dict[str, str]:
+    """Give the options that stood on the command line, as they stood there."""
+    options: dict[str, str] = {}
+    for setting in SETTINGS:
+        value = given[setting.option[2:].replace("-", "_")]
+        if isinstance(value, bool):
+            options[setting.option] = "true" if value else "false"
+        elif value is not None:
+            options[setting.option] = str(value)
+    return options
 
+
+def _server_config(file: Path | None, options: dict[str, str], *, memory: bool) -> ServerConfig:
+    settings = Settings()
+    settings.set("data_directory", DEFAULT_DATA)
     try:
-        settings, warnings = ({}, []) if file is None else parse_zoo_cfg(file)
-        settings = {"data_directory": DEFAULT_DATA, **settings, **options}
+        if file is not None:
+            settings.read_file(file)
+        settings.read_environment(os.environ)
+        settings.read_options(options)
         if memory:
-            settings["data_directory"] = None
-        config = ServerConfig(**settings)
+            settings.set("data_directory", None)
+        config = settings.config()
     except ConfigError as error:
         raise _WrongConfig(str(error)) from None
-    for warning in warnings:
+    for warning in settings.warnings:
         click.echo(f"paddock: warning: {warning}", err=True)
     return config
 
 
-def _run(config: "ServerConfig", log_level: str) -> None:
-    # Imported now, not above: `--help` and `--version` need none of it.
+def _run(config: ServerConfig) -> None:
+    # Imported now, not above: `--help` needs none of it.
     import asyncio
     import logging
 
     logging.basicConfig(
-        level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     _raise_file_limit()
     _tune_interpreter()
@@ -124,7 +144,7 @@ def _loop_factory() -> "Callable[[], AbstractEventLoop]":
     return uvloop.new_event_loop
 
 
-async def _serve_until_signal(config: "ServerConfig") -> None:
+async def _serve_until_signal(config: ServerConfig) -> None:
     import asyncio
     import gc
     import secrets
@@ -148,7 +168,7 @@ async def _serve_until_signal(config: "ServerConfig") -> None:
     await server.serve_until(stop)
 
 
-def _announce(config: "ServerConfig", host: str, port: int) -> None:
+def _announce(config: ServerConfig, host: str, port: int) -> None:
     # What listens everywhere is reached through the loopback.
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
@@ -170,7 +190,7 @@ def _announce(config: "ServerConfig", host: str, port: int) -> None:
         pass
 
 
-def _explain(error: OSError, config: "ServerConfig") -> str:
+def _explain(error: OSError, config: ServerConfig) -> str:
     """Say in one line what the system refused."""
     reason = error.strerror or str(error)
     if error.filename is not None:

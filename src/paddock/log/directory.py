@@ -3,10 +3,12 @@
     data/
       format       one line, "paddock 1": which layout this is
       lock         held by the server that runs, with its process id inside
-      log/         the segments of the log
+      log/         the segments of the log; a link, if it is on a disk of its own
       snapshots/   the snapshots
 
-Other files are left alone, so a folder that holds something else too is no problem.
+Whoever opens a folder whose log is elsewhere finds it by the link, so that no server ever starts
+without the log that belongs to its snapshots. Other files are left alone, so a folder that holds
+something else too is no problem.
 
 The lock belongs to the kernel (flock) and ends with the process, however that ends. The file itself
 stays. The format is written before anything else and read before anything else, so that a version
@@ -36,21 +38,18 @@ class DataDirectoryError(PaddockError):
 class DataDirectory:
     """A data folder that this process has claimed, until `close`.
 
-    Raises DataDirectoryError if it cannot be created or written, if another server uses it, or if
-    its layout is not one that this version knows.
+    A new folder's log goes into `log_directory`, if one is given. Raises DataDirectoryError if the
+    folder cannot be created or written, if another server uses it, if its log is elsewhere than
+    where it is said to be, or if its layout is not one that this version knows.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, log_directory: Path | None = None) -> None:
         self.path = path
         self.log_path = path / "log"
         self.snapshots_path = path / "snapshots"
         self._lock: int | None = None
         try:
-            missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Without this a crash may take the whole folder away, whatever is synced in it.
-            for folder in missing:
-                Disk().sync_folder(folder.parent)
+            _make_folder(path)
         except OSError as error:
             raise DataDirectoryError(
                 f"data folder {path}: cannot be created: {error.strerror}"
@@ -58,6 +57,7 @@ class DataDirectory:
         try:
             self._claim()
             self._check_format()
+            self._place_log(log_directory)
             for folder in (self.log_path, self.snapshots_path):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 # Asked, not tried: a server starts on a full disk too, to serve reads.
@@ -125,6 +125,38 @@ class DataDirectory:
                 f" knows only {_FORMAT.decode().strip()!r}"
             )
 
+    def _place_log(self, directory: Path | None) -> None:
+        """Have the log where it is said to be, or refuse: with an older one, writes were lost."""
+        link = self.log_path
+        if link.is_symlink() and not link.exists():
+            raise DataDirectoryError(
+                f"data folder {self.path}: its log is in {link.readlink()}, which is not there"
+            )
+        if directory is None:
+            return
+        place = directory.absolute() / "log"
+        if link.is_symlink() or _any_file_in(link):
+            if link.resolve() != place.resolve():
+                raise DataDirectoryError(
+                    f"data folder {self.path}: its log is in {link.resolve()}, not in {place};"
+                    f" to move it, move that folder there and run: ln -sfn {place} {link}"
+                )
+            return
+        if _any_file_in(place):
+            raise DataDirectoryError(
+                f"data folder {self.path}: {place} holds the log of another data folder"
+            )
+        try:
+            _make_folder(place)
+        except OSError as error:
+            raise DataDirectoryError(
+                f"log folder {place}: cannot be created: {error.strerror}"
+            ) from error
+        if link.exists():
+            link.rmdir()
+        link.symlink_to(place)
+        Disk().sync_folder(self.path)
+
     def _write_format(self, path: Path) -> None:
         temporary = path.with_suffix(".tmp")
         with temporary.open("wb") as file:
@@ -133,3 +165,16 @@ class DataDirectory:
             os.fsync(file.fileno())
         temporary.replace(path)
         Disk().sync_folder(self.path)
+
+
+def _any_file_in(folder: Path) -> bool:
+    """Tell whether there is such a folder with anything in it."""
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _make_folder(path: Path) -> None:
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Without this a crash may take the whole folder away, whatever is synced in it.
+    for folder in missing:
+        Disk().sync_folder(folder.parent)

@@ -120,7 +120,7 @@ class Server:
         if config.data_directory is None:
             log: Log = MemoryLog(keep=False)
         else:
-            self._directory = DataDirectory(config.data_directory)
+            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
             store = SnapshotStore(self._directory.snapshots_path, disk=self._disk)
             log = FileLog(self._directory.log_path, disk=self._disk)
         self._log = log

@@ -21,9 +21,9 @@ with DataDirectory(Path(sys.argv[1])):
 """
 
 
-def refusal(path: Path) -> str:
+def refusal(path: Path, log_directory: Path | None = None) -> str:
     with pytest.raises(DataDirectoryError) as raised:
-        DataDirectory(path)
+        DataDirectory(path, log_directory)
     text = str(raised.value)
     assert text.startswith(f"data folder {path}: ")
     assert "\n" not in text
@@ -127,3 +127,41 @@ def test_refused_folder_is_not_kept_locked(tmp_path: Path) -> None:
     (tmp_path / "format").write_text("paddock 1\n")
     with DataDirectory(tmp_path):
         pass
+
+
+def test_a_log_elsewhere_is_found_by_a_link(tmp_path: Path) -> None:
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    with DataDirectory(data, disk) as directory:
+        (directory.log_path / "segment").touch()
+    assert (disk / "log" / "segment").exists()
+    for said in (None, disk):
+        with DataDirectory(data, said) as directory:
+            assert (directory.log_path / "segment").exists()
+
+
+def test_an_empty_log_moves_to_where_it_is_said_to_be(tmp_path: Path) -> None:
+    DataDirectory(tmp_path / "data").close()
+    with DataDirectory(tmp_path / "data", tmp_path / "disk") as directory:
+        assert directory.log_path.resolve() == tmp_path / "disk" / "log"
+
+
+def test_a_log_that_is_elsewhere_than_said_is_refused(tmp_path: Path) -> None:
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    with DataDirectory(data) as directory:
+        (directory.log_path / "segment").touch()
+    assert refusal(data, disk).startswith(f"its log is in {data}/log, not in {disk}/log; to move")
+
+
+def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    DataDirectory(data, disk).close()
+    disk.rename(tmp_path / "unmounted")
+    for said in (None, disk):
+        assert refusal(data, said) == f"its log is in {disk}/log, which is not there"
+
+
+def test_the_log_of_another_folder_is_refused(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with DataDirectory(tmp_path / "one", disk) as directory:
+        (directory.log_path / "segment").touch()
+    assert "holds the log of another data folder" in refusal(tmp_path / "two", disk)

@@ -1,0 +1,387 @@
+"""Where settings come from: a `zoo.cfg`, the environment, the command line.
+
+Every setting is one row of `SETTINGS`: its key in a `zoo.cfg`, and a name from which its option
+(`--tick-time-ms`) and its environment variable (`PADDOCK_TICK_TIME_MS`) follow. Its value is
+written the same way in all three, and is read by the same function. Options beat the environment,
+which beats the file, which beats the defaults. A value that cannot be used raises `ConfigError`,
+whose message is one line that says where it was given:
+
+    zoo.cfg:3: tickTime = 'two': expected milliseconds, 1 or more
+
+A key or a variable that is not used gets a warning, which says why if that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from paddock.server import values
+from paddock.server.config import ConfigError, ServerConfig
+from paddock.server.properties import read_properties
+from paddock.server.unused import why_unused
+
+_VARIABLE_PREFIX: Final = "PADDOCK_"
+# Variables that are not for the server: those of the build, and of the tests.
+_OTHER_VARIABLES: Final = frozenset({"PADDOCK_PURE", "PADDOCK_COMPILE"})
+
+PLACE: Final = "Where it is"
+STORAGE: Final = "Storage"
+SESSIONS: Final = "Sessions and nodes"
+LIMITS: Final = "Limits"
+ACCESS: Final = "Access"
+OPERATION: Final = "Operation"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: how it is called, how its value is read, what is said if it cannot be."""
+
+    # The field of ServerConfig.
+    field: str
+    # The key in a zoo.cfg. Those that upstream does not have begin with `paddock.`.
+    key: str
+    parse: Callable[[str], Any]
+    expected: str
+    section: str
+    # One sentence for --help and for the documentation.
+    help: str
+    # The name of its option; "" is the field's.
+    name: str = ""
+    # How the value is shown in --help: `--port PORT`.
+    metavar: str = "TEXT"
+    # The default, if the value itself would not say enough.
+    default: str = ""
+    # A smaller number is raised to this one, with a warning.
+    minimum: int | None = None
+    # What was written may be a password in the wrong place: an error does not repeat it.
+    secret: bool = False
+
+    @property
+    def option(self) -> str:
+        return "--" + (self.name or self.field).replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return _VARIABLE_PREFIX + (self.name or self.field).upper().replace("-", "_")
+
+    @property
+    def is_switch(self) -> bool:
+        return self.parse is values.boolean
+
+    def default_shown(self) -> str:
+        """Give the default as --help and the documentation show it; "" if there is none."""
+        return self.default or values.shown(_DEFAULTS[self.field])
+
+
+_MILLISECONDS: Final = "milliseconds, 1 or more"
+_BYTES: Final = "a number of bytes, 1 or more, decimal or as 0x…"
+_COUNT: Final = "a number, 0 for no limit"
+_SWITCH: Final = "true or false"
+
+
+def _milliseconds(field: str, key: str, section: str, help: str) -> Setting:
+    return Setting(field, key, values.at_least(1), _MILLISECONDS, section, help, metavar="MS")
+
+
+def _count(field: str, key: str, help: str) -> Setting:
+    return Setting(
+        field, key, values.at_least_zero_else_zero, _COUNT, LIMITS, help, metavar="COUNT"
+    )
+
+
+def _bytes(field: str, key: str, help: str) -> Setting:
+    return Setting(field, key, values.decoded_integer, _BYTES, LIMITS, help, metavar="BYTES")
+
+
+def _switch(field: str, key: str, section: str, help: str) -> Setting:
+    return Setting(field, key, values.boolean, _SWITCH, section, help)
+
+
+SETTINGS: Final = (
+    Setting(
+        "host",
+        "clientPortAddress",
+        values.some_text,
+        "a name or an address",
+        PLACE,
+        "Where to listen; 0.0.0.0 is every interface.",
+        metavar="HOST",
+    ),
+    Setting(
+        "port",
+        "clientPort",
+        values.at_least(0, 65535),
+        "a port, 0 to 65535",
+        PLACE,
+        "The port; 0 lets the system choose.",
+        metavar="PORT",
+    ),
+    Setting(
+        "data_directory",
+        "dataDir",
+        values.some_path,
+        "a folder",
+        STORAGE,
+        "Where the data is, made if need be.",
+        name="data",
+        metavar="DIR",
+        default="./data",
+    ),
+    Setting(
+        "data_log_directory",
+        "dataLogDir",
+        values.some_path,
+        "a folder",
+        STORAGE,
+        "Where the log is, if it has a disk of its own.",
+        name="data-log",
+        metavar="DIR",
+        default="in the data folder",
+    ),
+    Setting(
+        "snapshot_every",
+        "snapCount",
+        values.decimal,
+        "a number of entries, 2 or more",
+        STORAGE,
+        "Entries of the log between two snapshots.",
+        metavar="COUNT",
+        # Upstream resets a smaller one to this.
+        minimum=2,
+    ),
+    Setting(
+        "purge_retain_count",
+        "autopurge.snapRetainCount",
+        values.decimal,
+        "a number of snapshots, 3 or more",
+        STORAGE,
+        "Snapshots that a purge leaves, with the log that they need.",
+        metavar="COUNT",
+        # Upstream would purge nothing with fewer, so it raises them.
+        minimum=3,
+    ),
+    Setting(
+        "purge_interval_hours",
+        "autopurge.purgeInterval",
+        values.at_least_zero_else_zero,
+        "hours, 0 for never",
+        STORAGE,
+        "0 never purges; any other number purges after each snapshot.",
+        metavar="HOURS",
+    ),
+    _milliseconds("tick_time_ms", "tickTime", SESSIONS, "The unit of session timeouts."),
+    Setting(
+        "min_session_timeout_ms",
+        "minSessionTimeout",
+        values.timeout_ms,
+        "milliseconds, 1 or more, or -1 for 2 ticks",
+        SESSIONS,
+        "The smallest timeout that a session gets.",
+        metavar="MS",
+        default="2 ticks",
+    ),
+    Setting(
+        "max_session_timeout_ms",
+        "maxSessionTimeout",
+        values.timeout_ms,
+        "milliseconds, 1 or more, or -1 for 20 ticks",
+        SESSIONS,
+        "The largest timeout that a session gets.",
+        metavar="MS",
+        default="20 ticks",
+    ),
+    _switch("extended_types_enabled", "extendedTypesEnabled", SESSIONS, "Allow TTL nodes."),
+    _milliseconds(
+        "container_check_interval_ms",
+        "znode.container.checkIntervalMs",
+        SESSIONS,
+        "How often containers and TTL nodes that are over are looked for.",
+    ),
+    _count("max_connections_per_address", "maxClientCnxns", "Connections from one address."),
+    _count("max_connections", "maxCnxns", "Connections in all."),
+    _milliseconds(
+        "handshake_timeout_ms",
+        "paddock.handshakeTimeoutMs",
+        LIMITS,
+        "The time in which a connection must ask for a session.",
+    ),
+    _bytes("max_frame_bytes", "jute.maxbuffer", "The longest request; a longer one disconnects."),
+    _count(
+        "max_requests_per_connection",
+        "paddock.maxRequestsPerConnection",
+        "Requests under way over which a connection is not read from.",
+    ),
+    _bytes(
+        "max_request_bytes_per_connection",
+        "paddock.maxRequestBytesPerConnection",
+        "The same in bytes.",
+    ),
+    _count(
+        "max_requests",
+        "globalOutstandingLimit",
+        "Writes under way, of all connections, over which none of those that write is read from.",
+    ),
+    _bytes("max_request_bytes", "paddock.maxRequestBytes", "The same in bytes."),
+    _bytes(
+        "max_reply_bytes_per_connection",
+        "paddock.maxReplyBytesPerConnection",
+        "What may wait for a client that does not read before it is disconnected.",
+    ),
+    _count(
+        "max_watches_per_session",
+        "paddock.maxWatchesPerSession",
+        "Watches of a session; more are refused with QuotaExceeded.",
+    ),
+    _bytes(
+        "max_watch_bytes_per_session",
+        "paddock.maxWatchBytesPerSession",
+        "The bytes of the paths that a session watches.",
+    ),
+    Setting(
+        "super_digest",
+        "DigestAuthenticationProvider.superDigest",
+        values.user_and_digest,
+        "user:digest, where digest is the SHA-1 of user:password in base 64",
+        ACCESS,
+        "Who may do everything, as user:digest.",
+        metavar="DIGEST",
+        default="nobody",
+        secret=True,
+    ),
+    Setting(
+        "four_letter_words",
+        "4lw.commands.whitelist",
+        values.four_letter_words,
+        "four-letter words with commas between them, or *",
+        OPERATION,
+        "The four-letter words that are answered, with commas, or *; srvr always is.",
+        metavar="WORDS",
+    ),
+    Setting(
+        "log_level",
+        "paddock.logLevel",
+        values.one_of("debug", "info", "warning", "error"),
+        "debug, info, warning or error",
+        OPERATION,
+        "How much is logged on stderr: debug, info, warning or error.",
+        metavar="LEVEL",
+    ),
+)
+
+_BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
+_BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
+_BY_OPTION: Final = {setting.option: setting for setting in SETTINGS}
+_DEFAULTS: Final = {
+    name: getattr(ServerConfig(), name) for name in (setting.field for setting in SETTINGS)
+}
+
+
+class Settings:
+    """What has been given so far, later sources over earlier ones."""
+
+    def __init__(self) -> None:
+        # One line for each thing to warn of.
+        self.warnings: list[str] = []
+        # By the fields of a ServerConfig, in the order in which they were given.
+        self._values: dict[str, Any] = {}
+        # Where each of them was given, for errors that concern several.
+        self._origins: dict[str, str] = {}
+
+    def read_file(self, path: Path) -> None:
+        """Read a `zoo.cfg`. Of a key that is given twice the last one counts, as in Java."""
+        try:
+            # Bytes that are no UTF-8 can only be part of a file name, which they survive this way.
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        for entry in read_properties(text):
+            where = f"{path}:{entry.line}: "
+            setting = _BY_KEY.get(entry.key.removeprefix("zookeeper."))
+            if setting is None:
+                self.warnings.append(f"{where}key {entry.key!r} {_why_not_a_key(entry.key)}")
+            else:
+                self._take(setting, f"{where}{entry.key}", entry.value)
+
+    def read_environment(self, environment: Mapping[str, str]) -> None:
+        """Read the variables that begin with `PADDOCK_`."""
+        for name in sorted(environment):
+            setting = _BY_VARIABLE.get(name)
+            if setting is not None:
+                self._take(setting, name, environment[name])
+            elif name.startswith(_VARIABLE_PREFIX) and name not in _OTHER_VARIABLES:
+                self.warnings.append(f"variable {name} is not known{_meant(name, _BY_VARIABLE)}")
+
+    def read_options(self, options: Mapping[str, str]) -> None:
+        """Read options as they stood on the command line."""
+        for name, text in options.items():
+            self._take(_BY_OPTION[name], name, text)
+
+    def set(self, field: str, value: object, origin: str = "") -> None:
+        """Set a field to a value that is read already."""
+        # Taken out first, so that the last that was given stands last.
+        self._values.pop(field, None)
+        self._values[field] = value
+        self._origins[field] = origin
+
+    def config(self) -> ServerConfig:
+        """Give the whole; raises ConfigError if it makes no sense together."""
+        try:
+            return ServerConfig(**self._values)
+        except ConfigError as error:
+            origins = [
+                self._origins[field]
+                for field in self._values
+                if field in error.fields and self._origins[field]
+            ]
+            if not origins:
+                raise
+            raise ConfigError(f"{origins[-1]}: {error}") from None
+
+    def _take(self, setting: Setting, where: str, text: str) -> None:
+        origin = f"{where} = {'(not shown)' if setting.secret else repr(text)}"
+        try:
+            value = setting.parse(text)
+        except ValueError:
+            raise ConfigError(f"{origin}: expected {setting.expected}") from None
+        if setting.minimum is not None and value < setting.minimum:
+            self.warnings.append(f"{where} = {value} is too small, {setting.minimum} is used")
+            value = setting.minimum
+        self.set(setting.field, value, origin)
+
+
+def _why_not_a_key(key: str) -> str:
+    reason = why_unused(key.removeprefix("zookeeper."))
+    if reason is not None:
+        return f"is not used by this server: {reason}"
+    return f"is not known{_meant(key, _BY_KEY)}"
+
+
+def _meant(name: str, known: Mapping[str, Setting]) -> str:
+    # Case is what is most often wrong in a key.
+    lower = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
+    return f"; did you mean {lower[close[0]]}?" if close else ""
+
+
+def settings_table() -> str:
+    """Give the table of all settings for the documentation."""
+    lines: list[str] = []
+    for section in dict.fromkeys(setting.section for setting in SETTINGS):
+        lines += ["", f"### {section}", ""]
+        lines += ["| option | variable | key in zoo.cfg | default | |", "|---|---|---|---|---|"]
+        for one in SETTINGS:
+            if one.section == section:
+                option = f"{one.option}`, `--no-{one.option[2:]}" if one.is_switch else one.option
+                cells = (
+                    f"`{option}`",
+                    f"`{one.variable}`",
+                    f"`{one.key}`",
+                    one.default_shown(),
+                    one.help,
+                )
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines).strip() + "\n"

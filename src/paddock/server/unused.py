@@ -1,0 +1,72 @@
+"""The keys of a `zoo.cfg` that Apache ZooKeeper knows and that mean nothing here, and why not.
+
+A name that ends with `*` stands for every key that begins like it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_KEYS_BY_REASON: Final[dict[str, str]] = {
+    "it runs alone, ensembles are not run here": """
+        server.* group.* weight.* version initLimit syncLimit connectToLearnerMasterLimit
+        electionAlg peerType oraclePath leaderServes leader.* leaderConnectDelayDuringRetryMs
+        learner.* follower.* observer.* observerMaster.* observerMasterPort fastleader.* cnxTimeout
+        quorum.* quorumListenOnAllIPs quorumCnxnTimeoutMs sslQuorum sslQuorumReloadCertFiles
+        ssl.quorum.* portUnification standaloneEnabled reconfigEnabled dynamicConfigFile
+        skipReconfigACL localSessionsEnabled localSessionsUpgradingEnabled syncEnabled
+        electionPortBindRetry commitLogCount snapshotSizeFactor forceSnapshotSync tcpKeepAlive
+        multiAddress.* ensembleAuthName messageTracker.* serializeLastProcessedZxid.enabled
+        forward_learner_requests_to_commit_processor_disabled commitProcessor.*
+        """,
+    "a write is always on disk before it is acknowledged": "forceSync",
+    "batches form by themselves, while the one before is written": """
+        flushDelay maxWriteQueuePollTime maxBatchSize
+        """,
+    "there is no cache of replies": "maxResponseCacheSize maxGetChildrenResponseCacheSize",
+    "the log is in segments of a fixed size": "preAllocSize txnLogSizeLimitInKb",
+    "snapshots are taken by the number of entries, see snapCount": "snapSizeLimitInKb",
+    "snapshots are not compressed": "snapshot.compression.method",
+    "a start on missing data is told apart from one on an empty folder": """
+        snapshot.trust.empty db.autocreate datadir.autocreate
+        """,
+    "there is no SASL here": """
+        sessionRequireClientSASLAuth allowSaslFailedClients superUser letAnySaslUserDoX sasl.*
+        SASLAuthenticationProvider.* kerberos.* kinit requireKerberosConfig server.principal
+        server.realm security.auth_to_local java.security.login.auth.config
+        """,
+    "ACLs always hold, and are looked at when a write is applied": "skipACL enableEagerACLCheck",
+    "the digest of the state is always kept": "digest.enabled",
+    "the end of a session deletes its nodes in one entry": "closeSessionTxn.enabled",
+    "there is one way in which watches are kept": """
+        watchManagerName bitHashCacheSize watcherClean* maxInProcessingDeadWatchers
+        """,
+    "a client is held back by not reading from it, see globalOutstandingLimit": """
+        largeRequestMaxBytes largeRequestThreshold throttled_op_wait_time request_throttle*
+        request_stale*
+        """,
+    "connections are bounded by maxCnxns and maxClientCnxns": "connection_throttle*",
+    "it is about the JVM and its libraries": """
+        serverCnxnFactory clientCnxnSocket jmx.* jvm.* netty.* nio.* java.* sun.* controllerPort
+        intBufferStartingSizeBytes
+        """,
+    "the figures are asked for with the four-letter word mntr": "metricsProvider.* pathStats.*",
+    "there are no TTL nodes of 3.5.3 here": "emulate353TTLNodes",
+    "sessions are kept by their own pings": "clientTcpKeepAlive",
+    "it is a setting of clients": "client.secure disableAutoWatchReset request.timeout",
+}
+
+_REASONS: Final = {
+    name: reason for reason, names in _KEYS_BY_REASON.items() for name in names.split()
+}
+
+
+def why_unused(key: str) -> str | None:
+    """Say why a key that upstream knows is not used here; None if it is not one that it knows."""
+    reason = _REASONS.get(key)
+    if reason is not None:
+        return reason
+    for name, reason in _REASONS.items():
+        if name.endswith("*") and key.startswith(name[:-1]):
+            return reason
+    return None

@@ -1,0 +1,113 @@
+"""How the value of a setting is read from text, the same wherever it was written.
+
+Each function raises ValueError for what it cannot read; what it expected is said by the table of
+settings, which knows the setting's name.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+INT32_MAX: Final = 2**31 - 1
+# A session timeout that was not given and follows from the tick; the number is upstream's.
+FROM_TICK: Final = -1
+
+
+def decimal(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError(text)
+    return _within(int(text), -INT32_MAX - 1)
+
+
+def at_least(low: int, high: int = INT32_MAX) -> Callable[[str], int]:
+    return lambda text: _within(decimal(text), low, high)
+
+
+def at_least_zero_else_zero(text: str) -> int:
+    """Upstream takes anything below for 0 too."""
+    return max(0, decimal(text))
+
+
+def timeout_ms(text: str) -> int:
+    number = decimal(text)
+    return FROM_TICK if number == FROM_TICK else _within(number, 1)
+
+
+def decoded_integer(text: str) -> int:
+    """Read a number as Java's `Integer.decode`: `0x…` and `#…` are hexadecimal, `0…` is octal."""
+    match = re.fullmatch(r"\+?(?:(?:0[xX]|#)([0-9a-fA-F]+)|0([0-7]+)|([0-9]+))", text)
+    if match is None:
+        raise ValueError(text)
+    hexadecimal, octal, plain = match.groups()
+    if hexadecimal is not None:
+        return _within(int(hexadecimal, 16), 1)
+    return _within(int(octal, 8) if octal is not None else int(plain), 1)
+
+
+def boolean(text: str) -> bool:
+    match text.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise ValueError(text)
+
+
+def some_text(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(text)
+        return text.lower()
+
+    return parse
+
+
+def some_path(text: str) -> Path:
+    return Path(some_text(text))
+
+
+def four_letter_words(text: str) -> frozenset[str]:
+    words = frozenset(word.strip() for word in text.split(",")) - {""}
+    if any(word != "*" and not re.fullmatch(r"[a-z]{4}", word) for word in words):
+        raise ValueError(text)
+    return words
+
+
+def user_and_digest(text: str) -> str:
+    user, _, digest = text.partition(":")
+    try:
+        size = len(base64.b64decode(digest, validate=True))
+    except binascii.Error:
+        raise ValueError(text) from None
+    if not user or size != 20:
+        raise ValueError(text)
+    return text
+
+
+def shown(value: object) -> str:
+    """Write a value as it would be given; "" for none."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case frozenset():
+            return ",".join(sorted(value))
+    return str(value)
+
+
+def _within(number: int, low: int, high: int = INT32_MAX) -> int:
+    if not low <= number <= high:
+        raise ValueError(number)
+    return number
