@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
+    from paddock.server.journal import Journal
+
 DEFAULT_DATA = Path("data")
 
 
@@ -82,7 +84,7 @@ def serve(config: Path | None, memory: bool, **given: object) -> None:
     options = _given_options(given)
     if memory and ("--data" in options or "--data-log" in options):
         raise click.UsageError("--data and --memory exclude each other")
-    _run(_server_config(config, options, memory=memory))
+    _run(*_server_config(config, options, memory=memory))
 
 
 def _given_options(given: dict[str, object]) -> dict[str, str]:
@@ -97,7 +99,10 @@ def _given_options(given: dict[str, object]) -> dict[str, str]:
     return options
 
 
-def _server_config(file: Path | None, options: dict[str, str], *, memory: bool) -> ServerConfig:
+def _server_config(
+    file: Path | None, options: dict[str, str], *, memory: bool
+) -> tuple[ServerConfig, list[str]]:
+    """Put the settings together; give them, and a line for each thing to warn of."""
     settings = Settings()
     settings.set("data_directory", DEFAULT_DATA)
     try:
@@ -110,28 +115,47 @@ def _server_config(file: Path | None, options: dict[str, str], *, memory: bool) 
         config = settings.config()
     except ConfigError as error:
         raise _WrongConfig(str(error)) from None
-    for warning in settings.warnings:
-        click.echo(f"paddock: warning: {warning}", err=True)
-    return config
+    return config, settings.warnings
 
 
-def _run(config: ServerConfig) -> None:
+def _run(config: ServerConfig, warnings: list[str]) -> None:
     # Imported now, not above: `--help` needs none of it.
     import asyncio
-    import logging
 
-    logging.basicConfig(
-        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    journal = _open_journal(config)
+    _warn(config, warnings)
     _raise_file_limit()
     _tune_interpreter()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve_until_signal(config))
+            runner.run(_serve_until_signal(config, journal))
     except PaddockError as error:
         raise _CannotServe(str(error)) from None
     except OSError as error:
         raise _CannotServe(_explain(error, config)) from None
+
+
+def _open_journal(config: ServerConfig) -> "Journal":
+    import logging
+    import sys
+    import time
+
+    from paddock.server.journal import Journal
+
+    journal = Journal(sys.stderr, config.log_format, time.monotonic)
+    logging.basicConfig(level=config.log_level.upper(), handlers=[journal])
+    return journal
+
+
+def _warn(config: ServerConfig, warnings: list[str]) -> None:
+    import logging
+
+    for warning in warnings:
+        if config.log_format == "json":
+            logging.getLogger(__name__).warning("%s", warning)
+        else:
+            # Without the time, and whatever the level: it is for whoever has just typed it.
+            click.echo(f"paddock: warning: {warning}", err=True)
 
 
 def _loop_factory() -> "Callable[[], AbstractEventLoop]":
@@ -144,28 +168,29 @@ def _loop_factory() -> "Callable[[], AbstractEventLoop]":
     return uvloop.new_event_loop
 
 
-async def _serve_until_signal(config: ServerConfig) -> None:
-    import asyncio
+async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
     import gc
     import secrets
-    import signal
     import time
 
+    from paddock.cli.lifetime import Lifetime
+    from paddock.cli.notify import Notifier
     from paddock.server.server import Server
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    lifetime = Lifetime(journal, Notifier(os.environ))
     server = Server(
         config,
         wall_clock_ms=lambda: time.time_ns() // 1_000_000,
         random_bytes=secrets.token_bytes,
     )
+    lifetime.loading(f"Loading {config.data_directory or 'nothing'}")
     await server.start()
     gc.freeze()
-    _announce(config, *server.address)
-    await server.serve_until(stop)
+    host, port = server.address
+    lifetime.ready(f"Serving on {host}:{port}")
+    _announce(config, host, port)
+    await server.serve_until(lifetime.stop)
+    lifetime.over()
 
 
 def _announce(config: ServerConfig, host: str, port: int) -> None:

@@ -79,6 +79,14 @@ class ServerConfig:
     # `user:digest` of the one who may do everything; None if there is nobody.
     super_digest: str | None = field(default=None, repr=False)
     log_level: str = "info"
+    # "text" or "json".
+    log_format: str = "text"
+    # A sync of the log that takes longer than this is worth a line.
+    slow_sync_ms: int = 1000
+    # Who did what, with which result: a log of its own, for those who have to keep one.
+    audit_enabled: bool = False
+    # None is `audit.log` in the data folder, or stderr without one.
+    audit_file: Path | None = None
 
     def __post_init__(self) -> None:
         if self.min_session_timeout_ms == FROM_TICK:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Callable
 from typing import Final, cast
 
+from paddock import __version__
 from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.file import FileLog
@@ -19,8 +21,9 @@ from paddock.server.config import ServerConfig
 from paddock.server.connection import Connection
 from paddock.server.pipeline import Pipeline
 from paddock.server.reaper import Reaper
-from paddock.server.recovery import recover_state
+from paddock.server.recovery import Recovered, recover_state
 from paddock.server.service import Service
+from paddock.server.settings import differing
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
 from paddock.state.watches import Watches
@@ -92,6 +95,8 @@ class Server:
         """Close the port, answer what is under way, write a snapshot, let go of everything."""
         service = self._service
         assert service is not None, "the server has not been started"
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
         if self._listener is not None:
             self._listener.close()
         service.is_open = False
@@ -103,6 +108,7 @@ class Server:
         for connection in list(service.connections):
             connection.hold()
         await service.pipeline.drain()
+        drained = loop.time() - begun
         # The log may have failed just now.
         await self._end_recovery()
         for connection in list(service.connections):
@@ -110,21 +116,36 @@ class Server:
         if self._snapshotter is not None:
             await self._snapshotter.close()
         await self._let_go()
-        logger.info("stopped")
+        seconds = loop.time() - begun
+        logger.info(
+            "stopped after %.2f s, %.2f s of them for what was under way",
+            seconds,
+            drained,
+            extra={"seconds": seconds, "draining": drained},
+        )
 
     async def _start(self) -> None:
         config = self._config
         loop = asyncio.get_running_loop()
         begun = loop.time()
+        if config.data_directory is not None:
+            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
+        # Nobody can connect before `start_serving`, but a port that cannot be had is noticed now
+        # and not after everything has been loaded.
+        self._listener = await loop.create_server(
+            self._connection, config.host, config.port, backlog=_BACKLOG, start_serving=False
+        )
+        _tell_start(config)
         store: SnapshotStore | None = None
-        if config.data_directory is None:
+        if self._directory is None:
             log: Log = MemoryLog(keep=False)
         else:
-            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
             store = SnapshotStore(self._directory.snapshots_path, disk=self._disk)
             log = FileLog(self._directory.log_path, disk=self._disk)
         self._log = log
         recovered = recover_state(log, store)
+        if store is not None:
+            _tell_loaded(recovered, loop.time() - begun)
         machine, index = recovered.machine, recovered.index
         statistics = Statistics()
         watches = Watches()
@@ -149,25 +170,24 @@ class Server:
         self._reaper = Reaper(
             pipeline, config.container_check_interval_ms / 1000, self._wall_clock_ms
         )
-        self._listener = await loop.create_server(
-            lambda: cast(asyncio.Protocol, Connection(service)),
-            config.host,
-            config.port,
-            backlog=_BACKLOG,
-            start_serving=False,
-        )
         words = FourLetterWords(service, self._directory, self.address, loop.time)
         service.words = words.answer
         service.tracker.start()
         self._reaper.start()
         await self._listener.start_serving()
+        host, port = self.address
+        seconds = loop.time() - begun
         logger.info(
-            "serving %d nodes and %d sessions at zxid 0x%x after %.2f s",
-            len(machine.tree),
-            len(machine.sessions.by_id),
-            machine.zxid,
-            loop.time() - begun,
+            "ready: serving on %s:%d, %.2f s after the start",
+            host,
+            port,
+            seconds,
+            extra={"host": host, "port": port, "seconds": seconds},
         )
+
+    def _connection(self) -> asyncio.Protocol:
+        assert self._service is not None
+        return cast(asyncio.Protocol, Connection(self._service))
 
     async def _let_go(self) -> None:
         if self._listener is not None:
@@ -219,3 +239,37 @@ class Server:
         """Wait for the attempt under way: the log is not to be closed, nor left, in the middle."""
         if self._recovery is not None:
             await self._recovery
+
+
+def _tell_start(config: ServerConfig) -> None:
+    different = differing(config)
+    logger.info(
+        "Paddock %s starts as process %d; its settings, where not the default: %s",
+        __version__,
+        os.getpid(),
+        " ".join(f"{name}={value}" for name, value in different.items()) or "none",
+        extra={"version": __version__, "pid": os.getpid(), "settings": different},
+    )
+
+
+def _tell_loaded(recovered: Recovered, seconds: float) -> None:
+    machine = recovered.machine
+    nodes, sessions = len(machine.tree), len(machine.sessions.by_id)
+    logger.info(
+        "loaded %d nodes and %d sessions at zxid 0x%x in %.2f s: the snapshot at %d and %d entries"
+        " of the log",
+        nodes,
+        sessions,
+        machine.zxid,
+        seconds,
+        recovered.snapshot_index,
+        recovered.replayed_entries,
+        extra={
+            "nodes": nodes,
+            "sessions": sessions,
+            "zxid": machine.zxid,
+            "seconds": seconds,
+            "snapshot": recovered.snapshot_index,
+            "replayed": recovered.replayed_entries,
+        },
+    )

@@ -270,6 +270,32 @@ SETTINGS: Final = (
         "How much is logged on stderr: debug, info, warning or error.",
         metavar="LEVEL",
     ),
+    Setting(
+        "log_format",
+        "paddock.logFormat",
+        values.one_of("text", "json"),
+        "text or json",
+        OPERATION,
+        "How it is logged: as text, or as one JSON object in each line.",
+        metavar="FORMAT",
+    ),
+    _milliseconds(
+        "slow_sync_ms",
+        "fsync.warningthresholdms",
+        OPERATION,
+        "A sync of the log that takes longer gets a warning.",
+    ),
+    _switch("audit_enabled", "audit.enable", OPERATION, "Keep an audit log: who did what."),
+    Setting(
+        "audit_file",
+        "paddock.auditFile",
+        values.some_path,
+        "a file",
+        OPERATION,
+        "Where the audit log is.",
+        metavar="FILE",
+        default="audit.log in the data folder",
+    ),
 )
 
 _BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
@@ -278,6 +304,16 @@ _BY_OPTION: Final = {setting.option: setting for setting in SETTINGS}
 _DEFAULTS: Final = {
     name: getattr(ServerConfig(), name) for name in (setting.field for setting in SETTINGS)
 }
+
+
+def differing(config: ServerConfig) -> dict[str, str]:
+    """Give the settings that are not the default ones, by their fields, and no secrets."""
+    given = ((one, getattr(config, one.field)) for one in SETTINGS)
+    return {
+        one.field: "(not shown)" if one.secret else values.shown(value)
+        for one, value in given
+        if value != _DEFAULTS[one.field]
+    }
 
 
 class Settings:

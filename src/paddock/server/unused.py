@@ -48,7 +48,7 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "connections are bounded by maxCnxns and maxClientCnxns": "connection_throttle*",
     "it is about the JVM and its libraries": """
         serverCnxnFactory clientCnxnSocket jmx.* jvm.* netty.* nio.* java.* sun.* controllerPort
-        intBufferStartingSizeBytes
+        intBufferStartingSizeBytes audit.impl.class
         """,
     "the figures are asked for with the four-letter word mntr": "metricsProvider.* pathStats.*",
     "there are no TTL nodes of 3.5.3 here": "emulate353TTLNodes",

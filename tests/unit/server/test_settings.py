@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paddock.server.config import ConfigError, ServerConfig
-from paddock.server.settings import SETTINGS, Settings, settings_table
+from paddock.server.settings import SETTINGS, Settings, differing, settings_table
 
 DIGEST = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "configuration.md"
@@ -91,6 +91,8 @@ def test_the_file_in_the_documentation_is_understood(zoo_cfg: Path) -> None:
         (f"DigestAuthenticationProvider.superDigest={DIGEST}", "super_digest", DIGEST),
         ("znode.container.checkIntervalMs=100", "container_check_interval_ms", 100),
         ("zookeeper.snapCount=5000", "snapshot_every", 5000),
+        ("audit.enable=true", "audit_enabled", True),
+        ("zookeeper.fsync.warningthresholdms=20", "slow_sync_ms", 20),
         ("zookeeper.jute.maxbuffer=0xff", "max_frame_bytes", 255),
     ],
 )
@@ -162,8 +164,12 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
         "super_digest": DIGEST,
         "four_letter_words": "ruok,mntr",
         "log_level": "DEBUG",
+        "log_format": "JSON",
+        "audit_file": "/audit.log",
         "max_session_timeout_ms": "11000",
-    }.get(setting.field, "false" if setting.is_switch else "11")
+    }.get(setting.field, "11")
+    if setting.is_switch:
+        text = "false" if getattr(ServerConfig(), setting.field) else "true"
     by_variable, by_option = Settings(), Settings()
     by_variable.read_environment({setting.variable: text})
     by_option.read_options({setting.option: text})
@@ -171,6 +177,18 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
     assert value != getattr(ServerConfig(), setting.field)
     assert getattr(by_variable.config(), setting.field) == value
     assert getattr(by_option.config(), setting.field) == value
+
+
+def test_what_differs_from_the_defaults_can_be_told_without_secrets(zoo_cfg: Path) -> None:
+    text = f"tickTime=500\nmaxClientCnxns=0\nDigestAuthenticationProvider.superDigest={DIGEST}\n"
+    assert differing(ServerConfig()) == {}
+    assert differing(config_of(zoo_cfg, text)) == {
+        "tick_time_ms": "500",
+        "min_session_timeout_ms": "1000",
+        "max_session_timeout_ms": "10000",
+        "max_connections_per_address": "0",
+        "super_digest": "(not shown)",
+    }
 
 
 def test_a_wrong_variable_is_named() -> None:
