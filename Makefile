@@ -38,7 +38,7 @@ install: $(VENV)/.installed ## make .venv and install Paddock into it
 serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 with its data in ./data
 	@exec $(BIN)/paddock serve --host 127.0.0.1 --port 2181 --data ./data
 
-judges: ## install what the tests are judged by: Apache ZooKeeper, strace, gcc
+judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, strace, gcc, a JDK
 	@tools/judges.sh
 
 test: $(VENV)/.dev judges ## check, then every test, on the compiled build too

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Make sure that the programs our tests are judged by are there: Apache ZooKeeper (server, zkCli
-# and the C client), strace, and a compiler with Python's headers, as Debian packages them. Installs
-# what is missing if that is allowed; otherwise says what will be skipped. With CI set, a missing
-# judge is a failure. `judges.sh compiler` only tells, by its status, whether modules can be compiled.
+# Make sure that the programs our tests are judged by are there: Apache ZooKeeper (server, zkCli,
+# the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
+# headers, as Debian packages them. Installs what is missing if that is allowed; otherwise says what
+# will be skipped. With CI set, a missing judge is a failure. `judges.sh compiler` only tells, by its
+# status, whether modules can be compiled.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -23,6 +24,9 @@ missing_packages() {
   [ -e /usr/share/java/zookeeper.jar ] && [ -x /usr/share/zookeeper/bin/zkCli.sh ] &&
     command -v java >/dev/null || echo zookeeper
   [ -x /usr/lib/zookeeper/bin/cli_mt ] || echo zookeeper-bin
+  [ -e /usr/include/zookeeper/zookeeper.h ] || echo libzookeeper-mt-dev
+  [ -e /usr/share/java/curator-recipes.jar ] || echo libcurator-recipes-java
+  command -v javac >/dev/null || echo default-jdk-headless
   command -v strace >/dev/null || echo strace
   command -v gcc >/dev/null || echo gcc libc6-dev
   have_headers || echo python3-dev
@@ -62,9 +66,11 @@ missing=$(missing_packages)
 for package in $missing; do
   case $package in
     zookeeper) what="comparison with Apache ZooKeeper and zkCli" ;;
-    zookeeper-bin) what="Apache's C client" ;;
+    zookeeper-bin) what="Apache's C shell" ;;
+    libzookeeper-mt-dev) what="Apache's C client" ;;
+    libcurator-recipes-java | default-jdk-headless) what="Curator and Apache's Java client" ;;
     strace) what="the count of fdatasync calls" ;;
-    gcc) what="the compiled build and the benchmark" ;;
+    gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;
     *) continue ;;
   esac

@@ -1,94 +1,70 @@
-"""Apache's C client, through its shell `cli_mt`: a process and a session for each command."""
+"""Apache's C client: a program of named checks, a test for each of them.
+
+The program is in the folder `c_client` beside this file. It is compiled once a run, and runs once
+for each server, on a server of its own because it asks for a restart.
+"""
 
 from __future__ import annotations
 
 import os
-import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.conformance.conftest import SERVERS
+from tests.support import named_checks
+from tests.support.relay import Relay
 from tests.support.server import Server
 
-PROGRAM: Final = Path("/usr/lib/zookeeper/bin/cli_mt")
-DEADLINE_S: Final = 20.0
+SOURCES: Final = sorted(Path(__file__).with_name("c_client").glob("*.c"))
+HEADER: Final = Path("/usr/include/zookeeper/zookeeper.h")
 
-#: Its log, what it says about itself and the connection, and what differs from run to run.
-NOISE: Final = re.compile(
-    r"\d{4}-\d\d-\d\d .*|Batch mode: .*|Creating \[.*|Watcher SESSION_EVENT .*"
-    r"|Got a new session id: .*|time = .*|[cm]time ?=.*|[cm]zxid=.*|"
-)
+NAMES: Final = named_checks.names(SOURCES, r"^CHECK\((\w+)\)")
 
 
-@pytest.fixture(autouse=True)
-def program() -> None:
-    """Look for the C client; without it these tests are skipped, on CI they fail."""
-    if not PROGRAM.exists():
-        missing = "the C client is missing (Debian: apt-get install zookeeper-bin)"
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the program."""
+    if not HEADER.exists() or shutil.which("gcc") is None:
+        missing = "the C client is missing (Debian: apt-get install libzookeeper-mt-dev gcc)"
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)
-
-
-def run(server: Server, command: str) -> list[str]:
-    """Run one command; return what it prints about its outcome."""
-    finished = subprocess.run(
-        [PROGRAM, "-h", f"{server.host}:{server.port}", "-c", command],
-        stdin=subprocess.DEVNULL,
+    made = tmp_path_factory.mktemp("c_client") / "checks"
+    options = ["-std=c11", "-D_GNU_SOURCE", "-DTHREADED", "-O1", "-Wall", "-Wextra", "-Werror"]
+    compiled = subprocess.run(
+        ["gcc", *options, "-o", made, *SOURCES, "-lzookeeper_mt", "-lpthread"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=DEADLINE_S,
     )
-    lines = [line.strip() for line in finished.stdout.splitlines()]
-    return [
-        re.sub(r"^(ephemeralOwner) = (?!0$)[0-9a-f]+$", r"\1 = #", line)
-        for line in lines
-        if not NOISE.fullmatch(line)
-    ]
+    assert compiled.returncode == 0, compiled.stdout
+    return made
 
 
-def stat(version: int, owner: str = "0") -> list[str]:
-    return [f"version={version}\taversion=0", f"ephemeralOwner = {owner}"]
+@pytest.fixture(scope="module")
+def report(program: Path, server: Server) -> named_checks.Report:
+    """What the program said about a server of this kind."""
+    with SERVERS[server.name]() as own, Relay(own.address) as relay:
+        direct, relayed = (f"{host}:{port}" for host, port in (own.address, relay.address))
+        requests = {
+            "restart the server": own.restart,
+            "cut the relay": relay.cut,
+            "close the relay": relay.close,
+            "open the relay": relay.open,
+        }
+        return named_checks.run([program, direct, relayed], requests)
 
 
-def test_the_c_client_creates_every_kind_of_node(server: Server, base: str) -> None:
-    for command, path, outcome in (
-        ("create {}", "a", []),
-        ("create2 {}", "b", stat(0)),
-        ("create +s {}", "n-", []),
-        ("create2 +es {}", "n-", stat(0, owner="#")),
-        ("create2 +c {}", "box", stat(0)),
-        ("create +t=60000 {}", "ttl", []),
-    ):
-        asked = f"{base}/{path}"
-        printed = run(server, command.format(asked))
-        assert printed[0] == f"[{asked}]: rc = 0"
-        assert re.fullmatch(rf"name = {asked}(\d{{10}})?", printed[1])
-        assert printed[2:] == outcome
-    # The ephemeral one went with its session.
-    children = ["a", "b", "box", "n-0000000002", "ttl"]
-    printed = run(server, f"ls {base}")
-    assert (printed[0], sorted(printed[1:])) == (f"{base}: rc = 0", children)
+@pytest.mark.judge
+@pytest.mark.parametrize("name", NAMES)
+def test_the_c_client_finds_what_it_expects(report: named_checks.Report, name: str) -> None:
+    report.demand(name)
 
 
-def test_the_c_client_reads_and_writes(server: Server, base: str) -> None:
-    assert run(server, f"set {base} more") == [f"{base}: rc = 0 Stat:", *stat(1)]
-    value = [f"{base}: rc = 0", "value_len = 4", "more", "Stat:", *stat(1)]
-    assert run(server, f"get {base}") == value
-    assert run(server, f"ls2 {base}") == [f"{base}: rc = 0", *stat(1)]
-    assert run(server, f"sync {base}") == [f"[{base}]: rc = 0", f"name = {base}"]
-    run(server, f"create {base}/child")
-    assert run(server, f"delete {base}") == [f"{base}: rc = -111"]
-    assert run(server, f"delete {base}/child") == [f"{base}/child: rc = 0"]
-
-
-def test_the_c_client_is_told_what_is_wrong(server: Server, base: str) -> None:
-    missing = f"{base}/missing"
-    assert run(server, f"create {missing}/child") == [f"[{missing}/child]: rc = -101"]
-    assert run(server, f"create {base}") == [f"[{base}]: rc = -110"]
-    assert run(server, f"delete {missing}") == [f"{missing}: rc = -101"]
-    assert run(server, f"get {missing}")[0] == f"{missing}: rc = -101"
-    assert "rc = -123" in run(server, "reconfig -remove 1")[0]
+@pytest.mark.judge
+def test_every_check_of_the_program_is_a_test(report: named_checks.Report) -> None:
+    assert set(report.outcomes) <= set(NAMES)
