@@ -72,6 +72,11 @@ class SnapshotWriter:
         self._checksum = zlib.crc32(beginning)
         self._buffer += beginning
 
+    @property
+    def size(self) -> int:
+        """The bytes that have been written so far."""
+        return self._offset
+
     def append(self, chunk: bytes) -> None:
         """Add a chunk. A reader gets the same chunks in the same order."""
         assert len(chunk) <= CHUNK_BYTES_MAX

@@ -132,6 +132,8 @@ class Connection(Client):
     def connection_lost(self, error: Exception | None) -> None:
         self._outlet.transport = None
         self._forget_deadline()
+        if self.stage in (OPEN, CLOSING):
+            self._tell_lost(error)
         self._leave()
         if self._is_admitted:
             self._service.discount(self._address)
@@ -171,6 +173,7 @@ class Connection(Client):
         self._outlet.reply(entry.xid, outcome.zxid, outcome.error, outcome.body)
         if entry.operation == opcodes.CLOSE_SESSION and outcome.error == OK:
             self._service.tracker.remove(entry.session)
+            self._tell_closed()
             self.close()
             return
         self._answer_line()
@@ -252,12 +255,48 @@ class Connection(Client):
 
     def _abort_after(self, seconds: float) -> None:
         self._forget_deadline()
-        self._deadline = asyncio.get_running_loop().call_later(seconds, self.abort)
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        """End a connection that is not getting anywhere."""
+        if self.stage == NEW:
+            reason = "did not ask for a session in time"
+        else:
+            reason = "did not take the last of what it was sent in time"
+        logger.info("%s: %s; closing it", self._address, reason, extra={"address": self._address})
+        self.abort()
 
     def _forget_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _tell_lost(self, error: Exception | None) -> None:
+        """Say why a session has lost its connection, if that was not our doing."""
+        liveness = self._liveness
+        if liveness is None or liveness.connection is not self:
+            return
+        if error is None:
+            reason = "closed by its client"
+        elif isinstance(error, ConnectionResetError):
+            reason = "reset"
+        else:
+            reason = str(error) or type(error).__name__
+        logger.info(
+            "session 0x%x: connection from %s lost, %s; it has %.1f s to come back",
+            self.session,
+            self._address,
+            reason,
+            liveness.timeout,
+            extra={"session": self.session, "address": self._address, "reason": reason},
+        )
+
+    def _tell_closed(self) -> None:
+        logger.info(
+            "session 0x%x closed by its client",
+            self.session,
+            extra={"session": self.session, "address": self._address, "reason": "closed"},
+        )
 
     def _deliver_to_nobody(self, entry: Entry, outcome: Outcome) -> None:
         """Take note of what became of a session whose connection is gone already."""
@@ -266,6 +305,7 @@ class Connection(Client):
             return
         if entry.operation == opcodes.CLOSE_SESSION:
             tracker.remove(entry.session)
+            self._tell_closed()
         elif entry.operation == opcodes.CREATE_SESSION:
             session = self._machine.sessions.by_id[entry.session]
             tracker.add(entry.session, session.timeout_ms / 1000)
@@ -320,12 +360,24 @@ class Connection(Client):
             liveness = tracker.add(session.id, session.timeout_ms / 1000)
         elif liveness.connection is not None:
             # The client has come back before we noticed that it was gone.
+            logger.info(
+                "session 0x%x: its connection is replaced by a newer one from %s",
+                session.id,
+                self._address,
+                extra={"session": session.id, "address": self._address, "reason": "replaced"},
+            )
             liveness.connection.close()
         tracker.renew(liveness, session.timeout_ms / 1000)
         liveness.is_held = self._is_paused
         liveness.connection = self
         self._liveness = liveness
-        logger.debug("session 0x%x attached from %s", session.id, self._address)
+        logger.debug(
+            "session 0x%x attached from %s, timeout %d ms",
+            session.id,
+            self._address,
+            session.timeout_ms,
+            extra={"session": session.id, "address": self._address},
+        )
         self._outlet.packet(
             handshake.response(self._handshake, session.timeout_ms, session.id, session.password)
         )
@@ -388,7 +440,12 @@ class Connection(Client):
         elif operation == opcodes.SASL:
             self._answer_sasl(xid, frame)
         else:
-            logger.warning("0x%x: unknown operation %d; closing it", self.session, operation)
+            logger.warning(
+                "session 0x%x: unknown operation %d; closing its connection",
+                self.session,
+                operation,
+                extra={"session": self.session, "address": self._address},
+            )
             self._in_turn(GOODBYE, xid, b"", UNIMPLEMENTED, -1)
 
     def _authenticate(self, xid: int, frame: bytes) -> None:
@@ -403,7 +460,14 @@ class Connection(Client):
         # From here on the client is more than before, also for what it has sent already.
         self.identities = identities
         if error != OK:
-            logger.warning("0x%x: authentication failed, scheme %r", self.session, packet.scheme)
+            logger.warning(
+                "session 0x%x: authentication failed from %s, scheme %r",
+                self.session,
+                self._address,
+                # As long as it likes, for all that the client knows.
+                (packet.scheme or "")[:40],
+                extra={"session": self.session, "address": self._address},
+            )
         self._in_turn(GOODBYE if error == AUTH_FAILED else READY, xid, b"", error, 0)
 
     def _answer_sasl(self, xid: int, frame: bytes) -> None:

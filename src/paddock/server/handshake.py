@@ -60,7 +60,12 @@ def decide(request: ConnectRequest, service: Service, address: str) -> Decision:
         entry = Entry(opcodes.CREATE_SESSION, body, service.new_session_id())
         return Decision(PROPOSE, entry)
     if not hmac.compare_digest(session.password, request.password or b""):
-        logger.warning("%s: wrong password for session 0x%x", address, session.id)
+        logger.warning(
+            "%s: wrong password for session 0x%x",
+            address,
+            session.id,
+            extra={"session": session.id, "address": address},
+        )
         return Decision(TELL_EXPIRED)
     return Decision(PROPOSE, Entry(ATTACH, attach_body(timeout_ms), session.id))
 

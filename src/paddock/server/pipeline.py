@@ -85,6 +85,10 @@ class Pipeline:
         self.on_applied: Callable[[], None] | None = None
         # Called when it is not known whether a batch was written.
         self.on_unknown: Callable[[str], None] | None = None
+        # Called with each entry that was applied, and with what came of it.
+        self.on_entry: Callable[[Entry, Outcome], None] | None = None
+        # A sync that takes more seconds than this gets a line.
+        self.slow_sync = 1.0
         self._log = log
         self._statistics = statistics
         self._wall_clock_ms = wall_clock_ms
@@ -177,16 +181,21 @@ class Pipeline:
         return len(self._entries)
 
     def _report(self, index: int, durability: Durability, reason: str) -> None:
-        # The log's own thread calls this.
-        self._loop.call_soon_threadsafe(self._told, index, durability, reason)
+        # The log's own thread calls this. The time is that of the sync: the loop may be late.
+        now = self._loop.time()
+        self._loop.call_soon_threadsafe(self._told, index, durability, reason, now)
 
-    def _told(self, index: int, durability: Durability, reason: str) -> None:
+    def _told(self, index: int, durability: Durability, reason: str, synced: float) -> None:
         flying = self._flying
         assert flying is not None
         self._flying = None
+        if synced - flying.begun > self.slow_sync:
+            self._tell_slow(flying, synced)
         self._telling = True
         if durability is Durability.DURABLE:
-            self._full = False
+            if self._full:
+                self._full = False
+                logger.warning("there is room again, writes are accepted")
             # The next batch syncs while we apply this one.
             self._look()
             for entry, origin in zip(flying.entries, flying.origins, strict=True):
@@ -213,8 +222,19 @@ class Pipeline:
             self._drained.set_result(None)
             self._drained = None
 
+    def _tell_slow(self, flying: Proposal, synced: float) -> None:
+        count, seconds = len(flying.entries), synced - flying.begun
+        logger.warning(
+            "a slow disk: the sync of %d entries took %.2f s",
+            count,
+            seconds,
+            extra={"entries": count, "seconds": seconds},
+        )
+
     def _apply(self, entry: Entry, origin: Origin | None) -> None:
         outcome = self.machine.apply(entry)
+        if self.on_entry is not None:
+            self.on_entry(entry, outcome)
         if outcome.notice:
             logger.error("session 0x%x: %s", entry.session, outcome.notice)
         try:

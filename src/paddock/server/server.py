@@ -167,6 +167,7 @@ class Server:
             )
             pipeline.on_applied = self._snapshotter.look
         pipeline.on_unknown = self._outcome_unknown
+        pipeline.slow_sync = config.slow_sync_ms / 1000
         self._reaper = Reaper(
             pipeline, config.container_check_interval_ms / 1000, self._wall_clock_ms
         )

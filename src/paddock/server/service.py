@@ -62,7 +62,12 @@ class Service:
         limit = self.config.max_connections_per_address
         count = self._by_address.get(address, 0)
         if 0 < limit <= count:
-            logger.warning("refused a connection from %s: it has %d already", address, count)
+            logger.warning(
+                "refused a connection from %s: it has %d already",
+                address,
+                count,
+                extra={"address": address, "connections": count},
+            )
             return False
         self._by_address[address] = count + 1
         self.connections[connection] = None
@@ -104,19 +109,30 @@ class Service:
         if session is None:
             self.tracker.remove(liveness.session)
             return
+        # Said as it was when it was decided; holding the connection changes it.
+        silence = self.tracker.now() - liveness.heard
+        if liveness.connection is None:
+            reason = "its client did not come back"
+        elif liveness.is_held:
+            reason = "its client took nothing of what was sent"
+        else:
+            reason = "its client, though connected, sent not even a ping"
         if liveness.connection is not None:
             liveness.connection.hold()
         entry = Entry(EXPIRE, b"", session.id, session.generation, flags=self.flags)
-        self.pipeline.submit(entry, _Expiry(self, liveness))
+        self.pipeline.submit(entry, _Expiry(self, liveness, silence, reason))
 
 
 class _Expiry(Origin):
     """The end of a session that was silent too long."""
 
-    def __init__(self, service: Service, liveness: Liveness) -> None:
+    def __init__(self, service: Service, liveness: Liveness, silence: float, reason: str) -> None:
         super().__init__()
         self._service = service
         self._liveness = liveness
+        # For how many seconds nothing was heard, and what kind of silence it was.
+        self._silence = silence
+        self._reason = reason
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         liveness = self._liveness
@@ -127,7 +143,11 @@ class _Expiry(Origin):
         self._service.tracker.remove(liveness.session)
         if outcome.error == OK:
             logger.info(
-                "session 0x%x expired: nothing heard for %.1f s", entry.session, liveness.timeout
+                "session 0x%x expired: %s for %.1f s",
+                entry.session,
+                self._reason,
+                self._silence,
+                extra={"session": entry.session, "seconds": self._silence, "reason": self._reason},
             )
         if liveness.connection is not None:
             liveness.connection.session_ended()

@@ -81,11 +81,12 @@ class Snapshotter:
             # Nothing may be applied between reading the index and this.
             snapshot = Snapshot(self._pipeline.machine)
             self._snapshot = snapshot
+            zxid, nodes = self._pipeline.machine.zxid, len(self._pipeline.machine.tree)
             for chunk in snapshot.chunks():
                 await asyncio.wrap_future(self._write(writer, chunk))
             await self._loop.run_in_executor(self._executor, writer.commit)
             self._index = index
-            logger.info("snapshot at %d taken in %.2f s", index, self._loop.time() - begun)
+            self._tell_taken(index, zxid, nodes, writer.size, self._loop.time() - begun)
         except LogError as error:
             logger.error("no snapshot was taken: %s", error)
         else:
@@ -93,6 +94,23 @@ class Snapshotter:
         finally:
             await self._let_go()
             self._task = None
+
+    def _tell_taken(self, index: int, zxid: int, nodes: int, size: int, seconds: float) -> None:
+        logger.info(
+            "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
+            index,
+            zxid,
+            nodes,
+            size,
+            seconds,
+            extra={
+                "index": index,
+                "zxid": zxid,
+                "nodes": nodes,
+                "bytes": size,
+                "seconds": seconds,
+            },
+        )
 
     async def _let_go(self) -> None:
         """Leave nothing behind of a snapshot that was not finished."""
@@ -112,8 +130,16 @@ class Snapshotter:
         if retain is None:
             return
         try:
-            await self._loop.run_in_executor(
-                self._executor, lambda: self._log.purge(self._store.purge(retain))
-            )
+            below = await self._loop.run_in_executor(self._executor, self._store.purge, retain)
+            await self._loop.run_in_executor(self._executor, self._log.purge, below)
         except LogError as error:
             logger.error("old files were not purged: %s", error)
+        else:
+            if below:
+                logger.info(
+                    "purged what is older than the %d newest snapshots, the oldest of which is"
+                    " at %d",
+                    retain,
+                    below,
+                    extra={"retained": retain, "index": below},
+                )
