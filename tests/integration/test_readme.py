@@ -75,7 +75,8 @@ def test_python_block_runs(block: Block, server: Server) -> None:
 def test_the_first_example_prints_what_it_did(server: Server) -> None:
     output = run([sys.executable, "-c", blocks("python")[0].text], server)
     assert output.splitlines()[0] == "config is blue"
-    assert "version 1" in output.splitlines()
+    # kazoo calls back in a thread of its own, so the last two lines may come out as one.
+    assert "version 1" in " ".join(output.split())
 
 
 @pytest.mark.parametrize("block", blocks("console"), ids=str)

@@ -35,6 +35,10 @@ class FrameBuffer:
         # Set for good by a length that is not allowed: nothing after it can be understood.
         self.error: FrameSizeError | None = None
 
+    def unfinished(self) -> int:
+        """Count the bytes of a frame whose end has not come."""
+        return len(self._rest)
+
     def receive_data(self, data: bytes) -> list[bytes]:
         """Take what has come and give every frame that is whole now, without its length.
 

@@ -56,13 +56,14 @@ class ServerConfig:
     # Upstream's limit for all is 1000, which is too few to keep a disk busy with small batches.
     max_requests_per_connection: int = 10_000
     max_request_bytes_per_connection: int = 16 << 20
-    max_requests: int = 100_000
-    max_request_bytes: int = 256 << 20
+    max_requests: int = 20_000
+    max_request_bytes: int = 128 << 20
     # What may wait for a client that does not read; if it is more, the client is disconnected.
     max_reply_bytes_per_connection: int = 64 << 20
+    max_reply_bytes: int = 256 << 20
     # What a session may watch; more is refused with QuotaExceeded.
-    max_watches_per_session: int = 250_000
-    max_watch_bytes_per_session: int = 64 << 20
+    max_watches_per_session: int = 100_000
+    max_watch_bytes_per_session: int = 32 << 20
     # Entries of the log between two snapshots.
     snapshot_every: int = 100_000
     # How many snapshots a purge leaves, with the log that they need.

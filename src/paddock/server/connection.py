@@ -6,6 +6,12 @@ and is answered right after the write before it was applied and before the one a
 same line holds whatever is refused without the log, so that replies never overtake each other.
 Pings alone are answered at once.
 
+Nobody can keep the server to itself. A connection has its turn: when it has been answered a lot, or
+has asked for something heavy, the rest of what it has sent is held until everybody else had theirs.
+What is heavy does not go into the line, where it would have to be answered in the middle of a
+batch, but is held until the line is empty. While frames are held nothing more is read, and that is
+not the client's silence.
+
 A connection goes through stages, and only forward:
 
     NEW        nothing is known of the peer; its first four bytes may be a four-letter word
@@ -32,7 +38,7 @@ from paddock.protocol.requests import AuthPacket, SaslToken
 from paddock.server import handshake
 from paddock.server.expiry import Client, Liveness
 from paddock.server.line import GOODBYE, READY, Line, Waiting
-from paddock.server.outlet import Outlet
+from paddock.server.outlet import LARGE_BYTES, Outlet
 from paddock.server.service import Service
 from paddock.state.access import Identities
 from paddock.state.entry import ATTACH, Entry
@@ -46,9 +52,10 @@ OPEN: Final = 2
 CLOSING: Final = 3
 CLOSED: Final = 4
 
-# Seconds that somebody has to say who it is, and to take the last of what it asked for.
-_HANDSHAKE_TIMEOUT: Final = 10.0
+# Seconds that somebody has to take the last of what it asked for.
 _GOODBYE_TIMEOUT: Final = 10.0
+# Nobody needs more to ask for a session: the request has 45 bytes.
+_HANDSHAKE_BYTES_MAX: Final = 1024
 
 
 class Connection(Client):
@@ -71,11 +78,20 @@ class Connection(Client):
         # The first bytes, while they are too few to tell a frame from a four-letter word; then
         # None.
         self._first: bytes | None = b""
-        # Frames that came when they could not be served.
+        # Frames that came when they could not be served; what one read brings at most.
         self._held: list[bytes] = []
+        # Whether a frame is served when it comes. Invariant: then none is held.
+        self._serves = False
+        # Whether its next turn is scheduled.
+        self._turn_is_due = False
+        # Bytes of a frame that comes in many pieces.
+        self._unfinished = 0
         # Writes under way, and what must not overtake them.
-        self._line = Line()
-        self._outlet = Outlet(service.statistics)
+        config = service.config
+        self._line = Line(
+            config.max_requests_per_connection, config.max_request_bytes_per_connection
+        )
+        self._outlet = Outlet(service.statistics, service.backlog)
         self._received = 0
         self._liveness: Liveness | None = None
         self._handshake: ConnectRequest | None = None
@@ -97,7 +113,7 @@ class Connection(Client):
             self._outlet.transport.abort()
             return
         self._is_admitted = True
-        self._abort_after(_HANDSHAKE_TIMEOUT)
+        self._abort_after(self._service.config.handshake_timeout_ms / 1000)
         self._conversation = self._service.conversation(self._address)
         self.identities = self._conversation.start()
 
@@ -108,7 +124,7 @@ class Connection(Client):
                 self._first = data
                 return
             self._first = None
-            if self._answer_word(data[:4]):
+            if self._answer_word(data[:4]) or not self._may_shake_hands(data):
                 return
         frames = self._frames.receive_data(data)
         if frames:
@@ -118,9 +134,13 @@ class Connection(Client):
             if liveness is not None:
                 liveness.heard = self._service.tracker.now()
             for frame in frames:
-                self._receive(frame)
-            if self.stage != OPEN or self._line.is_longer_than(1):
-                self._regulate()
+                if self._serves:
+                    self._request(frame)
+                else:
+                    self._receive(frame)
+            if not self._serves or (self._line and self._is_too_far_ahead()):
+                self.regulate()
+        self._count_unfinished()
         if self._frames.error is not None and self.stage != CLOSED:
             logger.warning("%s: %s; closing it", self._address, self._frames.error)
             self.close()
@@ -131,6 +151,7 @@ class Connection(Client):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._outlet.transport = None
+        self._outlet.discard()
         self._forget_deadline()
         if self.stage in (OPEN, CLOSING):
             self._tell_lost(error)
@@ -142,14 +163,14 @@ class Connection(Client):
         """Stop reading from a peer that does not read."""
         self._outlet.peer_reads = False
         self._outlet.has_progressed()
-        self._regulate()
+        self._serves = False
+        self.regulate()
 
     def resume_writing(self) -> None:
         self._outlet.peer_reads = True
-        if self.stage == OPEN:
-            self._receive_held()
-            self._pipeline.mark_dirty(self)
-        self._regulate()
+        # What waits goes out first; it may be enough to have us pause again.
+        self.flush()
+        self._go_on()
 
     # What the rest of the server calls.
 
@@ -194,12 +215,17 @@ class Connection(Client):
         self._pipeline.mark_dirty(self)
 
     def flush(self) -> None:
-        self._outlet.flush()
-        transport = self._outlet.transport
-        if self.stage == CLOSED and transport is not None:
-            if not transport.is_closing():
-                self._abort_after(_GOODBYE_TIMEOUT)
-            transport.close()
+        outlet = self._outlet
+        outlet.flush()
+        if outlet.is_overdue and self.stage != CLOSED:
+            logger.warning(
+                "%s: session 0x%x does not read what it asks for; dropping it",
+                self._address,
+                self.session,
+            )
+            self.abort()
+        elif self.stage == CLOSED and outlet.transport is not None and outlet.is_empty():
+            outlet.transport.close()
 
     def close(self) -> None:
         self._leave()
@@ -213,14 +239,13 @@ class Connection(Client):
     def hold(self) -> None:
         if self.stage == OPEN:
             self.stage = CLOSING
-            self._regulate()
+            self._serves = False
+            self.regulate()
 
     def release(self) -> None:
         if self.stage == CLOSING:
             self.stage = OPEN
-            self._receive_held()
-            self._regulate()
-            self._pipeline.mark_dirty(self)
+            self._go_on()
 
     def session_ended(self) -> None:
         if self.stage == CLOSED:
@@ -240,10 +265,45 @@ class Connection(Client):
         reading = 0 if self.stage == NEW else 1
         return f"/{self._address}:{self._port}[{reading}](queued={len(self._line)},{counts})"
 
+    def regulate(self) -> None:
+        transport = self._outlet.transport
+        if transport is None or self.stage == CLOSED:
+            return
+        # Reading begins again at half the length at which it stopped.
+        share = 2 if self._is_paused else 1
+        congested = len(self._line) > 0 and self._pipeline.is_congested(share)
+        if congested:
+            self._service.hold_back(self)
+        pause = (
+            congested
+            or self.stage in (ATTACHING, CLOSING)
+            or not self._outlet.peer_reads
+            or len(self._held) > 0
+            or self._line.is_longer_than(share)
+        )
+        if pause == self._is_paused:
+            return
+        self._is_paused = pause
+        if self._liveness is not None:
+            self._liveness.is_held = pause
+            self._liveness.heard = self._service.tracker.now()
+        if pause:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    def _is_too_far_ahead(self) -> bool:
+        return self._line.is_longer_than(1) or self._pipeline.is_congested(1)
+
     def _leave(self) -> None:
+        if self.stage != CLOSED and self._outlet.transport is not None:
+            self._abort_after(_GOODBYE_TIMEOUT)
         self.stage = CLOSED
+        self._serves = False
         self._line.clear()
         self._held.clear()
+        self._service.keep_unfinished(-self._unfinished)
+        self._unfinished = 0
         liveness = self._liveness
         if liveness is not None and liveness.connection is self:
             if liveness.is_held and self._outlet.peer_reads:
@@ -327,6 +387,16 @@ class Connection(Client):
         self.flush()
         return True
 
+    def _may_shake_hands(self, data: bytes) -> bool:
+        """Tell whether the first frame can be a handshake; if it cannot, close."""
+        announced = read_i32_be(data, 0)
+        if announced <= _HANDSHAKE_BYTES_MAX:
+            return True
+        logger.warning("%s: handshake of %d bytes announced; closing it", self._address, announced)
+        self.close()
+        self.flush()
+        return False
+
     def _connect(self, frame: bytes) -> None:
         try:
             request = ConnectRequest.read(Reader(frame))
@@ -335,6 +405,7 @@ class Connection(Client):
             self.close()
             return
         self._handshake = request
+        self._service.welcome(self)
         self._forget_deadline()
         decision = handshake.decide(request, self._service, self._address)
         if decision.entry is not None:
@@ -386,23 +457,48 @@ class Connection(Client):
             self.close()
             return
         self.stage = OPEN
-        self._receive_held()
-        self._regulate()
+        self._go_on()
 
     # Requests.
 
     def _receive(self, frame: bytes) -> None:
-        if self.stage == OPEN and self._outlet.peer_reads:
-            self._request(frame)
-        elif self.stage == NEW:
+        """Take a frame that comes when it is not simply served."""
+        if self.stage == NEW:
             self._connect(frame)
         elif self.stage != CLOSED:
             self._held.append(frame)
 
-    def _receive_held(self) -> None:
-        held, self._held = self._held, []
-        for frame in held:
-            self._receive(frame)
+    def _go_on(self) -> None:
+        """Serve what was held, as far as it goes now."""
+        self._turn_is_due = False
+        if self.stage == OPEN and self._outlet.peer_reads:
+            self._serves = True
+            while self._held and self._serves:
+                self._request(self._held.pop(0))
+            self._pipeline.mark_dirty(self)
+        self.regulate()
+
+    def _end_turn(self) -> None:
+        """Let the others be served before more of this one is."""
+        self.flush()
+        if self._serves:
+            self._serves = False
+            self._schedule_turn()
+
+    def _schedule_turn(self) -> None:
+        if not self._turn_is_due:
+            self._turn_is_due = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _count_unfinished(self) -> None:
+        """Count what has come of a frame that is not whole, with that of all others."""
+        size = self._frames.unfinished()
+        if size != self._unfinished and self.stage != CLOSED:
+            within = self._service.keep_unfinished(size - self._unfinished)
+            self._unfinished = size
+            if not within:
+                logger.warning("%s: too many large requests at a time; closing it", self._address)
+                self.close()
 
     def _request(self, frame: bytes) -> None:
         if len(frame) < 8:
@@ -413,11 +509,15 @@ class Connection(Client):
         operation = read_i32_be(frame, 4)
         if operation in opcodes.READS:
             if self._line:
-                self._line.put(Waiting(operation, xid, frame[8:], self.identities))
+                if operation in opcodes.HEAVY:
+                    self._serves = False
+                    self._held.insert(0, frame)
+                else:
+                    self._line.put(Waiting(operation, xid, frame[8:], self.identities))
             else:
                 self._answer(operation, xid, frame[8:], self.identities)
-                if self._outlet.is_full():
-                    self.flush()
+                if self._outlet.is_full() or operation in opcodes.HEAVY:
+                    self._end_turn()
         elif operation in opcodes.WRITES:
             self._line.enter_write(len(frame) - 8)
             self._pipeline.submit(
@@ -489,40 +589,27 @@ class Connection(Client):
     def _answer_line(self) -> None:
         """Answer what is first in line, up to the next write."""
         line = self._line
-        while line.can_answer():
+        while line.can_answer() and not self._outlet.is_overdue:
             place = line.take()
             if place.operation in opcodes.READS:
                 self._answer(place.operation, place.xid, place.body, place.identities)
+                if self._outlet.is_full():
+                    self._outlet.flush()
             else:
                 self._outlet.reply(place.xid, place.zxid, place.error, place.body)
                 if place.operation == GOODBYE:
                     self.close()
         if self._is_paused:
-            self._regulate()
+            if self._held and not line:
+                # Not now, in the middle of a batch.
+                self._schedule_turn()
+            self.regulate()
 
     def _answer(self, operation: int, xid: int, body: bytes, identities: Identities) -> None:
         error, answer = self._queries.answer(operation, body, self, identities, self.session)
-        self._outlet.reply(xid, self._machine.zxid, error, answer)
-
-    # Backpressure: we stop reading, and that is not the client's silence.
-
-    def _regulate(self) -> None:
-        transport = self._outlet.transport
-        if transport is None or self.stage == CLOSED:
-            return
-        pause = (
-            self.stage in (ATTACHING, CLOSING)
-            or not self._outlet.peer_reads
-            # Reading begins again at half the length at which it stopped.
-            or self._line.is_longer_than(2 if self._is_paused else 1)
-        )
-        if pause == self._is_paused:
-            return
-        self._is_paused = pause
-        if self._liveness is not None:
-            self._liveness.is_held = pause
-            self._liveness.heard = self._service.tracker.now()
-        if pause:
-            transport.pause_reading()
+        if len(answer) < LARGE_BYTES:
+            self._outlet.reply(xid, self._machine.zxid, error, answer)
         else:
-            transport.resume_reading()
+            # The node keeps these two for the next who asks.
+            is_shared = operation in (opcodes.GET_DATA, opcodes.GET_CHILDREN)
+            self._outlet.reply_large(xid, self._machine.zxid, answer, is_shared)

@@ -38,6 +38,10 @@ class Client(Origin):
         """Close at once; what has not been sent is lost."""
         raise NotImplementedError
 
+    def regulate(self) -> None:
+        """Read from the peer, or stop reading, as things are now."""
+        raise NotImplementedError
+
     def is_excused(self) -> bool:
         """Tell, of a connection that we do not read from, whether its silence is our own doing."""
         raise NotImplementedError

@@ -13,10 +13,6 @@ from typing import Final
 from paddock.errors import OK
 from paddock.state.access import Identities
 
-# How many requests may be in line, and how many bytes of them, before it is too long.
-LENGTH_MAX: Final = 10_000
-BYTES_MAX: Final = 16 << 20
-
 # Operations in the line that are not the client's: replies that only wait for their turn; after a
 # goodbye the connection is closed.
 READY: Final = -1000
@@ -53,9 +49,13 @@ class Waiting:
 class Line:
     """First come, first served."""
 
-    __slots__ = ("_answered", "_places", "_size", "_submitted")
+    __slots__ = ("_answered", "_bytes_max", "_length_max", "_places", "_size", "_submitted")
 
-    def __init__(self) -> None:
+    def __init__(self, length_max: int, bytes_max: int) -> None:
+        # How many requests may be in line, and how many bytes of them, before it is too long; a
+        # length of 0 is any.
+        self._length_max = length_max
+        self._bytes_max = bytes_max
         self._places: deque[Waiting] = deque()
         # Writes so far. Invariant: answered <= submitted.
         self._submitted = 0
@@ -94,7 +94,7 @@ class Line:
 
     def is_longer_than(self, share: int) -> bool:
         """Tell whether it is longer than this share of the limit: 1 all of it, 2 half of it."""
-        return len(self) > LENGTH_MAX // share or self._size > BYTES_MAX // share
+        return 0 < self._length_max // share < len(self) or self._size > self._bytes_max // share
 
     def clear(self) -> None:
         self._places.clear()

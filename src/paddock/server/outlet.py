@@ -1,4 +1,11 @@
-"""What goes out to a client: gathered, sent with one write, and counted."""
+"""What goes out to a client: gathered, sent with one write, and counted.
+
+Replies gather until somebody flushes. As long as the peer reads, all goes straight to the
+transport; while it does not, it waits here, large bodies by reference, so that a thousand replies
+with the same node cost the memory of one. What is a copy of its own counts as backlog. When a peer
+has too much of it, or all peers together have, it is overdue: nothing more is kept for it, and its
+connection is to be dropped.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +16,48 @@ from librt.strings import BytesWriter, write_i32_be, write_i64_be
 
 from paddock.server.statistics import Statistics
 
-# How much may gather before it is sent; a peer that does not take it is served no further.
+# How much may gather before it is sent.
 _GATHERED_BYTES_MAX: Final = 1 << 20
+# A body of this size is not copied any more.
+LARGE_BYTES: Final = 1 << 14
+# What every peer may have waiting, however much the others have.
+_SHARE_BYTES: Final = 1 << 20
+
+
+class Backlog:
+    """What waits for peers that do not read: bytes of our own, of one server's connections."""
+
+    __slots__ = ("bytes_max", "size", "size_max")
+
+    def __init__(self, bytes_max: int, size_max: int) -> None:
+        # The limits for one connection and for all of them; 0 is none.
+        self.bytes_max = bytes_max
+        self.size_max = size_max
+        self.size = 0
 
 
 class Outlet:
     """One connection's way out."""
 
-    def __init__(self, statistics: Statistics) -> None:
+    def __init__(self, statistics: Statistics, backlog: Backlog) -> None:
         self.transport: asyncio.Transport | None = None
         # Whether the peer takes what we send.
         self.peer_reads = True
+        # Whether the peer has more waiting than it may.
+        self.is_overdue = False
         # Packets sent since the beginning.
         self.sent = 0
         self._statistics = statistics
+        self._backlog = backlog
         self._gathered = BytesWriter()
+        # Bytes of large bodies since the last flush.
+        self._large = 0
         self._packets = 0
+        # What waits for the peer, in its order, with what each piece counts for. A list, since it
+        # is empty for nearly everybody, and an empty deque is ten times as large.
+        self._waiting: list[tuple[bytes, int]] = []
+        # Invariant: the sum of what the pieces count for.
+        self._size = 0
         # Bytes handed to the transport, and how many of them the peer had taken when we last asked.
         self._written = 0
         self._taken = 0
@@ -38,25 +71,50 @@ class Outlet:
         gathered.write(body)
         self._packets += 1
 
+    def reply_large(self, xid: int, zxid: int, body: bytes, is_shared: bool) -> None:
+        """Send a reply with a body that is not copied; a shared one costs no memory of its own."""
+        gathered = self._gathered
+        write_i32_be(gathered, 16 + len(body))
+        write_i32_be(gathered, xid)
+        write_i64_be(gathered, zxid)
+        write_i32_be(gathered, 0)
+        self._packets += 1
+        self._put_gathered()
+        self._put(body, 0 if is_shared else len(body))
+        self._large += len(body)
+
     def packet(self, whole: bytes) -> None:
         """Send something that is encoded already, as it is."""
         self._gathered.write(whole)
         self._packets += 1
+        if len(self._gathered) > _GATHERED_BYTES_MAX:
+            self.flush()
 
     def is_full(self) -> bool:
-        return len(self._gathered) > _GATHERED_BYTES_MAX
+        """Tell whether so much has gathered that it should be sent before more does."""
+        return len(self._gathered) + self._large > _GATHERED_BYTES_MAX
+
+    def is_empty(self) -> bool:
+        """Tell whether all has been handed to the transport."""
+        return not self._waiting and not len(self._gathered)
 
     def flush(self) -> None:
-        if not len(self._gathered):
-            return
-        self._statistics.packets_sent += self._packets
-        self.sent += self._packets
-        self._packets = 0
-        data = self._gathered.getvalue()
+        if self._waiting or not self.peer_reads:
+            self._large = 0
+            self._put_gathered()
+            self._feed()
+        elif len(self._gathered):
+            data = self._take_gathered()
+            if self.transport is not None:
+                self._written += len(data)
+                self.transport.write(data)
+
+    def discard(self) -> None:
+        """Forget what waits: there is nobody any more to take it."""
+        self._waiting.clear()
+        self._backlog.size -= self._size
+        self._size = 0
         self._gathered = BytesWriter()
-        if self.transport is not None:
-            self._written += len(data)
-            self.transport.write(data)
 
     def has_progressed(self) -> bool:
         """Tell whether the peer, or the system for it, took anything since this was last asked."""
@@ -65,3 +123,41 @@ class Outlet:
         progressed = taken > self._taken
         self._taken = taken
         return progressed
+
+    def _take_gathered(self) -> bytes:
+        self._statistics.packets_sent += self._packets
+        self.sent += self._packets
+        self._packets = 0
+        data = self._gathered.getvalue()
+        self._gathered = BytesWriter()
+        return data
+
+    def _put_gathered(self) -> None:
+        if len(self._gathered):
+            data = self._take_gathered()
+            self._put(data, len(data))
+
+    def _put(self, piece: bytes, size: int) -> None:
+        if self.is_overdue or self.transport is None:
+            return
+        backlog = self._backlog
+        # Whatever it is, one more piece is taken; but not on top of too much.
+        if 0 < backlog.bytes_max < self._size or (
+            0 < backlog.size_max < backlog.size and self._size > _SHARE_BYTES
+        ):
+            self.is_overdue = True
+            self.discard()
+            return
+        self._waiting.append((piece, size))
+        self._size += size
+        backlog.size += size
+
+    def _feed(self) -> None:
+        """Hand the transport what waits, as long as it takes it."""
+        waiting, transport = self._waiting, self.transport
+        while waiting and self.peer_reads and transport is not None:
+            piece, size = waiting.pop(0)
+            self._size -= size
+            self._backlog.size -= size
+            self._written += len(piece)
+            transport.write(piece)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -74,6 +75,8 @@ class Pipeline:
         index: int,
         statistics: Statistics,
         wall_clock_ms: Callable[[], int],
+        entries_max: int = 0,
+        bytes_max: int = 0,
     ) -> None:
         self.machine = machine
         self.watches = watches
@@ -89,6 +92,11 @@ class Pipeline:
         self.on_entry: Callable[[Entry, Outcome], None] | None = None
         # A sync that takes more seconds than this gets a line.
         self.slow_sync = 1.0
+        # Called when a batch is through, and there may be room for more.
+        self.on_room: Callable[[], None] | None = None
+        # How many entries should gather at most, and how many bytes of them; 0 is no limit.
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
         self._log = log
         self._statistics = statistics
         self._wall_clock_ms = wall_clock_ms
@@ -134,6 +142,13 @@ class Pipeline:
         """Count the entries that are not answered yet."""
         return len(self._entries) + (0 if self._flying is None else len(self._flying.entries))
 
+    def is_congested(self, share: int) -> bool:
+        """Tell whether more has gathered than this share of the limit: 1 all of it, 2 half."""
+        return (
+            0 < self._entries_max // share < len(self._entries)
+            or 0 < self._bytes_max // share < self._size
+        )
+
     async def drain(self) -> None:
         """Wait until everything that was submitted has been told."""
         while not self._halted and not (self._flying is None and not self._entries):
@@ -161,24 +176,50 @@ class Pipeline:
         self._scheduled = False
         if self._flying is not None or self._halted or not self._entries:
             return
-        count = len(self._entries) if self._size <= BATCH_BYTES_MAX else self._count_for_batch()
-        entries, self._entries = self._entries[:count], self._entries[count:]
-        origins, self._origins = self._origins[:count], self._origins[count:]
-        self._size = sum(entry.size() for entry in self._entries)
+        if self._size <= BATCH_BYTES_MAX:
+            entries, self._entries = self._entries, []
+            origins, self._origins = self._origins, []
+            self._size = 0
+        else:
+            entries, origins = self._take_fairly()
         self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms)
         for entry in entries:
             entry.time_ms = self._stamp_ms
         self._flying = Proposal(entries, origins, self._loop.time())
         self._log.propose(Batch(entries, self.applied, self.machine.digest()).encode())
 
-    def _count_for_batch(self) -> int:
-        """Count the entries that fit into one batch; the first one always does."""
+    def _take_fairly(self) -> tuple[list[Entry], list[Origin]]:
+        """Take what fits into one batch, the next entry of each origin in turn.
+
+        So whoever has sent much does not keep whoever has sent little waiting. The first in line
+        always comes along, however large it is; what is taken stays in the order in which it came.
+        """
+        queues: dict[Origin, deque[int]] = {}
+        for position, origin in enumerate(self._origins):
+            queue = queues.get(origin)
+            if queue is None:
+                queues[origin] = deque((position,))
+            else:
+                queue.append(position)
+        taken: set[int] = set()
         size = 0
-        for count, entry in enumerate(self._entries):
-            size += entry.size()
-            if size > BATCH_BYTES_MAX and count:
-                return count
-        return len(self._entries)
+        while queues:
+            for origin, queue in list(queues.items()):
+                next_size = self._entries[queue[0]].size()
+                if taken and size + next_size > BATCH_BYTES_MAX:
+                    # What is behind it must not overtake it.
+                    del queues[origin]
+                    continue
+                taken.add(queue.popleft())
+                size += next_size
+                if not queue:
+                    del queues[origin]
+        entries, origins = self._entries, self._origins
+        self._entries = [one for at, one in enumerate(entries) if at not in taken]
+        self._origins = [one for at, one in enumerate(origins) if at not in taken]
+        self._size -= size
+        in_order = sorted(taken)
+        return [entries[at] for at in in_order], [origins[at] for at in in_order]
 
     def _report(self, index: int, durability: Durability, reason: str) -> None:
         # The log's own thread calls this. The time is that of the sync: the loop may be late.
@@ -218,6 +259,8 @@ class Pipeline:
             self.on_unknown(reason)
         self._telling = False
         self._flush_dirty()
+        if self.on_room is not None:
+            self.on_room()
         if self._drained is not None:
             self._drained.set_result(None)
             self._drained = None

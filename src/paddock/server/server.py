@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import os
+import resource
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -33,6 +35,8 @@ logger: Final = logging.getLogger(__name__)
 # How long a broken log is left alone before it is tried again.
 _RECOVERY_PAUSE: Final = 1.0
 _BACKLOG: Final = 1024
+# Files that are not connections: the log, snapshots, listeners, what Python has open.
+_DESCRIPTORS_RESERVED: Final = 64
 
 
 class Server:
@@ -148,10 +152,19 @@ class Server:
             _tell_loaded(recovered, loop.time() - begun)
         machine, index = recovered.machine, recovered.index
         statistics = Statistics()
-        watches = Watches()
-        pipeline = Pipeline(machine, watches, log, index, statistics, self._wall_clock_ms)
+        watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
+        pipeline = Pipeline(
+            machine,
+            watches,
+            log,
+            index,
+            statistics,
+            self._wall_clock_ms,
+            config.max_requests,
+            config.max_request_bytes,
+        )
         service = Service(
-            config,
+            _within_descriptors(config),
             machine,
             watches,
             pipeline,
@@ -274,3 +287,19 @@ def _tell_loaded(recovered: Recovered, seconds: float) -> None:
             "replayed": recovered.replayed_entries,
         },
     )
+
+
+def _within_descriptors(config: ServerConfig) -> ServerConfig:
+    """Bound the connections by the files that the system lets us open.
+
+    A connection over that limit could not even be refused, and neither a snapshot nor the next
+    segment of the log could be opened.
+    """
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    affordable = max(files - _DESCRIPTORS_RESERVED, 1)
+    if files == resource.RLIM_INFINITY or 0 < config.max_connections <= affordable:
+        return config
+    logger.info(
+        "at most %d connections at a time, since only %d files may be open", affordable, files
+    )
+    return dataclasses.replace(config, max_connections=affordable)

@@ -10,6 +10,7 @@ from paddock.errors import OK
 from paddock.server.authentication import Conversation
 from paddock.server.config import ServerConfig
 from paddock.server.expiry import Client, Liveness, SessionTracker
+from paddock.server.outlet import Backlog
 from paddock.server.pipeline import Origin, Pipeline
 from paddock.server.statistics import Statistics
 from paddock.state.entry import EXPIRE, EXTENDED_TYPES, Entry
@@ -49,7 +50,17 @@ class Service:
         self.reconcile_sessions()
         # Everybody who is connected, with or without a session, in the order of coming.
         self.connections: dict[Client, None] = {}
+        # Of these, who has not asked for a session yet.
+        self._newcomers: dict[Client, None] = {}
+        # Sockets that are open: of everybody above, and of those who are being disconnected.
         self._by_address: dict[str, int] = {}
+        self._sockets = 0
+        # Who is not read from because all together have sent too much.
+        self._held_back: dict[Client, None] = {}
+        # Bytes of requests of which the rest has not come yet.
+        self._unfinished = 0
+        self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)
+        pipeline.on_room = self._let_go_on
         # Answers a four-letter word; None is the answer to what is none.
         self.words: Callable[[bytes], bytes | None] = lambda _: None
         # Whether sessions are served: not while the log is broken, nor when we stop.
@@ -58,7 +69,11 @@ class Service:
         self._last_session_id = max(start, machine.sessions.last_id)
 
     def admit(self, connection: Client, address: str) -> bool:
-        """Count a new connection in, unless there are too many from where it comes."""
+        """Count a new connection in, unless there are too many from where it comes.
+
+        If there are too many in all, it takes the place of whoever has been here longest without
+        having asked for a session; if there is nobody like that, it is refused.
+        """
         limit = self.config.max_connections_per_address
         count = self._by_address.get(address, 0)
         if 0 < limit <= count:
@@ -69,22 +84,55 @@ class Service:
                 extra={"address": address, "connections": count},
             )
             return False
+        if 0 < self.config.max_connections <= self._sockets:
+            oldest = next(iter(self._newcomers), None)
+            if oldest is None:
+                logger.warning("refused a connection from %s: %d are open", address, self._sockets)
+                return False
+            oldest.abort()
         self._by_address[address] = count + 1
+        self._sockets += 1
         self.connections[connection] = None
+        self._newcomers[connection] = None
         return True
+
+    def welcome(self, connection: Client) -> None:
+        """Take note that a connection has asked for a session."""
+        self._newcomers.pop(connection, None)
 
     def leave(self, connection: Client) -> None:
         """Forget a connection that is not served any more, with its watches."""
         self.connections.pop(connection, None)
+        self._newcomers.pop(connection, None)
+        self._held_back.pop(connection, None)
         self.watches.remove_watcher(connection)
 
     def discount(self, address: str) -> None:
         """Count a connection out that was admitted; not before its socket is really closed."""
+        self._sockets -= 1
         count = self._by_address[address] - 1
         if count:
             self._by_address[address] = count
         else:
             del self._by_address[address]
+
+    def hold_back(self, connection: Client) -> None:
+        """Have a connection told when there is room for more writes."""
+        self._held_back[connection] = None
+
+    def _let_go_on(self) -> None:
+        if self._held_back and not self.pipeline.is_congested(2):
+            held_back, self._held_back = self._held_back, {}
+            for connection in held_back:
+                connection.regulate()
+
+    def keep_unfinished(self, size: int) -> bool:
+        """Count bytes of unfinished requests, or with a minus discount them.
+
+        Tells whether all of them together are still within the limit.
+        """
+        self._unfinished += size
+        return self._unfinished <= self.config.max_request_bytes
 
     def conversation(self, address: str) -> Conversation:
         return Conversation(address, self.config.super_digest)

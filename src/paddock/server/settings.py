@@ -223,13 +223,18 @@ SETTINGS: Final = (
     _count(
         "max_requests",
         "globalOutstandingLimit",
-        "Writes under way, of all connections, over which none of those that write is read from.",
+        "Writes that wait, of all connections, over which those that write are not read from.",
     ),
     _bytes("max_request_bytes", "paddock.maxRequestBytes", "The same in bytes."),
     _bytes(
         "max_reply_bytes_per_connection",
         "paddock.maxReplyBytesPerConnection",
         "What may wait for a client that does not read before it is disconnected.",
+    ),
+    _bytes(
+        "max_reply_bytes",
+        "paddock.maxReplyBytes",
+        "The same for all such clients together.",
     ),
     _count(
         "max_watches_per_session",

@@ -15,6 +15,7 @@ from paddock.errors import (
     NO_NODE,
     NO_WATCHER,
     OK,
+    QUOTA_EXCEEDED,
     SYSTEM_ERROR,
     UNIMPLEMENTED,
 )
@@ -112,7 +113,7 @@ class Queries:
         watch = reader.boolean()
         node = self._readable(path, identities)
         if watch:
-            self.watches.data.add(path, watcher, ONE_SHOT)
+            self._watch(self.watches.data, path, watcher)
         return node.data_and_stat()
 
     def _exists(self, body: bytes, watcher: Watcher) -> bytes:
@@ -122,7 +123,7 @@ class Queries:
         if b"\0" in path:
             raise Refused(BAD_ARGUMENTS)
         if watch:
-            self.watches.data.add(path, watcher, ONE_SHOT)
+            self._watch(self.watches.data, path, watcher)
         node = self.machine.tree.nodes.get(path)
         if node is None:
             raise Refused(NO_NODE)
@@ -134,8 +135,13 @@ class Queries:
         watch = reader.boolean()
         node = self._readable(path, identities)
         if watch:
-            self.watches.child.add(path, watcher, ONE_SHOT)
+            self._watch(self.watches.child, path, watcher)
         return node
+
+    def _watch(self, table: WatchTable, path: bytes, watcher: Watcher) -> None:
+        if not self.watches.has_room(watcher, 1, len(path)) and not table.contains(path, watcher):
+            raise Refused(QUOTA_EXCEEDED)
+        table.add(path, watcher, ONE_SHOT)
 
     def _readable(self, path: bytes, identities: Identities) -> Node:
         node = self.machine.tree.nodes.get(path)
@@ -194,6 +200,7 @@ class Queries:
     def _add_watch(self, request: AddWatchRequest, watcher: Watcher) -> bytes:
         if request.mode not in (0, 1):
             raise Refused(MARSHALLING_ERROR)
+        self._check_room([request.path, request.path], watcher)
         self.watches.add_persistent(request.path, watcher, request.mode == 1)
         writer = BytesWriter()
         write_i32_be(writer, OK)
@@ -201,6 +208,8 @@ class Queries:
 
     def _set_watches(self, request: SetWatchesRequest, watcher: Watcher) -> None:
         """Set watches again after a reconnect; what changed since then fires at once."""
+        kept = request.persistent + request.recursive
+        self._check_room(request.data + request.exists + request.child + kept + kept, watcher)
         nodes = self.machine.tree.nodes
         for path in request.data:
             node = nodes.get(path)
@@ -228,6 +237,11 @@ class Queries:
             self.watches.add_persistent(path, watcher, False)
         for path in request.recursive:
             self.watches.add_persistent(path, watcher, True)
+
+    def _check_room(self, paths: list[bytes], watcher: Watcher) -> None:
+        """Refuse to set watches of which not all might fit."""
+        if not self.watches.has_room(watcher, len(paths), sum(len(path) for path in paths)):
+            raise Refused(QUOTA_EXCEEDED)
 
     def _check_watches(self, path: bytes, kind: int, watcher: Watcher) -> bytes:
         for table in self._tables(kind):

@@ -39,6 +39,9 @@ class Watcher:
 
     def __init__(self) -> None:
         self.identities: Identities = NOBODY
+        # What it watches; a persistent watch counts twice, since it stands in both tables.
+        self.watch_count = 0
+        self.watch_bytes = 0
 
     def notify(self, event: bytes) -> None:
         """Take the frame of an event."""
@@ -73,6 +76,8 @@ class WatchTable:
         here[watcher] = mode
         if old < 0:
             self.size += 1
+            watcher.watch_count += 1
+            watcher.watch_bytes += len(path)
             mine = self._by_watcher.get(watcher)
             if mine is None:
                 mine = {}
@@ -175,6 +180,8 @@ class WatchTable:
     def _drop(self, path: bytes, here: dict[Watcher, int], watcher: Watcher) -> None:
         mode = here.pop(watcher)
         self.size -= 1
+        watcher.watch_count -= 1
+        watcher.watch_bytes -= len(path)
         if mode == RECURSIVE:
             self._count_recursive(path, -1)
         if not here:
@@ -186,11 +193,20 @@ class WatchTable:
 
 
 class Watches:
-    """All watches of this server."""
+    """All watches of this server, with what one watcher may have of them; 0 is no limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, count_max: int = 0, bytes_max: int = 0) -> None:
         self.data = WatchTable()
         self.child = WatchTable()
+        self._count_max = count_max
+        self._bytes_max = bytes_max
+
+    def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
+        """Tell whether somebody may watch so many more paths of so many bytes together."""
+        return not (
+            0 < self._count_max < watcher.watch_count + count
+            or 0 < self._bytes_max < watcher.watch_bytes + size
+        )
 
     def add_persistent(self, path: bytes, watcher: Watcher, recursive: bool) -> None:
         mode = RECURSIVE if recursive else PERSISTENT

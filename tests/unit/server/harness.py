@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from paddock.log.interface import Durability, Record, Report
@@ -67,10 +67,14 @@ class FakeTransport(asyncio.Transport):
         self.is_open = True
         # What the peer has not taken yet.
         self.waiting_bytes = 0
+        # Called with each write, after it was taken down.
+        self.on_write: Callable[[], None] | None = None
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
         self.writes += 1
+        if self.on_write is not None:
+            self.on_write()
 
     def pause_reading(self) -> None:
         self.is_reading_now = False
@@ -91,10 +95,12 @@ class FakeTransport(asyncio.Transport):
         self.is_open = False
 
     def frames(self) -> list[bytes]:
-        """Take every frame that has been written."""
+        """Take every frame that has been written whole."""
         frames = []
-        while self.written:
+        while len(self.written) >= 4:
             (length,) = struct.unpack_from(">i", self.written)
+            if len(self.written) < 4 + length:
+                break
             frames.append(self.written[4 : 4 + length])
             self.written = self.written[4 + length :]
         return frames
@@ -157,12 +163,22 @@ class Harness:
         self.wall_ms = 1_000_000
         self.log = HeldLog()
         self.machine = StateMachine()
-        self.watches = Watches()
         statistics = Statistics()
         clock = lambda: self.wall_ms  # noqa: E731
-        self.pipeline = Pipeline(self.machine, self.watches, self.log, 0, statistics, clock)
+        config = ServerConfig(**settings)
+        self.watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
+        self.pipeline = Pipeline(
+            self.machine,
+            self.watches,
+            self.log,
+            0,
+            statistics,
+            clock,
+            config.max_requests,
+            config.max_request_bytes,
+        )
         self.service = Service(
-            ServerConfig(**settings),
+            config,
             self.machine,
             self.watches,
             self.pipeline,

@@ -1,0 +1,434 @@
+"""What no client may exceed, and that the others do not notice when one tries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from paddock.errors import QUOTA_EXCEEDED
+from paddock.server.connection import CLOSED, OPEN
+from paddock.testing.clock import run_virtually
+from tests.support import requests as rq
+from tests.support.records import Code, Request
+from tests.unit.server.harness import FakeClient, Harness, framed, turn
+
+MIB = 1 << 20
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_virtually(scenario())
+
+
+def reads_from(client: FakeClient) -> bool:
+    """Tell whether the server reads from a client now."""
+    return client.transport.is_reading_now
+
+
+def numbers(client: FakeClient) -> list[int]:
+    return [xid for xid, _, _ in client.replies()]
+
+
+def errors(client: FakeClient) -> list[int]:
+    return [error for _, error, _ in client.replies()]
+
+
+async def with_node(harness: Harness, path: str, data: bytes) -> FakeClient:
+    """Give a client that has made a node."""
+    client = await harness.client()
+    client.send(rq.create(path, data))
+    await harness.settle()
+    assert errors(client) == [Code.OK]
+    return client
+
+
+# Connections.
+
+
+def test_a_full_server_makes_room_by_dropping_who_has_not_asked_for_a_session() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_connections=3)
+        client = await harness.client()
+        first, second, third = (FakeClient(harness) for _ in range(3))
+        assert [one.transport.is_open for one in (client, first, second, third)] == [
+            *(True, False, True, True)
+        ]
+        await third.attach()
+        assert third.connection.stage == OPEN
+
+    run(scenario)
+
+
+def test_a_server_full_of_sessions_refuses_connections() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_connections=2)
+        clients = [await harness.client() for _ in range(2)]
+        assert not FakeClient(harness).transport.is_open
+        clients[0].connection.connection_lost(None)
+        assert FakeClient(harness).transport.is_open
+        assert clients[1].connection.stage == OPEN
+
+    run(scenario)
+
+
+def test_the_time_for_a_handshake_can_be_set() -> None:
+    async def scenario() -> None:
+        harness = Harness(handshake_timeout_ms=500)
+        silent = FakeClient(harness)
+        await asyncio.sleep(0.4)
+        assert silent.transport.is_open
+        await asyncio.sleep(0.2)
+        assert not silent.transport.is_open
+
+    run(scenario)
+
+
+def test_whoever_announces_a_large_handshake_is_disconnected_at_once() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = FakeClient(harness)
+        client.receive((1025).to_bytes(4, "big"))
+        assert not client.transport.is_open
+
+    run(scenario)
+
+
+# Requests.
+
+
+def test_a_line_that_is_too_long_stops_the_reading() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_requests_per_connection=10)
+        client = await harness.client()
+        client.send(*[rq.set_data("/", b"")] * 10)
+        assert reads_from(client)
+        client.send(rq.set_data("/", b""))
+        assert not reads_from(client)
+        await harness.settle()
+        assert reads_from(client)
+
+    run(scenario)
+
+
+def test_too_many_writes_in_all_hold_back_who_writes_and_nobody_else() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_requests=20)
+        writers = [await harness.client() for _ in range(3)]
+        reader = await harness.client()
+        writers[0].send(rq.set_data("/", b""))
+        # From now on a batch is under way, and the rest gathers.
+        await turn()
+        for writer in writers:
+            writer.send(*[rq.set_data("/", b"")] * 10)
+        reader.send(rq.exists("/"))
+        assert [reads_from(one) for one in writers] == [True, True, False]
+        liveness = harness.service.tracker.get(writers[2].session)
+        assert liveness is not None
+        assert liveness.is_held
+        assert reads_from(reader)
+        assert numbers(reader) == [1]
+        await harness.settle()
+        assert all(reads_from(one) for one in writers)
+        assert [len(one.replies()) for one in writers] == [11, 10, 10]
+
+    run(scenario)
+
+
+def test_many_bytes_in_all_hold_back_too() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_request_bytes=MIB)
+        client, other = await harness.client(), await harness.client()
+        for _ in range(2):
+            client.send(rq.set_data("/", bytes(MIB // 2)))
+            await turn()
+        # One is under way, one waits.
+        assert reads_from(client)
+        other.send(rq.set_data("/", bytes(MIB // 2)))
+        assert not reads_from(other)
+        await harness.settle()
+        assert reads_from(other)
+        assert errors(other) == [Code.OK]
+
+    run(scenario)
+
+
+def test_whoever_sends_little_is_not_kept_waiting_by_whoever_sends_much() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        much, little = await harness.client(), await harness.client()
+        much.send(rq.set_data("/", b""))
+        await turn()
+        much.send(*[rq.set_data("/", bytes(MIB // 3))] * 12)
+        little.send(rq.set_data("/", b""), rq.set_data("/", b""))
+        harness.log.settle()
+        await turn()
+        harness.log.settle()
+        await turn()
+        assert numbers(little) == [1, 2]
+        assert numbers(much) == [1, 1, 2]
+        await harness.settle()
+        # In its own order, and all of it.
+        assert numbers(much) == list(range(3, 13))
+
+    run(scenario)
+
+
+def test_a_request_as_large_as_a_batch_has_its_turn_too() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        large, small = await harness.client(), await harness.client()
+        large.send(rq.set_data("/", b""))
+        await turn()
+        large.send(rq.set_data("/", bytes(MIB - 100)))
+        for _ in range(5):
+            small.send(rq.set_data("/", bytes(100_000)))
+        harness.log.settle()
+        await turn()
+        harness.log.settle()
+        await turn()
+        assert numbers(large) == [1, 1]
+        await harness.settle()
+        assert len(small.replies()) == 5
+
+    run(scenario)
+
+
+def test_unfinished_requests_are_bounded_in_all() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_request_bytes=1_500_000)
+        clients = [await harness.client() for _ in range(3)]
+        for client in clients[:2]:
+            client.receive(framed(bytes(1_000_000))[:700_000])
+        assert [one.transport.is_open for one in clients] == [True] * 3
+        clients[2].receive(framed(bytes(1_000_000))[:700_000])
+        assert [one.transport.is_open for one in clients] == [True, True, False]
+        # Whoever finishes, or goes, makes room again.
+        clients[0].receive(bytes(300_004))
+        clients[1].connection.connection_lost(None)
+        another = await harness.client()
+        another.receive(framed(bytes(1_000_000))[:700_000])
+        assert another.transport.is_open
+
+    run(scenario)
+
+
+# Turns.
+
+HEAVY = rq.get_all_children_number("/")
+
+
+def test_heavy_reads_are_answered_one_in_each_turn() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        heavy, light = await harness.client(), await harness.client()
+        heavy.send(HEAVY, HEAVY, rq.exists("/"), HEAVY)
+        light.send(rq.exists("/"))
+        assert numbers(heavy) == [1]
+        assert numbers(light) == [1]
+        assert not reads_from(heavy)
+        await turn()
+        assert numbers(heavy) == [2, 3, 4]
+        await turn()
+        assert reads_from(heavy)
+
+    run(scenario)
+
+
+def test_a_heavy_read_behind_a_write_waits_until_the_batch_is_through() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client, other = await harness.client(), await harness.client()
+        client.send(rq.set_data("/", b""), rq.exists("/"), HEAVY, rq.set_data("/", b""), HEAVY)
+        other.send(rq.set_data("/", b""))
+        await turn()
+        assert numbers(client) == []
+        harness.log.settle()
+        await asyncio.sleep(0)
+        # The batch is through: the light read was answered in it, the heavy one was not.
+        assert numbers(client) == [1, 2]
+        assert numbers(other) == [1]
+        await harness.settle()
+        assert numbers(client) == [3, 4, 5]
+        assert reads_from(client)
+
+    run(scenario)
+
+
+def test_large_answers_end_a_turn() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/large", bytes(600_000))
+        client.send(*[rq.get_data("/large")] * 6, rq.exists("/"))
+        assert numbers(client) == [1, 2]
+        await asyncio.sleep(0)
+        assert numbers(client) == [3, 4]
+        await turn()
+        assert numbers(client) == [5, 6, 7]
+
+    run(scenario)
+
+
+# Replies.
+
+
+def test_large_replies_wait_by_reference_for_a_client_that_does_not_read() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes_per_connection=MIB)
+        client = await with_node(harness, "/large", bytes(1_000_000))
+        client.transport.on_write = client.connection.pause_writing
+        # Behind a write, reads cannot be put off.
+        client.send(rq.set_data("/", b""), *[rq.get_data("/large")] * 500, rq.set_data("/", b""))
+        await harness.settle()
+        assert harness.service.backlog.size < 500 * 100
+        seen: list[int] = []
+        while len(seen) < 502:
+            seen += numbers(client)
+            client.connection.resume_writing()
+        assert seen == list(range(1, 503))
+        assert harness.service.backlog.size == 0
+        assert client.connection.stage == OPEN
+
+    run(scenario)
+
+
+def test_a_client_that_does_not_read_its_events_is_dropped() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes_per_connection=10_000)
+        deaf, writer = await harness.client(), await harness.client()
+        deaf.send(rq.add_watch("/", 1))
+        deaf.connection.pause_writing()
+        events = 0
+        while deaf.connection.stage == OPEN:
+            writer.send(rq.set_data("/", b""))
+            await harness.settle()
+            assert harness.service.backlog.size < 11_000
+            events += 1
+        assert events > 100
+        assert not deaf.transport.is_open
+        assert harness.service.backlog.size == 0
+        assert harness.watches.data.size == 0
+        assert writer.connection.stage == OPEN
+
+    run(scenario)
+
+
+def test_copies_that_wait_behind_a_write_are_bounded() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes_per_connection=MIB)
+        client = await harness.client()
+        for number in range(50):
+            client.send(rq.create(f"/{number}{'x' * 2000}", b""))
+        await harness.settle()
+        client.replies()
+        client.transport.on_write = client.connection.pause_writing
+        listing = rq.get_children2("/")
+        client.send(rq.set_data("/", b""), *[listing] * 5000, rq.set_data("/", b""))
+        await harness.settle()
+        assert not client.transport.is_open
+        assert harness.service.backlog.size == 0
+
+    run(scenario)
+
+
+def test_all_that_waits_is_bounded_together_and_the_greediest_goes() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes=3 * MIB)
+        maker = await with_node(harness, "/large", bytes(100_000))
+        greedy = [await harness.client() for _ in range(5)]
+        modest = await harness.client()
+        for client in (*greedy, modest):
+            client.connection.pause_writing()
+        for _ in range(12):
+            for client in greedy:
+                client.connection.notify(bytes(200_000))
+            modest.connection.notify(bytes(100))
+            await turn()
+        assert harness.service.backlog.size < 4 * MIB + 5 * MIB
+        assert any(client.connection.stage == CLOSED for client in greedy)
+        assert modest.connection.stage == OPEN
+        assert maker.connection.stage == OPEN
+
+    run(scenario)
+
+
+def test_a_single_reply_may_be_larger_than_the_limit() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes_per_connection=1000)
+        client = await harness.client()
+        client.send(*[rq.create(f"/{number}{'x' * 500}", b"") for number in range(50)])
+        await harness.settle()
+        client.replies()
+        client.transport.on_write = client.connection.pause_writing
+        client.send(rq.exists("/"), rq.get_children2("/"))
+        seen: list[int] = []
+        while len(seen) < 2:
+            seen += numbers(client)
+            client.connection.resume_writing()
+        assert client.connection.stage == OPEN
+
+    run(scenario)
+
+
+# Watches.
+
+
+@pytest.mark.parametrize(
+    "watching",
+    [
+        rq.exists("/c", watch=True),
+        rq.get_data("/", watch=True),
+        rq.get_children("/", watch=True),
+        rq.get_children2("/", watch=True),
+        rq.add_watch("/c", 0),
+        rq.add_watch("/c", 1),
+        rq.set_watches(1 << 40, data=("/", "/zookeeper")),
+    ],
+    ids=lambda request: f"operation-{request.op}",
+)
+def test_watches_of_a_session_are_bounded(watching: Request) -> None:
+    async def scenario() -> None:
+        harness = Harness(max_watches_per_session=3)
+        client, other = await harness.client(), await harness.client()
+        client.send(rq.exists("/a", watch=True), rq.exists("/b", watch=True))
+        client.send(rq.exists("/zookeeper", watch=True))
+        client.replies()
+        client.send(watching)
+        await turn()
+        assert errors(client) == [QUOTA_EXCEEDED]
+        assert (client.connection.watch_count, harness.watches.data.size) == (3, 3)
+        assert harness.watches.child.size == 0
+        # What it watches already it may watch again, and the others have watches of their own.
+        client.send(rq.exists("/zookeeper", watch=True), rq.exists("/"))
+        other.send(watching)
+        await turn()
+        assert errors(client) == [Code.OK, Code.OK]
+        assert QUOTA_EXCEEDED not in errors(other)
+
+    run(scenario)
+
+
+def test_the_bytes_of_watched_paths_are_bounded() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_watch_bytes_per_session=1000)
+        client = await harness.client()
+        client.send(*[rq.exists("/" + str(number) * 399, watch=True) for number in range(3)])
+        assert errors(client) == [Code.NO_NODE, Code.NO_NODE, QUOTA_EXCEEDED]
+
+    run(scenario)
+
+
+def test_a_watch_that_has_fired_makes_room_for_another() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_watches_per_session=1)
+        client = await harness.client()
+        client.send(rq.get_data("/", watch=True))
+        client.send(rq.set_data("/", b""))
+        await harness.settle()
+        client.replies()
+        client.send(rq.get_data("/", watch=True))
+        assert errors(client) == [Code.OK]
+        assert client.connection.watch_bytes == 1
+
+    run(scenario)
