@@ -141,3 +141,31 @@ ADD_WATCH_ON_NULL_PATH = Difference(
     apache=Code.OK,
     paddock=Code.MARSHALLING_ERROR,
 )
+
+MNTR_HAS_MORE_ROWS = Difference(
+    "mntr has rows about an ensemble, the JVM, caches and queues",
+    "only what is true is said: there are no such things here, or nobody counts them",
+    apache=True,
+    paddock=False,
+)
+
+ENVI_NAMES_FOLDERS = Difference(
+    "envi names the user, its home and the folders of the JVM",
+    "anybody with a socket may ask",
+    apache=True,
+    paddock=False,
+)
+
+HASH_OF_NOW = Difference(
+    "hash shows the digest of the present state",
+    "Apache keeps one for every 128th zxid, and none unless digests are switched on",
+    apache=False,
+    paddock=True,
+)
+
+NO_OPERATION_YET = Difference(
+    "what cons calls the last operation of a session that has just come back",
+    "Apache's variable is not set; the word that it has for none is NA",
+    apache="null",
+    paddock="NA",
+)

@@ -53,6 +53,13 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray()
 
+    @property
+    def port(self) -> int:
+        """Our end's port."""
+        number = self._socket.getsockname()[1]
+        assert isinstance(number, int)
+        return number
+
     def __enter__(self) -> Self:
         return self
 

@@ -40,6 +40,8 @@ from paddock.server.expiry import Client, Liveness
 from paddock.server.line import GOODBYE, READY, Line, Waiting
 from paddock.server.outlet import LARGE_BYTES, Outlet
 from paddock.server.service import Service
+from paddock.server.statistics import ConnectionReport, Tally
+from paddock.server.stream import Stream
 from paddock.state.access import Identities
 from paddock.state.entry import ATTACH, Entry
 from paddock.state.machine import Outcome
@@ -51,6 +53,10 @@ ATTACHING: Final = 1
 OPEN: Final = 2
 CLOSING: Final = 3
 CLOSED: Final = 4
+
+# The one four-letter word with something behind it, and the length of both.
+_STMK: Final = b"stmk"
+_STMK_BYTES: Final = 12
 
 # Seconds that somebody has to take the last of what it asked for.
 _GOODBYE_TIMEOUT: Final = 10.0
@@ -64,8 +70,7 @@ class Connection(Client):
     def __init__(self, service: Service) -> None:
         super().__init__()
         self.stage = NEW
-        # The session this connection is attached to, and under which generation.
-        self.session = 0
+        # Under which generation it is attached to its session.
         self.generation = 0
         self._service = service
         self._pipeline = service.pipeline
@@ -92,7 +97,9 @@ class Connection(Client):
             config.max_requests_per_connection, config.max_request_bytes_per_connection
         )
         self._outlet = Outlet(service.statistics, service.backlog)
-        self._received = 0
+        self._tally = Tally()
+        # The answer to a four-letter word, while it is on its way.
+        self._stream: Stream | None = None
         self._liveness: Liveness | None = None
         self._handshake: ConnectRequest | None = None
         # Whether we do not read from the peer for now.
@@ -113,26 +120,33 @@ class Connection(Client):
             self._outlet.transport.abort()
             return
         self._is_admitted = True
+        self._tally.established_ms = self._service.wall_clock_ms()
         self._abort_after(self._service.config.handshake_timeout_ms / 1000)
         self._conversation = self._service.conversation(self._address)
         self.identities = self._conversation.start()
 
     def data_received(self, data: bytes) -> None:
+        self._service.statistics.bytes_received += len(data)
         if self._first is not None:
             data = self._first + data
-            if len(data) < 4:
+            if len(data) < (_STMK_BYTES if data.startswith(_STMK) else 4):
                 self._first = data
                 return
             self._first = None
-            if self._answer_word(data[:4]) or not self._may_shake_hands(data):
+            if self._answer_word(data[:_STMK_BYTES]) or not self._may_shake_hands(data):
                 return
+        elif self._stream is not None:
+            # Whatever stands behind a word is not looked at.
+            return
         frames = self._frames.receive_data(data)
         if frames:
             self._service.statistics.packets_received += len(frames)
-            self._received += len(frames)
             liveness = self._liveness
-            if liveness is not None:
+            if liveness is None:
+                self._tally.received += len(frames)
+            else:
                 liveness.heard = self._service.tracker.now()
+                self._tally.receive(frames, liveness.heard)
             for frame in frames:
                 if self._serves:
                     self._request(frame)
@@ -147,11 +161,14 @@ class Connection(Client):
         self.flush()
 
     def eof_received(self) -> bool:
-        return False
+        # Whoever asks with a word may say that this was all, and still wait for the answer.
+        return self._stream is not None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._outlet.transport = None
         self._outlet.discard()
+        if self._stream is not None:
+            self._stream.stop()
         self._forget_deadline()
         if self.stage in (OPEN, CLOSING):
             self._tell_lost(error)
@@ -162,12 +179,18 @@ class Connection(Client):
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
         self._outlet.peer_reads = False
+        if self._stream is not None:
+            self._stream.pause()
+            return
         self._outlet.has_progressed()
         self._serves = False
         self.regulate()
 
     def resume_writing(self) -> None:
         self._outlet.peer_reads = True
+        if self._stream is not None:
+            self._stream.resume()
+            return
         # What waits goes out first; it may be enough to have us pause again.
         self.flush()
         self._go_on()
@@ -188,6 +211,7 @@ class Connection(Client):
             self._attached(outcome)
             return
         self._line.leave_write(len(entry.body))
+        self._tally.writes += 1
         if outcome.error == SESSION_MOVED:
             self.close()
             return
@@ -215,6 +239,8 @@ class Connection(Client):
         self._pipeline.mark_dirty(self)
 
     def flush(self) -> None:
+        if self._tally.writes:
+            self._tally.settle(self._service.statistics)
         outlet = self._outlet
         outlet.flush()
         if outlet.is_overdue and self.stage != CLOSED:
@@ -260,10 +286,43 @@ class Connection(Client):
         # lives.
         return self._outlet.peer_reads or self._outlet.has_progressed()
 
-    def describe(self) -> str:
-        counts = f"recved={self._received},sent={self._outlet.sent}"
-        reading = 0 if self.stage == NEW else 1
-        return f"/{self._address}:{self._port}[{reading}](queued={len(self._line)},{counts})"
+    def report(self) -> ConnectionReport:
+        transport = self._outlet.transport
+        unsent = transport is not None and transport.get_write_buffer_size() > 0
+        # Whoever has asked with a word is not listened to any more.
+        reads = not self._is_paused and self.stage != CLOSED
+        tally, liveness, lost = self._tally, self._liveness, self._service.tracker.lost
+        if liveness is None:
+            session, timeout_ms = 0, 0
+            until = (
+                self._service.tracker.now() + lost
+                if self._deadline is None
+                else self._deadline.when()
+            )
+        else:
+            session, timeout_ms = self.session, int(liveness.timeout * 1000)
+            until = liveness.heard + liveness.timeout + lost
+        # What is no write is answered in the same pass of the loop in which it comes.
+        responded_at = max(tally.heard_at + lost if tally.heard_at else 0.0, tally.answered_at)
+        return ConnectionReport(
+            self._address,
+            self._port,
+            (1 if reads else 0) | (4 if unsent else 0),
+            len(self._line),
+            self._outlet.sent,
+            session,
+            timeout_ms,
+            self._outlet.last_zxid,
+            tally,
+            responded_at,
+            until,
+        )
+
+    def reset_statistics(self) -> None:
+        self._tally.reset()
+        self._outlet.sent = 0
+        # What stands for none, as upstream has it.
+        self._outlet.last_zxid = -1
 
     def regulate(self) -> None:
         transport = self._outlet.transport
@@ -321,6 +380,7 @@ class Connection(Client):
         """End a connection that is not getting anywhere."""
         if self.stage == NEW:
             reason = "did not ask for a session in time"
+            self._service.statistics.connections_timed_out += 1
         else:
             reason = "did not take the last of what it was sent in time"
         logger.info("%s: %s; closing it", self._address, reason, extra={"address": self._address})
@@ -378,14 +438,27 @@ class Connection(Client):
     # The handshake.
 
     def _answer_word(self, word: bytes) -> bool:
-        answer = self._service.words(word)
-        if answer is None:
+        statistics, transport = self._service.statistics, self._outlet.transport
+        # The word itself counts for what it asks about.
+        self._tally.received += 1
+        statistics.packets_received += 1
+        pieces = self._service.words(word)
+        if pieces is None:
+            self._tally.received -= 1
+            statistics.packets_received -= 1
             return False
-        self._service.statistics.packets_received += 1
-        self._outlet.packet(answer)
-        self.close()
-        self.flush()
+        assert transport is not None
+        statistics.packets_sent += 1
+        self._leave()
+        # It may take as long as the peer goes on taking it.
+        self._forget_deadline()
+        self._stream = Stream(transport, pieces, _GOODBYE_TIMEOUT, self._end_answer)
+        self._stream.start()
         return True
+
+    def _end_answer(self) -> None:
+        self._abort_after(_GOODBYE_TIMEOUT)
+        self.flush()
 
     def _may_shake_hands(self, data: bytes) -> bool:
         """Tell whether the first frame can be a handshake; if it cannot, close."""
@@ -407,6 +480,10 @@ class Connection(Client):
         self._handshake = request
         self._service.welcome(self)
         self._forget_deadline()
+        statistics = self._service.statistics
+        statistics.handshakes += 1
+        if request.session_id:
+            statistics.handshakes_again += 1
         decision = handshake.decide(request, self._service, self._address)
         if decision.entry is not None:
             self.stage = ATTACHING
@@ -442,6 +519,11 @@ class Connection(Client):
         liveness.is_held = self._is_paused
         liveness.connection = self
         self._liveness = liveness
+        if not self._handshake.session_id:
+            # To whoever asks, making the session was the first operation.
+            self._tally.operation = opcodes.CREATE_SESSION
+            self._tally.heard_at = liveness.heard
+            self._outlet.last_zxid = outcome.zxid
         logger.debug(
             "session 0x%x attached from %s, timeout %d ms",
             session.id,

@@ -13,10 +13,16 @@ import asyncio
 from collections.abc import Callable
 
 from paddock.server.pipeline import Origin
+from paddock.server.statistics import ConnectionReport
 
 
 class Client(Origin):
     """The connection that a session is attached to, as those see it who end sessions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # 0 until it is known which one it asks for.
+        self.session = 0
 
     def hold(self) -> None:
         """Hold what comes from now on: the end of the session has been proposed."""
@@ -46,8 +52,12 @@ class Client(Origin):
         """Tell, of a connection that we do not read from, whether its silence is our own doing."""
         raise NotImplementedError
 
-    def describe(self) -> str:
-        """Give one line about it, as upstream's `stat` has it."""
+    def report(self) -> ConnectionReport:
+        """Say what there is to say of it."""
+        raise NotImplementedError
+
+    def reset_statistics(self) -> None:
+        """Begin to count anew."""
         raise NotImplementedError
 
 
@@ -82,7 +92,7 @@ class SessionTracker:
         # passed. Invariant: every session that is not closing is in exactly one bucket.
         self._buckets: dict[int, dict[int, Liveness]] = {}
         # Seconds by which our own loop was late so far; they do not count for anybody.
-        self._lost = 0.0
+        self.lost = 0.0
         self._next = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -106,7 +116,10 @@ class SessionTracker:
 
     def now(self) -> float:
         """Give the time in which silence is counted."""
-        return self._loop.time() - self._lost
+        return self._loop.time() - self.lost
+
+    def all(self) -> list[Liveness]:
+        return list(self._sessions.values())
 
     def get(self, session: int) -> Liveness | None:
         return self._sessions.get(session)
@@ -164,12 +177,12 @@ class SessionTracker:
             bucket.pop(liveness.session, None)
 
     def _schedule(self) -> None:
-        self._timer = self._loop.call_at(self._next * self._tick + self._lost, self._look)
+        self._timer = self._loop.call_at(self._next * self._tick + self.lost, self._look)
 
     def _look(self) -> None:
         late = self.now() - self._next * self._tick
         if late > self._tick / 4:
-            self._lost += late
+            self.lost += late
         now = self.now()
         due = self._buckets.pop(self._next, {})
         self._next += 1

@@ -45,8 +45,9 @@ class Outlet:
         self.peer_reads = True
         # Whether the peer has more waiting than it may.
         self.is_overdue = False
-        # Packets sent since the beginning.
+        # Packets sent since the beginning, and the zxid of the last reply.
         self.sent = 0
+        self.last_zxid = 0
         self._statistics = statistics
         self._backlog = backlog
         self._gathered = BytesWriter()
@@ -70,6 +71,7 @@ class Outlet:
         write_i32_be(gathered, error)
         gathered.write(body)
         self._packets += 1
+        self.last_zxid = zxid
 
     def reply_large(self, xid: int, zxid: int, body: bytes, is_shared: bool) -> None:
         """Send a reply with a body that is not copied; a shared one costs no memory of its own."""
@@ -82,6 +84,8 @@ class Outlet:
         self._put_gathered()
         self._put(body, 0 if is_shared else len(body))
         self._large += len(body)
+        self._statistics.bytes_sent += len(body)
+        self.last_zxid = zxid
 
     def packet(self, whole: bytes) -> None:
         """Send something that is encoded already, as it is."""
@@ -130,6 +134,7 @@ class Outlet:
         self._packets = 0
         data = self._gathered.getvalue()
         self._gathered = BytesWriter()
+        self._statistics.bytes_sent += len(data)
         return data
 
     def _put_gathered(self) -> None:

@@ -243,7 +243,8 @@ class Pipeline:
                 self._apply(entry, origin)
             self.applied = index
             self.applied_entries += len(flying.entries)
-            self._statistics.latency(len(flying.entries), self._loop.time() - flying.begun)
+            now = self._loop.time()
+            self._statistics.batch(len(flying.entries), now - flying.begun, now)
             if self.on_applied is not None:
                 self.on_applied()
         elif durability is Durability.NOT_WRITTEN:

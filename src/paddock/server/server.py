@@ -18,9 +18,9 @@ from paddock.log.file import FileLog
 from paddock.log.interface import Log, LogError
 from paddock.log.memory import MemoryLog
 from paddock.log.snapshots import SnapshotStore
-from paddock.server.admin import FourLetterWords
 from paddock.server.config import ServerConfig
 from paddock.server.connection import Connection
+from paddock.server.figures import Figures
 from paddock.server.pipeline import Pipeline
 from paddock.server.reaper import Reaper
 from paddock.server.recovery import Recovered, recover_state
@@ -28,6 +28,7 @@ from paddock.server.service import Service
 from paddock.server.settings import differing
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
+from paddock.server.words import FourLetterWords
 from paddock.state.watches import Watches
 
 logger: Final = logging.getLogger(__name__)
@@ -148,6 +149,7 @@ class Server:
             log = FileLog(self._directory.log_path, disk=self._disk)
         self._log = log
         recovered = recover_state(log, store)
+        loaded = loop.time()
         if store is not None:
             _tell_loaded(recovered, loop.time() - begun)
         machine, index = recovered.machine, recovered.index
@@ -184,8 +186,15 @@ class Server:
         self._reaper = Reaper(
             pipeline, config.container_check_interval_ms / 1000, self._wall_clock_ms
         )
-        words = FourLetterWords(service, self._directory, self.address, loop.time)
-        service.words = words.answer
+        figures = Figures(
+            service,
+            self._directory,
+            self.address[1],
+            loop.time,
+            load_seconds=loaded - begun,
+            replayed_entries=recovered.replayed_entries,
+        )
+        service.words = FourLetterWords(figures).answer
         service.tracker.start()
         self._reaper.start()
         await self._listener.start_serving()

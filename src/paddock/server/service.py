@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from paddock.errors import OK
@@ -43,6 +43,7 @@ class Service:
         self.queries = Queries(machine, watches)
         self.pipeline = pipeline
         self.statistics = statistics
+        self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
         # What the entries of this server are stamped with.
         self.flags = EXTENDED_TYPES if config.extended_types_enabled else 0
@@ -61,8 +62,8 @@ class Service:
         self._unfinished = 0
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)
         pipeline.on_room = self._let_go_on
-        # Answers a four-letter word; None is the answer to what is none.
-        self.words: Callable[[bytes], bytes | None] = lambda _: None
+        # Answers a four-letter word, piece by piece; None is the answer to what is none.
+        self.words: Callable[[bytes], Iterator[bytes] | None] = lambda _: None
         # Whether sessions are served: not while the log is broken, nor when we stop.
         self.is_open = True
         start = (wall_clock_ms() << 16) & _SESSION_ID_MASK
@@ -83,11 +84,13 @@ class Service:
                 count,
                 extra={"address": address, "connections": count},
             )
+            self.statistics.connections_rejected += 1
             return False
         if 0 < self.config.max_connections <= self._sockets:
             oldest = next(iter(self._newcomers), None)
             if oldest is None:
                 logger.warning("refused a connection from %s: %d are open", address, self._sockets)
+                self.statistics.connections_rejected += 1
                 return False
             oldest.abort()
         self._by_address[address] = count + 1
@@ -190,6 +193,7 @@ class _Expiry(Origin):
             return
         self._service.tracker.remove(liveness.session)
         if outcome.error == OK:
+            self._service.statistics.sessions_expired += 1
             logger.info(
                 "session 0x%x expired: %s for %.1f s",
                 entry.session,

@@ -61,10 +61,24 @@ class WatchTable:
         # Invariant: the number of (path, watcher) pairs.
         self.size: i64 = 0
 
-    def paths(self) -> int:
+    def paths(self) -> list[bytes]:
+        """List the paths that somebody watches."""
+        return list(self._by_path)
+
+    def paths_of(self, watcher: Watcher) -> list[bytes]:
+        return list(self._by_watcher.get(watcher, {}))
+
+    def watchers(self) -> list[Watcher]:
+        """List everybody who watches something."""
+        return list(self._by_watcher)
+
+    def watchers_of(self, path: bytes) -> list[Watcher]:
+        return list(self._by_path.get(path, {}))
+
+    def path_count(self) -> int:
         return len(self._by_path)
 
-    def watchers(self) -> int:
+    def watcher_count(self) -> int:
         return len(self._by_watcher)
 
     def add(self, path: bytes, watcher: Watcher, mode: int) -> None:

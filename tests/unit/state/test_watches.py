@@ -243,7 +243,7 @@ def test_a_watcher_that_is_removed_leaves_nothing_behind(world: World, writer: C
     assert watcher.told == []
     assert other.told == [DATA_A]
     for table in (world.watches.data, world.watches.child):
-        assert (table.size, table.paths(), table.watchers()) == (0, 0, 0)
+        assert (table.size, table.path_count(), table.watcher_count()) == (0, 0, 0)
 
 
 def test_the_tables_know_their_size(watcher: Connection, writer: Connection) -> None:
@@ -252,10 +252,10 @@ def test_the_tables_know_their_size(watcher: Connection, writer: Connection) -> 
     watcher.get(b"/a", watch=True)
     writer.exists(b"/a", watch=True)
     watcher.add_watch(b"/a/b", RECURSIVE)
-    assert (data.size, data.paths(), data.watchers()) == (3, 2, 2)
-    assert (child.size, child.paths(), child.watchers()) == (1, 1, 1)
+    assert (data.size, data.path_count(), data.watcher_count()) == (3, 2, 2)
+    assert (child.size, child.path_count(), child.watcher_count()) == (1, 1, 1)
     writer.set(b"/a", b"1")
-    assert (data.size, data.paths(), data.watchers()) == (1, 1, 1)
+    assert (data.size, data.path_count(), data.watcher_count()) == (1, 1, 1)
 
 
 def test_a_watch_on_what_cannot_be_read_is_not_set(world: World, writer: Connection) -> None:
