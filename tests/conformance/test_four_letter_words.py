@@ -52,6 +52,8 @@ MNTR_KEYS = [
     "zk_response_bytes",
     "zk_connection_revalidate_count",
     "zk_stale_sessions_expired",
+    *(f"zk_{part}_fsynctime" for part in ("avg", "min", "max", "cnt", "sum")),
+    *(f"zk_{part}_snapshottime" for part in ("avg", "min", "max", "cnt", "sum")),
     *(f"zk_{part}_startup_txns_loaded" for part in ("avg", "min", "max", "cnt", "sum")),
     *(f"zk_{part}_dbinittime" for part in ("avg", "min", "max", "cnt", "sum")),
     *(f"zk_{part}_sync_processor_batch_size" for part in ("avg", "min", "max", "cnt", "sum")),
@@ -157,6 +159,7 @@ def test_mntr_counts_the_same_for_the_same_operations(
         "zk_approximate_data_size": path_bytes + 5 + 3,
         "zk_connection_request_count": 1,
         "zk_cnt_updatelatency": 4,
+        "zk_cnt_fsynctime": 4,
         "zk_sum_sync_processor_batch_size": 4,
     }
     assert {key: grown.get(key, 0) for key in expected} == expected

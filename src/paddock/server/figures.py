@@ -147,6 +147,8 @@ class Figures:
             "connection_revalidate_count": counted.handshakes_again,
             "stale_sessions_expired": counted.sessions_expired,
         }
+        values |= _rows("fsynctime", counted.sync_ms)
+        values |= _rows("snapshottime", counted.snapshot_ms)
         values |= _rows("startup_txns_loaded", self._replayed)
         values |= _rows("dbinittime", self._load_ms)
         values |= _rows("sync_processor_batch_size", counted.batch_sizes)

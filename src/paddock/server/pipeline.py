@@ -98,7 +98,7 @@ class Pipeline:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._log = log
-        self._statistics = statistics
+        self.statistics = statistics
         self._wall_clock_ms = wall_clock_ms
         # The time of the last batch. Invariant: it never goes back, whatever the clock does.
         self._stamp_ms = machine.time_ms
@@ -244,7 +244,7 @@ class Pipeline:
             self.applied = index
             self.applied_entries += len(flying.entries)
             now = self._loop.time()
-            self._statistics.batch(len(flying.entries), now - flying.begun, now)
+            self.statistics.batch(len(flying.entries), flying.begun, synced, now)
             if self.on_applied is not None:
                 self.on_applied()
         elif durability is Durability.NOT_WRITTEN:

@@ -96,6 +96,7 @@ class Snapshotter:
             self._task = None
 
     def _tell_taken(self, index: int, zxid: int, nodes: int, size: int, seconds: float) -> None:
+        self._pipeline.statistics.snapshot_ms.add(seconds * 1000)
         logger.info(
             "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
             index,

@@ -61,19 +61,22 @@ class Statistics:
         self.handshakes = 0
         self.handshakes_again = 0
         self.sessions_expired = 0
-        # Of each write in milliseconds, and the writes in each batch.
+        # Of each write; of each batch until it was on the disk; and the writes in each.
         self.latency_ms = Summary()
+        self.sync_ms = Summary()
         self.batch_sizes = Summary()
+        self.snapshot_ms = Summary()
         # Of the last batch: how long it took, and when it was over in the event loop's time.
         self.last_latency_ms = 0.0
         self.last_batch_at = 0.0
 
-    def batch(self, writes: int, seconds: float, now: float) -> None:
-        """Count a batch of writes that are answered now, after so long a time."""
-        milliseconds = seconds * 1000
+    def batch(self, writes: int, begun: float, synced: float, now: float) -> None:
+        """Count a batch of writes that are answered now; times are the event loop's."""
+        milliseconds = (now - begun) * 1000
         self.last_latency_ms = milliseconds
         self.last_batch_at = now
         self.latency_ms.add(milliseconds, writes)
+        self.sync_ms.add((synced - begun) * 1000)
         self.batch_sizes.add(float(writes))
 
     def reset(self) -> None:
@@ -87,7 +90,9 @@ class Statistics:
         self.handshakes_again = 0
         self.sessions_expired = 0
         self.latency_ms.reset()
+        self.sync_ms.reset()
         self.batch_sizes.reset()
+        self.snapshot_ms.reset()
 
 
 class Tally:
