@@ -38,7 +38,7 @@ class Case:
     def copy(self, name: str) -> FaultServer:
         """Give a server its own copy of the data, to be damaged before it starts."""
         folder = self.folder.parent / name
-        shutil.copytree(self.folder, folder)
+        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("control"))
         return FaultServer(folder)
 
     def segment(self) -> tuple[Path, SegmentReader, list[int]]:
@@ -141,7 +141,7 @@ def test_server_refuses_a_damaged_log_in_one_line_with_file_and_offset(
     before = damaged.read_bytes()
     line = server.refusal()
     assert line.startswith(f"{damaged}: offset {record}: ")
-    assert "backup" in line
+    assert "paddock fsck" in line
     assert damaged.read_bytes() == before
 
 
@@ -229,4 +229,4 @@ def test_server_refuses_when_no_snapshot_is_whole_and_the_log_is_purged(tmp_path
         line = server.refusal()
         assert line.startswith(f"{server.data / 'log'}: the log begins with record ")
         assert "no whole snapshot" in line
-        assert "backup" in line
+        assert "paddock fsck" in line

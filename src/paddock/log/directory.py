@@ -1,38 +1,26 @@
 """The folder that a server keeps its data in, claimed by one server at a time.
 
-    data/
-      format       one line, "paddock 1": which layout this is
-      lock         held by the server that runs, with its process id inside
-      log/         the segments of the log; a link, if it is on a disk of its own
-      snapshots/   the snapshots
+What is in it, `paddock.log.layout` says. Whoever opens a folder whose log is elsewhere finds it by
+the link, so that no server ever starts without the log that belongs to its snapshots. Other files
+are left alone, so a folder that holds something else too is no problem.
 
-Whoever opens a folder whose log is elsewhere finds it by the link, so that no server ever starts
-without the log that belongs to its snapshots. Other files are left alone, so a folder that holds
-something else too is no problem.
-
-The lock belongs to the kernel (flock) and ends with the process, however that ends. The file itself
-stays. The format is written before anything else and read before anything else, so that a version
+The format is written before anything else and read before anything else, so that a version
 that does not know it touches nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
-from paddock.errors import PaddockError
 from paddock.log.disk import Disk
+from paddock.log.exchange import finish_exchange
+from paddock.log.layout import FORMAT, Claim, DataDirectoryError, make_folder, write_format
 
-_FORMAT: Final = b"paddock 1\n"
-
-
-class DataDirectoryError(PaddockError):
-    """The data folder cannot be used; one line that says why."""
+__all__ = ["DataDirectory", "DataDirectoryError"]
 
 
 class DataDirectory:
@@ -47,15 +35,17 @@ class DataDirectory:
         self.path = path
         self.log_path = path / "log"
         self.snapshots_path = path / "snapshots"
-        self._lock: int | None = None
+        self._lock: Claim | None = None
         try:
-            _make_folder(path)
+            make_folder(path)
         except OSError as error:
             raise DataDirectoryError(
                 f"data folder {path}: cannot be created: {error.strerror}"
             ) from error
         try:
-            self._claim()
+            self._lock = Claim(path)
+            # A restore that was interrupted decides what the rest of this is about.
+            finish_exchange(path, Disk())
             self._check_format()
             self._place_log(log_directory)
             for folder in (self.log_path, self.snapshots_path):
@@ -76,7 +66,7 @@ class DataDirectory:
     def close(self) -> None:
         """Let another server have the folder. Comes last, when nothing is written any more."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
     def __enter__(self) -> Self:
@@ -90,21 +80,6 @@ class DataDirectory:
     ) -> None:
         self.close()
 
-    def _claim(self) -> None:
-        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip()
-            named = f" (process {owner})" if owner.isdigit() else ""
-            raise DataDirectoryError(
-                f"data folder {self.path}: in use by another server{named}"
-            ) from None
-        # Always the same length, so that a full disk has no say in it after the first time; and it
-        # is only a courtesy to whoever comes next.
-        with contextlib.suppress(OSError):
-            os.pwrite(self._lock, b"%-19d\n" % os.getpid(), 0)
-
     def _check_format(self) -> None:
         """Read which layout the folder has, and make a new folder one of ours."""
         path = self.path / "format"
@@ -116,13 +91,13 @@ class DataDirectory:
                     f"data folder {self.path}: holds data, but its file 'format' is missing;"
                     " restore it from a backup of the folder"
                 ) from None
-            self._write_format(path)
+            write_format(self.path, Disk())
             return
-        if found != _FORMAT:
+        if found != FORMAT:
             shown = found[:40].decode("utf-8", "replace").strip()
             raise DataDirectoryError(
                 f"data folder {self.path}: has the format {shown!r}, and this version of Paddock"
-                f" knows only {_FORMAT.decode().strip()!r}"
+                f" knows only {FORMAT.decode().strip()!r}"
             )
 
     def _place_log(self, directory: Path | None) -> None:
@@ -147,7 +122,7 @@ class DataDirectory:
                 f"data folder {self.path}: {place} holds the log of another data folder"
             )
         try:
-            _make_folder(place)
+            make_folder(place)
         except OSError as error:
             raise DataDirectoryError(
                 f"log folder {place}: cannot be created: {error.strerror}"
@@ -157,24 +132,7 @@ class DataDirectory:
         link.symlink_to(place)
         Disk().sync_folder(self.path)
 
-    def _write_format(self, path: Path) -> None:
-        temporary = path.with_suffix(".tmp")
-        with temporary.open("wb") as file:
-            file.write(_FORMAT)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        Disk().sync_folder(self.path)
-
 
 def _any_file_in(folder: Path) -> bool:
     """Tell whether there is such a folder with anything in it."""
     return folder.is_dir() and any(folder.iterdir())
-
-
-def _make_folder(path: Path) -> None:
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Without this a crash may take the whole folder away, whatever is synced in it.
-    for folder in missing:
-        Disk().sync_folder(folder.parent)

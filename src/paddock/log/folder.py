@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.disk import Disk
-from paddock.log.interface import LogCorruptError, LogError, Record
+from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
 from paddock.log.segment import (
     RECORD_HEADER_BYTES,
     HeaderError,
@@ -38,6 +38,12 @@ from paddock.log.segment import (
 )
 
 _NAME: Final = re.compile(r"(\d{20})\.log")
+
+
+def segment_files(folder: Path) -> list[tuple[int, Path]]:
+    """List the segments in a folder, each with the first index that its name says, in order."""
+    matches = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
 
 class ActiveSegment:
@@ -95,8 +101,7 @@ class SegmentFolder:
         """
         for leftover in self._path.glob("*.tmp"):
             self._disk.remove(leftover)
-        matches = (_NAME.fullmatch(path.name) for path in self._path.iterdir())
-        self._first_indices = sorted(int(match[1]) for match in matches if match is not None)
+        self._first_indices = [first_index for first_index, _ in segment_files(self._path)]
         if not self._first_indices:
             return None, 0
         first_index = self._first_indices[-1]
@@ -208,9 +213,7 @@ class SegmentFolder:
             if reader.header.first_index != first_index:
                 raise HeaderError(f"the file holds the records from {reader.header.first_index}")
         except HeaderError as error:
-            raise LogCorruptError(
-                f"{path}: offset 0: {error}. {self._way_on(first_index)}"
-            ) from error
+            raise LogCorruptError(f"{path}: offset 0: {error}. {WAY_ON}") from error
         return reader
 
     # What people are told. Each text says what, where, and how to go on.
@@ -219,7 +222,7 @@ class SegmentFolder:
         path = self._segment_path(first_index)
         return LogCorruptError(
             f"{path}: offset {reader.end_offset}: record {reader.next_index} is damaged or missing,"
-            f" though later ones were written. {self._way_on(first_index)}"
+            f" though later ones were written. {WAY_ON}"
         )
 
     def _beginning_missing(self, after: int, first_indices: list[int]) -> LogCorruptError:
@@ -227,21 +230,9 @@ class SegmentFolder:
         if not first_indices:
             return LogCorruptError(
                 f"{self._path}: all files of the log are missing, and there is {start} to start"
-                " from. Restore the data folder from a backup."
+                f" from. {WAY_ON}"
             )
         return LogCorruptError(
             f"{self._path}: the log begins with record {first_indices[0]}, but there is {start} to"
-            f" start from, so record {after + 1} is missing. {self._way_on(first_indices[0])}"
+            f" start from, so record {after + 1} is missing. {WAY_ON}"
         )
-
-    def _way_on(self, first_index: int) -> str:
-        names = [path.name for path in self._segment_paths_from(first_index)]
-        shown = names if len(names) <= 8 else [*names[:4], f"{len(names) - 5} files", names[-1]]
-        return (
-            "Restore the data folder from a backup. Or, to start without the records from"
-            f" {first_index} on that no snapshot holds, move these files away: {', '.join(shown)}"
-        )
-
-    def _segment_paths_from(self, first_index: int) -> list[Path]:
-        with self._lock:
-            return [self._segment_path(i) for i in self._first_indices if i >= first_index]

@@ -13,9 +13,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from paddock.errors import PaddockError
+
+# How to go on after damage: the end of each message about it.
+WAY_ON: Final = (
+    "Run paddock fsck on the data folder: it says what is whole, and with --repair it writes a copy"
+    " without the damage. Or restore a backup with paddock restore."
+)
 
 
 class LogError(PaddockError):

@@ -88,6 +88,15 @@ def new_marker() -> bytes:
     return b"\xa5" + os.urandom(MARKER_BYTES - 1)
 
 
+def guess_header(data: bytes, first_index: int) -> SegmentHeader | None:
+    """Find out what a damaged header said, from a whole record behind it with this index."""
+    marker = data[SEGMENT_HEADER_BYTES : SEGMENT_HEADER_BYTES + MARKER_BYTES]
+    record = decode_record(marker, data, SEGMENT_HEADER_BYTES)
+    if record is None or record.index != first_index or not any(marker):
+        return None
+    return SegmentHeader(first_index, marker)
+
+
 def encode_record(marker: bytes, index: int, payload: bytes) -> bytes:
     """Return the bytes of a record, for the segment with this marker."""
     assert len(marker) == MARKER_BYTES
@@ -118,11 +127,12 @@ class SegmentReader:
     """Reads the records of one segment, given all of its bytes.
 
     Iterating yields the good records in order and stops at the first thing that is none; then
-    `end_offset` is where that begins, and `tail` says what it is.
+    `end_offset` is where that begins, and `tail` says what it is. A header is given only where the
+    one that the segment begins with is not good.
     """
 
-    def __init__(self, data: bytes) -> None:
-        self.header = SegmentHeader.decode(data)
+    def __init__(self, data: bytes, header: SegmentHeader | None = None) -> None:
+        self.header = SegmentHeader.decode(data) if header is None else header
         # Invariant: everything before it is good. The next record belongs here.
         self.end_offset = SEGMENT_HEADER_BYTES
         # Where the last good record begins; equal to `end_offset` if there is none.
@@ -160,6 +170,21 @@ class SegmentReader:
         if self._data.find(self.header.marker, self.end_offset + 1) >= 0:
             return Tail.DAMAGED
         return Tail.TORN
+
+    def skip_damage(self) -> bool:
+        """Go on at the next whole record behind what is damaged; tell whether there is one.
+
+        A server never does. It is for looking at what can be saved.
+        """
+        offset = self.end_offset
+        while (offset := self._data.find(self.header.marker, offset)) >= 0:
+            record = decode_record(self.header.marker, self._data, offset)
+            if record is not None and record.index >= self.next_index:
+                self.last_offset = self.end_offset = offset
+                self.next_index = record.index
+                return True
+            offset += 1
+        return False
 
     def _record_at_end(self) -> Record | None:
         return decode_record(self.header.marker, self._data, self.end_offset)

@@ -29,7 +29,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from paddock.log.disk import Disk
 from paddock.log.interface import LogCorruptError, LogError
@@ -142,8 +142,8 @@ class Snapshot:
     def chunks(self) -> Iterator[bytes]:
         """Read the chunks in order. Raises LogCorruptError if the file has changed since."""
         try:
-            yield from _read_chunks(self.path, self.index)
-        except (_DamagedError, OSError) as error:
+            yield from read_snapshot(self.path, self.index)
+        except (SnapshotDamagedError, OSError) as error:
             raise LogCorruptError(f"{self.path}: damaged while it was read: {error}") from error
 
 
@@ -193,9 +193,9 @@ class SnapshotStore:
         for index in reversed(self._indices()):
             path = self._path(index)
             try:
-                for _ in _read_chunks(path, index):
+                for _ in read_snapshot(path, index):
                     pass
-            except (_DamagedError, OSError) as error:
+            except (SnapshotDamagedError, OSError) as error:
                 self._damaged.add(index)
                 damaged.append(Damaged(path, str(error)))
             else:
@@ -224,43 +224,71 @@ class SnapshotStore:
         return oldest_kept
 
     def _path(self, index: int) -> Path:
-        return self._folder / f"{index:020d}.snapshot"
+        return self._folder / snapshot_name(index)
 
     def _indices(self) -> list[int]:
-        matches = (_NAME.fullmatch(path.name) for path in self._folder.iterdir())
-        return sorted(int(match[1]) for match in matches if match is not None)
+        return [index for index, _ in snapshot_files(self._folder)]
 
 
-class _DamagedError(Exception):
+class SnapshotDamagedError(Exception):
     """A snapshot is not whole; says where and why."""
 
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"offset {offset}: {reason}")
+        self.offset = offset
+        self.reason = reason
 
-def _read_chunks(path: Path, index: int) -> Iterator[bytes]:
-    """Yield the chunks of a file. Raises _DamagedError where it is not, to its end, as written."""
+
+def snapshot_name(index: int) -> str:
+    """Give the name of the file that holds the snapshot at this index."""
+    return f"{index:020d}.snapshot"
+
+
+def snapshot_index(name: str) -> int | None:
+    """Give the index of the snapshot in the file of this name; None if it is not such a name."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
+def snapshot_files(folder: Path) -> list[tuple[int, Path]]:
+    """List the snapshots in a folder, each with the index that its name says, in order."""
+    found = ((snapshot_index(path.name), path) for path in folder.iterdir())
+    return sorted((index, path) for index, path in found if index is not None)
+
+
+def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
+    """Yield the chunks of the snapshot at this index from a file that has `size` bytes to read.
+
+    Raises SnapshotDamagedError where it is not, to its end, as it was written.
+    """
+    beginning = file.read(_BEGINNING.size)
+    if beginning != _BEGINNING.pack(_MAGIC, index):
+        raise SnapshotDamagedError(0, "this is not how the snapshot at this index begins")
+    checksum = zlib.crc32(beginning)
+    offset = len(beginning)
+    count = 0
+    while True:
+        header = file.read(_FRAME.size)
+        if len(header) < _FRAME.size:
+            raise SnapshotDamagedError(offset, "the rest is missing")
+        expected, kind, length = _FRAME.unpack(header)
+        # Checked before reading, because a damaged length may be larger than the memory.
+        if offset + _FRAME.size + length > size:
+            raise SnapshotDamagedError(offset, "damaged, or the rest is missing")
+        content = file.read(length)
+        checksum = zlib.crc32(content, zlib.crc32(header[_COVERED_OFFSET:], checksum))
+        if checksum != expected:
+            raise SnapshotDamagedError(offset, "damaged")
+        offset += _FRAME.size + length
+        if kind != _KIND_CHUNK:
+            break
+        yield content
+        count += 1
+    if kind != _KIND_END or content != _COUNT.pack(count) or offset != size:
+        raise SnapshotDamagedError(offset, "the end does not fit the rest")
+
+
+def read_snapshot(path: Path, index: int) -> Iterator[bytes]:
+    """Yield the chunks of a snapshot's file, as `read_chunks` does."""
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        beginning = file.read(_BEGINNING.size)
-        if beginning != _BEGINNING.pack(_MAGIC, index):
-            raise _DamagedError("offset 0: this is not how the snapshot at this index begins")
-        checksum = zlib.crc32(beginning)
-        offset = len(beginning)
-        count = 0
-        while True:
-            header = file.read(_FRAME.size)
-            if len(header) < _FRAME.size:
-                raise _DamagedError(f"offset {offset}: the rest is missing")
-            expected, kind, length = _FRAME.unpack(header)
-            # Checked before reading, because a damaged length may be larger than the memory.
-            if offset + _FRAME.size + length > size:
-                raise _DamagedError(f"offset {offset}: damaged, or the rest is missing")
-            content = file.read(length)
-            checksum = zlib.crc32(content, zlib.crc32(header[_COVERED_OFFSET:], checksum))
-            if checksum != expected:
-                raise _DamagedError(f"offset {offset}: damaged")
-            offset += _FRAME.size + length
-            if kind != _KIND_CHUNK:
-                break
-            yield content
-            count += 1
-        if kind != _KIND_END or content != _COUNT.pack(count) or offset != size:
-            raise _DamagedError(f"offset {offset}: the end does not fit the rest")
+        yield from read_chunks(file, os.fstat(file.fileno()).st_size, index)

@@ -1,0 +1,170 @@
+"""A backup: one tar file with a whole state in it.
+
+    format                          as in a data folder
+    snapshots/….snapshot            the state after the last batch that was durable
+    manifest.json                   comes last, so that a backup without it was cut short
+
+Unpacked by hand it is a data folder. `read_backup` trusts nothing: it compares every checksum,
+builds the state, and compares that with what the manifest says.
+
+The state was built by replaying the log, with its digests compared, before it is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from paddock.log.disk import Disk
+from paddock.log.exchange import write_state
+from paddock.log.interface import LogError
+from paddock.log.layout import FORMAT
+from paddock.log.load import Loaded
+from paddock.log.snapshots import SnapshotDamagedError, read_chunks, snapshot_index
+from paddock.state.snapshot import SnapshotError, restore
+
+_BACKUP_FORMAT: Final = 1
+_MANIFEST: Final = "manifest.json"
+_MANIFEST_BYTES_MAX: Final = 1 << 20
+
+
+class BackupError(LogError):
+    """This is not a whole backup; one line that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup says about itself."""
+
+    backup: int
+    paddock: str
+    time_ms: int
+    index: int
+    zxid: int
+    nodes: int
+    sessions: int
+    digest: int
+    # The SHA-256 of each other file in it.
+    sha256: dict[str, str]
+
+
+class _Hashing(io.RawIOBase):
+    """Passes on what is read, and sums it up."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.sha256 = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self.sha256.update(data)
+        return data
+
+
+def write_backup(
+    file: IO[bytes], loaded: Loaded, *, compress: bool, version: str, time_ms: int, near: Path
+) -> Manifest:
+    """Write a state to an open file. Needs room for a snapshot in the folder `near` meanwhile."""
+    machine = loaded.machine
+    with (
+        tempfile.TemporaryDirectory(prefix=".paddock-backup-", dir=near) as folder,
+        tarfile.open(fileobj=file, mode="w|gz" if compress else "w|") as archive,
+    ):
+        snapshot = write_state(Path(folder), machine, loaded.index, Disk())
+        name = f"snapshots/{snapshot.name}"
+        sums = {"format": hashlib.sha256(FORMAT).hexdigest()}
+        _add(archive, "format", io.BytesIO(FORMAT), len(FORMAT), time_ms)
+        with snapshot.open("rb") as opened:
+            hashing = _Hashing(opened)
+            _add(archive, name, cast(IO[bytes], hashing), snapshot.stat().st_size, time_ms)
+            sums[name] = hashing.sha256.hexdigest()
+        manifest = Manifest(
+            _BACKUP_FORMAT,
+            version,
+            time_ms,
+            loaded.index,
+            machine.zxid,
+            len(machine.tree),
+            len(machine.sessions.by_id),
+            machine.digest(),
+            sums,
+        )
+        text = json.dumps(asdict(manifest), indent=2).encode() + b"\n"
+        _add(archive, _MANIFEST, io.BytesIO(text), len(text), time_ms)
+    return manifest
+
+
+def read_backup(file: IO[bytes], name: str) -> tuple[Loaded, Manifest]:
+    """Read a backup from an open file, of this name, to its end. Raises BackupError."""
+    sums: dict[str, str] = {}
+    loaded: Loaded | None = None
+    manifest: Manifest | None = None
+    with _explained(name), tarfile.open(fileobj=file, mode="r|*") as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isfile() else None
+            if manifest is not None or content is None or member.name in sums:
+                raise BackupError(f"{name}: holds {member.name!r}, which does not belong there")
+            hashing = _Hashing(content)
+            index = snapshot_index(member.name.removeprefix("snapshots/"))
+            if member.name == _MANIFEST:
+                manifest = _read_manifest(content.read(_MANIFEST_BYTES_MAX))
+                continue
+            if member.name == "format":
+                if hashing.read(len(FORMAT) + 1) != FORMAT:
+                    raise BackupError(f"{name}: has a layout that this version does not know")
+            elif index is not None and loaded is None:
+                chunks = read_chunks(cast(IO[bytes], hashing), member.size, index)
+                loaded = Loaded(restore(chunks), index)
+            else:
+                raise BackupError(f"{name}: holds {member.name!r}, which does not belong there")
+            sums[member.name] = hashing.sha256.hexdigest()
+    if manifest is None or loaded is None:
+        raise BackupError(f"{name}: is not a whole backup: its end is missing")
+    machine = loaded.machine
+    found = (loaded.index, machine.zxid, len(machine.tree), machine.digest(), sums)
+    said = (manifest.index, manifest.zxid, manifest.nodes, manifest.digest, manifest.sha256)
+    if found != said:
+        raise BackupError(f"{name}: does not hold what its manifest says")
+    return loaded, manifest
+
+
+def _read_manifest(text: bytes) -> Manifest:
+    values: Any = json.loads(text)
+    if not isinstance(values, dict) or values.get("backup") != _BACKUP_FORMAT:
+        raise ValueError("its manifest is not one that this version knows")
+    return Manifest(**values)
+
+
+def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], size: int, time_ms: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = size
+    member.mode = 0o600
+    member.mtime = time_ms // 1000
+    archive.addfile(member, file)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Make one error of all that a file can be wrong in."""
+    try:
+        yield
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise BackupError(f"{name}: is not a whole backup: {error}") from error
+    except (SnapshotDamagedError, SnapshotError) as error:
+        raise BackupError(f"{name}: its snapshot is damaged: {error}") from error
+    except (ValueError, TypeError) as error:
+        raise BackupError(f"{name}: {error}") from error
+    except OSError as error:
+        raise BackupError(f"{name}: cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,100 @@
+"""What a data folder looks like from outside: its names, and the file that says which layout it is.
+
+data/
+  format       one line, "paddock 1": which layout this is
+  lock         held by the server that runs, with its process id inside
+  control      the socket on which it takes commands
+  log/         the segments of the log; a link, if it is on a disk of its own
+  snapshots/   the snapshots
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from paddock.errors import PaddockError
+from paddock.log.disk import Disk
+
+FORMAT: Final = b"paddock 1\n"
+
+
+class DataDirectoryError(PaddockError):
+    """The data folder cannot be used; one line that says why."""
+
+
+class Claim:
+    """A data folder that only this process may change, until `close`.
+
+    The lock belongs to the kernel (flock) and ends with the process, however that ends. The file
+    itself stays. Raises DataDirectoryError if another server uses the folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock: int | None = lock
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
+            named = f" (process {owner})" if owner.isdigit() else ""
+            self.close()
+            raise DataDirectoryError(
+                f"data folder {folder}: in use by another server{named}"
+            ) from None
+        # Always the same length, so that a full disk has no say in it after the first time; and it
+        # is only a courtesy to whoever comes next.
+        with contextlib.suppress(OSError):
+            os.pwrite(lock, b"%-19d\n" % os.getpid(), 0)
+
+    def close(self) -> None:
+        """Let another process have the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for its owner only, with those above it, durably."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Without this a crash may take the whole folder away, whatever is synced in it.
+    for folder in missing:
+        Disk().sync_folder(folder.parent)
+
+
+def write_format(folder: Path, disk: Disk) -> None:
+    """Make a folder one of ours, durably."""
+    write_file(folder / "format", FORMAT, disk)
+
+
+def write_file(path: Path, content: bytes, disk: Disk) -> None:
+    """Write a small file that is there whole or not at all, durably."""
+    temporary = path.with_suffix(".tmp")
+    file = disk.create(temporary)
+    try:
+        try:
+            disk.write(file, content, 0)
+            disk.sync(file)
+        finally:
+            disk.close(file)
+        disk.rename(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    disk.sync_folder(path.parent)

@@ -1,0 +1,83 @@
+"""Loading the state that a data folder holds without changing it, also while a server uses it.
+
+That is what a server would serve that starts on the folder now: everything that was acknowledged
+before this was called, and perhaps a little more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.log.exchange import generation
+from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
+from paddock.log.replay import Replay
+from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
+from paddock.log.walk import Gap, walk
+from paddock.state.machine import StateMachine
+from paddock.state.snapshot import SnapshotError, restore
+
+# A file goes when a server has taken newer snapshots meanwhile, or restored another state. It does
+# not do that so often.
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A state, and the index of the last batch in it."""
+
+    machine: StateMachine
+    index: int
+
+
+def load(folder: Path, up_to: int | None = None) -> Loaded:
+    """Load the state; with `up_to`, as it was after that batch, which must not be purged.
+
+    Raises LogCorruptError if something of it is damaged or missing, LogError if it cannot be read.
+    """
+    for _ in range(_ATTEMPTS):
+        before = generation(folder)
+        try:
+            loaded = _load(folder, up_to)
+        except FileNotFoundError:
+            continue
+        except LogCorruptError:
+            if generation(folder) == before:
+                raise
+            continue
+        except OSError as error:
+            raise LogError(f"{error.filename}: cannot be read: {error.strerror}") from error
+        if generation(folder) == before:
+            return loaded
+    raise LogError(f"{folder}: changed while it was read, time after time")
+
+
+def _load(folder: Path, up_to: int | None) -> Loaded:
+    machine, start = _newest_state(folder / "snapshots", up_to)
+    replay = Replay(machine, start)
+    for item in walk(folder / "log", start):
+        if up_to is not None and replay.index == up_to:
+            break
+        if isinstance(item, Gap) and not item.is_within(replay.index):
+            raise LogCorruptError(f"{item.path}: offset {item.offset}: {item.reason}. {WAY_ON}")
+        if isinstance(item, Record) and item.index > replay.index:
+            if item.index != replay.index + 1:
+                raise LogCorruptError(
+                    f"{folder / 'log'}: record {replay.index + 1} is missing, the log goes on with"
+                    f" {item.index}. {WAY_ON}"
+                )
+            replay.apply(item)
+    return Loaded(machine, replay.index)
+
+
+def _newest_state(folder: Path, up_to: int | None) -> tuple[StateMachine, int]:
+    files = snapshot_files(folder) if folder.exists() else []
+    for index, path in reversed(files):
+        if up_to is not None and index > up_to:
+            continue
+        try:
+            return restore(read_snapshot(path, index)), index
+        except (SnapshotDamagedError, SnapshotError):
+            # An older one does as well, as long as the log reaches back to it.
+            continue
+    return StateMachine(), 0

@@ -1,0 +1,92 @@
+"""Repairing a data folder: a copy with everything in it that can be trusted.
+
+The copy holds one snapshot: the newest one that can be used, and every record behind it up to the
+first that is missing. If that is not all that was acknowledged, clients may have seen what is lost,
+so the copy begins a new epoch (`paddock.log.epoch`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.log.check import Report, StateFound, check
+from paddock.log.directory import DataDirectory
+from paddock.log.disk import Disk
+from paddock.log.epoch import begin_epoch
+from paddock.log.exchange import write_state
+from paddock.log.interface import LogError
+from paddock.log.layout import DataDirectoryError
+from paddock.log.load import load
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What was found, and what the copy holds of it."""
+
+    report: Report
+    # As it was served: up to here everything is in the copy.
+    saved: StateFound
+    # The zxid that the copy goes on from.
+    zxid: int
+
+
+def repair(folder: Path, copy: Path) -> Repaired:
+    """Write what can be trusted of a data folder to a new one; the old one is only read.
+
+    Raises LogError or DataDirectoryError if that cannot be done, and then there is no copy.
+    """
+    if copy.resolve().is_relative_to(folder.resolve()):
+        raise DataDirectoryError(f"{copy}: lies in {folder}, which is not to be touched")
+    if copy.exists() and (not copy.is_dir() or any(copy.iterdir())):
+        raise DataDirectoryError(f"{copy}: exists already and is not an empty folder")
+    with _unused(folder):
+        report = check(folder)
+        if report.state is None:
+            raise LogError(f"{folder}: cannot be repaired: {report.findings[0].what}")
+        if report.loses and not (report.state.index or report.newest):
+            raise LogError(
+                f"{folder}: nothing can be saved: no snapshot can be used, and the log cannot from"
+                " its beginning"
+            )
+        loaded = load(folder, report.state.index)
+    machine = loaded.machine
+    saved = StateFound.of(machine, loaded.index)
+    if report.loses:
+        begin_epoch(machine)
+    try:
+        with DataDirectory(copy) as made:
+            write_state(made.snapshots_path, machine, loaded.index, Disk())
+        again = check(copy)
+        if again.is_damaged or again.state is None or again.state.digest != saved.digest:
+            raise LogError(f"{copy}: was not written as it should be: look after the disk")
+    except BaseException as error:
+        shutil.rmtree(copy, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise LogError(f"{copy}: cannot be written: {error.strerror}") from error
+        raise
+    return Repaired(report, saved, machine.zxid)
+
+
+@contextlib.contextmanager
+def _unused(folder: Path) -> Iterator[None]:
+    """Keep servers off a folder without writing to it; refuse if one is there already."""
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise DataDirectoryError(f"{folder}: in use by a server; stop it first") from None
+    try:
+        yield
+    finally:
+        os.close(lock)
