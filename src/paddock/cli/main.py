@@ -16,6 +16,9 @@ from paddock import __version__
 # Each is in a module of its name, as a function of its name.
 _COMMANDS = {
     "serve": "Run a server.",
+    "backup": "Write a backup of a data folder, also while a server runs.",
+    "restore": "Restore a backup, also while a server runs.",
+    "fsck": "Check a data folder, and repair a copy of it.",
 }
 
 

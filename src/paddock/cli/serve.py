@@ -169,27 +169,28 @@ def _loop_factory() -> "Callable[[], AbstractEventLoop]":
 
 
 async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
-    import gc
     import secrets
     import time
 
     from paddock.cli.lifetime import Lifetime
     from paddock.cli.notify import Notifier
     from paddock.server.server import Server
+    from paddock.server.supervisor import Supervisor
+
+    def wall_clock_ms() -> int:
+        return time.time_ns() // 1_000_000
+
+    def make_server(config: ServerConfig) -> Server:
+        return Server(config, wall_clock_ms=wall_clock_ms, random_bytes=secrets.token_bytes)
 
     lifetime = Lifetime(journal, Notifier(os.environ))
-    server = Server(
-        config,
-        wall_clock_ms=lambda: time.time_ns() // 1_000_000,
-        random_bytes=secrets.token_bytes,
-    )
+    supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.loading(f"Loading {config.data_directory or 'nothing'}")
-    await server.start()
-    gc.freeze()
-    host, port = server.address
+    await supervisor.start()
+    host, port = supervisor.address
     lifetime.ready(f"Serving on {host}:{port}")
     _announce(config, host, port)
-    await server.serve_until(lifetime.stop)
+    await supervisor.serve_until(lifetime.stop)
     lifetime.over()
 
 

@@ -128,6 +128,10 @@ def check(folder: Path) -> Report:
         except FileNotFoundError:
             # Purged by a server that has come far meanwhile.
             continue
+        except LogError:
+            if generation(folder) == before[1]:
+                raise
+            continue
         except OSError as error:
             raise LogError(f"{error.filename}: cannot be read: {error.strerror}") from error
         if not report.is_damaged or (user_of(folder), generation(folder)) == before:

@@ -41,7 +41,7 @@ def load(folder: Path, up_to: int | None = None) -> Loaded:
             loaded = _load(folder, up_to)
         except FileNotFoundError:
             continue
-        except LogCorruptError:
+        except LogError:
             if generation(folder) == before:
                 raise
             continue

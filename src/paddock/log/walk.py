@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.log.folder import segment_files
-from paddock.log.interface import Record
+from paddock.log.interface import LogError, Record
 from paddock.log.segment import HeaderError, SegmentHeader, SegmentReader, Tail, guess_header
 
 
@@ -78,8 +78,10 @@ def walk(folder: Path, after: int = 0) -> Iterator[Record | Gap | Torn | Segment
     """Go through a log in order: its whole records, and what is wrong, each at its place.
 
     Segments that only hold records up to `after` are passed over. A record behind a gap is whole,
-    but not what it stands on.
+    but not what it stands on. Raises LogError if the log is elsewhere and that place is not there.
     """
+    if folder.is_symlink() and not folder.exists():
+        raise LogError(f"{folder}: the log is in {folder.readlink()}, which is not there")
     files = segment_files(folder) if folder.exists() else []
     ends: list[int | None] = [first_index for first_index, _ in files[1:]]
     for (first_index, path), end in zip(files, [*ends, None], strict=False):

@@ -96,6 +96,25 @@ class Server:
         await stop.wait()
         await self.stop()
 
+    async def take_snapshot(self) -> int:
+        """Write the state as it is now to a snapshot; give its index. Raises LogError."""
+        if self._snapshotter is None:
+            raise LogError("a server in memory takes no snapshots")
+        return await self._snapshotter.take_now()
+
+    def status(self) -> dict[str, int]:
+        """Say how far the state is, for whoever looks after the data."""
+        service = self._service
+        assert service is not None, "the server has not been started"
+        machine = service.machine
+        return {
+            "index": service.pipeline.applied,
+            "zxid": machine.zxid,
+            "last_session": machine.sessions.last_id,
+            "nodes": len(machine.tree),
+            "sessions": len(machine.sessions.by_id),
+        }
+
     async def stop(self) -> None:
         """Close the port, answer what is under way, write a snapshot, let go of everything."""
         service = self._service

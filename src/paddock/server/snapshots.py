@@ -51,6 +51,7 @@ class Snapshotter:
         # What was replayed counts, or a server that is killed often would never take one.
         self._index = recovered.snapshot_index
         self._entries = -recovered.replayed_entries
+        self._closing = False
 
     def look(self) -> None:
         """Begin a snapshot if it is time for one; keep one that is under way within bounds."""
@@ -63,8 +64,26 @@ class Snapshotter:
         elif self._task is None and self._pipeline.applied_entries - self._entries >= self._every:
             self._task = self._loop.create_task(self._take())
 
+    async def take_now(self) -> int:
+        """Take a snapshot of the state as it is now, unless there is one; give its index.
+
+        Raises LogError if that cannot be done.
+        """
+        wanted = self._pipeline.applied
+        if self._task is not None:
+            # It may have been begun too early.
+            await asyncio.wait([self._task])
+        if self._index < wanted and not self._closing:
+            if self._task is None:
+                self._task = self._loop.create_task(self._take())
+            await asyncio.wait([self._task])
+        if self._index < wanted:
+            raise LogError("no snapshot could be taken; the server's log says why")
+        return self._index
+
     async def close(self) -> None:
         """Finish with a snapshot of the last state, unless there is one, and let go."""
+        self._closing = True
         if self._task is not None:
             await self._task
         if self._pipeline.applied != self._index:

@@ -1,0 +1,106 @@
+"""`paddock backup`: write what a data folder holds to one file, also while a server runs on it."""
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from paddock import __version__
+from paddock.cli.failure import CannotBeDone, one_line
+
+if TYPE_CHECKING:
+    from paddock.log.backup import Manifest
+    from paddock.log.load import Loaded
+
+# How long a running server may take for a snapshot. Without one a backup takes longer, no more.
+_SNAPSHOT_TIMEOUT = 600.0
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--gzip", is_flag=True, help="Compress it, also if FILE does not end with .gz or .tgz."
+)
+@click.option("--overwrite", is_flag=True, help="Replace a FILE that exists.")
+def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
+    """Write a backup of a data folder to FILE, or to stdout if that is "-".
+
+    A server may run on DATA and is not disturbed. The backup holds everything that was acknowledged
+    before it was asked for.
+    """
+    to_stdout = str(file) == "-"
+    if not (data / "format").is_file():
+        raise click.UsageError(f"{data}: holds no data of Paddock")
+    if not to_stdout:
+        if file.exists() and not overwrite:
+            raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
+        if not file.absolute().parent.is_dir():
+            raise CannotBeDone(f"{file}: there is no folder {file.absolute().parent}")
+    with one_line():
+        loaded = _load(data)
+        if to_stdout:
+            manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()))
+            sys.stdout.buffer.flush()
+        else:
+            manifest = _write_file(file, loaded, gzip or file.suffix in (".gz", ".tgz"))
+    click.echo(
+        f"{'stdout' if to_stdout else file}: record {manifest.index}, zxid 0x{manifest.zxid:x},"
+        f" {manifest.nodes} nodes, {manifest.sessions} sessions",
+        err=to_stdout,
+    )
+
+
+def _load(data: Path) -> "Loaded":
+    from paddock.log.exchange import is_interrupted
+    from paddock.log.load import load
+    from paddock.log.walk import user_of
+    from paddock.server.control import ControlError, ask
+
+    if user_of(data) is not None:
+        try:
+            # A fresh one spares us the log, and most of the race with its purging.
+            ask(data, {"command": "snapshot"}, _SNAPSHOT_TIMEOUT)
+        except ControlError as error:
+            click.echo(f"paddock: warning: no fresh snapshot: {error}", err=True)
+    elif is_interrupted(data):
+        raise CannotBeDone(f"{data}: a restore was interrupted; start a server, which finishes it")
+    return load(data)
+
+
+def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
+    """Write a file that appears under its name only when it is whole and synced."""
+    from paddock.log.disk import Disk
+
+    folder = file.absolute().parent
+    opened, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
+    try:
+        with os.fdopen(opened, "wb") as stream:
+            manifest = _write(stream, loaded, compress, folder)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
+        Disk().sync_folder(folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    return manifest
+
+
+def _write(stream: IO[bytes], loaded: "Loaded", compress: bool, near: Path) -> "Manifest":
+    from paddock.log.backup import write_backup
+
+    return write_backup(
+        stream,
+        loaded,
+        compress=compress,
+        version=__version__,
+        time_ms=time.time_ns() // 1_000_000,
+        near=near,
+    )

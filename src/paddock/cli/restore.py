@@ -1,0 +1,115 @@
+"""`paddock restore`: bring a backup back, also into the data folder of a running server."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.failure import CannotBeDone, one_line
+
+if TYPE_CHECKING:
+    from paddock.log.backup import Manifest
+    from paddock.log.load import Loaded
+
+_STATUS_TIMEOUT = 30.0
+# A server answers everybody, writes a snapshot and reads the new one.
+_RESTORE_TIMEOUT = 3600.0
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Move what DATA holds aside. Nothing is deleted.")
+def restore(file: Path, data: Path, replace: bool) -> None:
+    """Restore the backup in FILE, or on stdin if that is "-", into the folder DATA.
+
+    The backup is checked whole before anything is touched. If a server runs on DATA, it is told: it
+    is away for a moment, and its clients connect again by themselves.
+    """
+    from paddock.log.layout import Claim, DataDirectoryError, make_folder
+    from paddock.log.walk import user_of
+
+    if data.exists() and not data.is_dir():
+        raise click.UsageError(f"{data}: is not a folder")
+    if not replace and _holds_anything(data):
+        raise CannotBeDone(f"{data}: is not empty; --replace moves what it holds aside")
+    with one_line():
+        loaded, manifest = _read(file)
+        if data.exists() and user_of(data) is not None:
+            aside = _restore_running(data, loaded)
+        else:
+            make_folder(data)
+            try:
+                with Claim(data):
+                    aside = _restore_offline(data, loaded)
+            except DataDirectoryError as error:
+                raise CannotBeDone(f"{error}, which has just been started; try again") from None
+    when = datetime.fromtimestamp(manifest.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    click.echo(
+        f"{data}: restored the backup of {when}: {manifest.nodes} nodes, {manifest.sessions}"
+        f" sessions; it goes on at zxid 0x{loaded.machine.zxid:x}"
+    )
+    if aside is not None:
+        click.echo(f"what was there before is in {aside}")
+
+
+def _holds_anything(data: Path) -> bool:
+    harmless = {"lock", "lost+found"}
+    return data.is_dir() and any(path.name not in harmless for path in data.iterdir())
+
+
+def _read(file: Path) -> "tuple[Loaded, Manifest]":
+    from paddock.log.backup import read_backup
+
+    if str(file) == "-":
+        return read_backup(sys.stdin.buffer, "stdin")
+    with file.open("rb") as stream:
+        return read_backup(stream, str(file))
+
+
+def _restore_running(data: Path, loaded: "Loaded") -> str | None:
+    from paddock.log.disk import Disk
+    from paddock.log.epoch import begin_epoch
+    from paddock.log.exchange import discard_staged, stage
+    from paddock.server.control import RefusedError, ask
+
+    status = ask(data, {"command": "status"}, _STATUS_TIMEOUT)
+    begin_epoch(loaded.machine, status["zxid"], status["last_session"])
+    staged = stage(data, loaded.machine, loaded.index, Disk())
+    try:
+        reply = ask(data, {"command": "restore", "staged": staged}, _RESTORE_TIMEOUT)
+    except RefusedError:
+        # In any other case the server may be about to use it.
+        discard_staged(data, staged)
+        raise
+    aside = reply["aside"]
+    return None if aside is None else str(aside)
+
+
+def _restore_offline(data: Path, loaded: "Loaded") -> str | None:
+    from paddock.log.disk import Disk
+    from paddock.log.epoch import begin_epoch
+    from paddock.log.exchange import exchange, finish_exchange, stage
+
+    finish_exchange(data, Disk())
+    begin_epoch(loaded.machine, *_seen(data))
+    staged = stage(data, loaded.machine, loaded.index, Disk())
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside = exchange(data, staged, now, Disk()).aside
+    return None if aside is None else str(data.absolute() / aside)
+
+
+def _seen(data: Path) -> tuple[int, int]:
+    """Give the last zxid and session id of what was there, as far as it can be read."""
+    from paddock.log.check import check
+    from paddock.log.exchange import holds_data
+    from paddock.log.interface import LogError
+
+    try:
+        state = check(data).state if holds_data(data) else None
+    except LogError:
+        # It is damaged beyond reading; the new epoch is above the backup's at least.
+        state = None
+    return (0, 0) if state is None else (state.zxid, state.last_session)

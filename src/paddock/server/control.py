@@ -1,0 +1,180 @@
+"""The control socket: how the commands that look after the data talk to a running server.
+
+It is a socket of the file system in the data folder, which only the owner may connect to. One line
+of JSON comes in, one goes out:
+
+    {"command": "snapshot"}
+    {"ok": true, "index": 812}
+
+A line is short, comes soon or not at all, and few may ask at once: nobody can hold the server up.
+Names of sockets must be shorter than a data folder's path may be, so the socket is reached through
+the open folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from paddock.errors import PaddockError
+
+logger: Final = logging.getLogger(__name__)
+
+_NAME: Final = "control"
+LINE_BYTES_MAX: Final = 4096
+LINE_TIMEOUT: Final = 5.0
+CONNECTIONS_MAX: Final = 8
+# What sockaddr_un takes everywhere, with its final zero.
+_NAME_BYTES_MAX: Final = 103
+
+Message: TypeAlias = dict[str, Any]
+
+
+class ControlError(PaddockError):
+    """The server cannot be asked, or refuses; one line that says why."""
+
+
+class RefusedError(ControlError):
+    """The server has answered, and the answer is no. It is done with the question."""
+
+
+class Control:
+    """The socket of a server that runs. `answer` may raise PaddockError to refuse."""
+
+    def __init__(self, folder: Path, answer: Callable[[Message], Awaitable[Message]]) -> None:
+        self._folder = folder
+        self._answer = answer
+        self._server: asyncio.Server | None = None
+        self._names = contextlib.ExitStack()
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Those of them that wait for a line, and may be given up at any time.
+        self._waiting: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen. Without the socket the server serves all the same, so a failure is only told."""
+        try:
+            name = self._names.enter_context(_short_name(self._folder))
+            listener = _bind(name)
+        except (OSError, ControlError) as error:
+            self._names.close()
+            logger.warning("there is no control socket, so backups cannot be asked for: %s", error)
+            return
+        self._server = await asyncio.start_unix_server(
+            self._come, sock=listener, limit=LINE_BYTES_MAX
+        )
+
+    async def close(self) -> None:
+        """Take no more questions, drop those that are not asked yet, answer the others."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            for task in self._waiting:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            with contextlib.suppress(OSError):
+                (self._folder / _NAME).unlink()
+        self._names.close()
+
+    def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= CONNECTIONS_MAX:
+            writer.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        for tasks in (self._tasks, self._waiting):
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(LINE_TIMEOUT):
+                line = await reader.readline()
+            task = asyncio.current_task()
+            assert task is not None
+            self._waiting.discard(task)
+            reply = await self._reply(line)
+            async with asyncio.timeout(LINE_TIMEOUT):
+                writer.write(json.dumps(reply).encode() + b"\n")
+                await writer.drain()
+        except (TimeoutError, ValueError, OSError):
+            # Too slow, too long, or gone.
+            pass
+        finally:
+            writer.close()
+
+    async def _reply(self, line: bytes) -> Message:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            return {"ok": False, "error": "expected one line with a JSON object"}
+        try:
+            return {"ok": True, **await self._answer(request)}
+        except PaddockError as error:
+            return {"ok": False, "error": str(error)}
+        except Exception:
+            logger.exception("a command on the control socket failed")
+            return {"ok": False, "error": "it failed unexpectedly; the server's log says how"}
+
+
+def ask(folder: Path, request: Message, timeout: float) -> Message:
+    """Ask the server that uses a data folder, and wait for what it says. Blocks.
+
+    Raises ControlError if nobody answers in time, RefusedError if the answer is a refusal.
+    """
+    try:
+        with _short_name(folder) as name, socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(timeout)
+            connection.connect(name)
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as answers:
+                reply = json.loads(answers.readline(LINE_BYTES_MAX))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ControlError(f"{folder}: the server does not answer: {reason}") from error
+    if not isinstance(reply, dict) or reply.get("ok") is not True:
+        raise RefusedError(f"{folder}: the server says: {dict(reply).get('error')}")
+    return reply
+
+
+def _bind(name: str) -> socket.socket:
+    with contextlib.suppress(FileNotFoundError):
+        # Of a server that was killed: whoever is here has claimed the folder.
+        if not stat.S_ISSOCK(os.stat(name).st_mode):
+            raise ControlError(f"{_NAME} is there and is no socket")
+        os.unlink(name)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(name)
+        # Nobody can connect before somebody listens.
+        os.chmod(name, 0o600)
+        listener.listen(CONNECTIONS_MAX)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+@contextlib.contextmanager
+def _short_name(folder: Path) -> Iterator[str]:
+    """Give a name for the socket that is short enough, as long as the scope lasts."""
+    name = str(folder / _NAME)
+    if len(os.fsencode(name)) <= _NAME_BYTES_MAX:
+        yield name
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if not os.path.isdir(f"/proc/self/fd/{opened}"):
+            raise ControlError(f"{folder}: the path is too long for a socket")
+        yield f"/proc/self/fd/{opened}/{_NAME}"
+    finally:
+        os.close(opened)

@@ -1,0 +1,371 @@
+"""`paddock fsck`, `backup` and `restore` as their users meet them, with and without a server."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from paddock.log.disk import Disk
+from paddock.log.segment import RECORD_HEADER_BYTES, SegmentReader
+from paddock.log.snapshots import SnapshotWriter, snapshot_name
+from paddock.server.control import RefusedError, ask
+from tests.fault.process import FaultServer, read_tree
+from tests.support import requests as rq
+from tests.support import wire
+from tests.support.command import paddock, refusal, success
+from tests.support.disks import unwritable
+from tests.support.kazoo_clients import KazooClients, watch_states
+from tests.support.records import Code, Mode
+from tests.unit.log.folders import FolderBuilder, contents, names
+from tests.unit.log.helpers import flip, segments
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder that no server uses."""
+    with FolderBuilder(tmp_path / "data") as builder:
+        builder.create(*names(8))
+    return tmp_path / "data"
+
+
+def damage_middle(folder: Path) -> tuple[Path, int]:
+    """Damage a record in the middle; return its file and where it begins."""
+    path = segments(folder / "log")[1]
+    reader = SegmentReader(path.read_bytes())
+    offset = next(reader.last_offset for _ in reader)
+    flip(path, offset + RECORD_HEADER_BYTES + 3)
+    return path, offset
+
+
+# fsck
+
+
+def test_fsck_says_what_it_has_checked(data: Path) -> None:
+    before = contents(data)
+    said = success("fsck", data)
+    assert said.splitlines()[0] == f"data folder {data}"
+    assert "9 whole records, 1 to 9" in said
+    assert "record 9, zxid 0x9" in said
+    assert "9 digests compared" in said
+    assert said.endswith("\nfine\n")
+    assert contents(data) == before
+
+
+def test_fsck_of_a_damaged_folder_has_status_1_and_names_file_byte_and_way_on(data: Path) -> None:
+    path, offset = damage_middle(data)
+    result = paddock("fsck", data)
+    said = result.stdout.decode()
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert f"damage: {path}, byte {offset}: record {int(path.stem)} is damaged" in said
+    assert "what to do: " in said
+    assert said.endswith("\ndamaged\n")
+
+
+def test_fsck_for_programs_is_json(data: Path) -> None:
+    found = json.loads(success("fsck", "--json", data))
+    assert found["damaged"] is False
+    assert found["state"]["index"] == 9
+    assert found["findings"] == []
+    path, offset = damage_middle(data)
+    result = paddock("fsck", "--json", data)
+    assert result.returncode == 1
+    found = json.loads(result.stdout)
+    assert found["damaged"] is True
+    (finding,) = found["findings"]
+    assert (finding["file"], finding["offset"]) == (str(path), offset)
+
+
+def test_fsck_writes_a_repaired_copy_on_which_a_server_starts(data: Path, tmp_path: Path) -> None:
+    path, _ = damage_middle(data)
+    before = contents(data)
+    (tmp_path / "server").mkdir()
+    server = FaultServer(tmp_path / "server")
+    result = paddock("fsck", data, "--repair", server.data)
+    said = result.stdout.decode()
+    assert result.returncode == 1
+    last = int(path.stem) - 1
+    assert f"everything after record {last} and zxid 0x{last:x}" in said
+    assert contents(data) == before
+    with server:
+        # Somebody who has seen what is lost can connect.
+        with wire.connect(server.address, last_zxid=9) as client:
+            assert client.session_id
+            assert set(read_tree(client)) == set(names(last - 1))
+    assert success("fsck", server.data).endswith("\nfine\n")
+
+
+def test_fsck_of_a_folder_in_use_says_so(tmp_path: Path) -> None:
+    with FaultServer(tmp_path) as server:
+        with wire.connect(server.address) as client:
+            client.calls(*(rq.create(path) for path in names(20)))
+            said = success("fsck", server.data)
+            assert f"in use     by process {server.pid}" in said
+            assert "in use by a server" in refusal(
+                "fsck", server.data, "--repair", tmp_path / "copy", status=1
+            )
+            assert client.call(rq.exists("/n0")).err == Code.OK
+
+
+# backup and restore, offline
+
+
+@pytest.mark.parametrize("name", ["b.tar", "b.tar.gz", "b.tgz"])
+def test_a_backup_is_one_file_for_its_owner_only(data: Path, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "backups" / name
+    file.parent.mkdir()
+    before = contents(data)
+    assert success("backup", data, file).startswith(f"{file}: record 9, zxid 0x9, ")
+    assert contents(data) == before
+    assert [path.name for path in file.parent.iterdir()] == [name]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_bytes().startswith(b"\x1f\x8b") == name.endswith("gz")
+    with tarfile.open(file) as archive:
+        assert archive.getnames()[-1] == "manifest.json"
+
+
+def test_a_backup_goes_through_pipes(data: Path, tmp_path: Path) -> None:
+    result = paddock("backup", data, "-", "--gzip")
+    assert result.returncode == 0
+    assert result.stderr.startswith(b"stdout: record 9")
+    restored = paddock("restore", "-", tmp_path / "new", input=result.stdout)
+    assert restored.returncode == 0, restored.stderr
+    assert "record 9" in success("fsck", tmp_path / "new")
+
+
+def test_a_backup_of_damaged_data_is_refused_and_leaves_no_file(data: Path, tmp_path: Path) -> None:
+    path, offset = damage_middle(data)
+    line = refusal("backup", data, tmp_path / "b.tar", status=1)
+    assert line.startswith(f"{path}: offset {offset}: ")
+    assert "paddock fsck" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_restored_folder_begins_a_new_epoch_and_its_nodes_are_as_they_were(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "new").mkdir()
+    file = tmp_path / "b.tar"
+    with FaultServer(tmp_path) as server:
+        with wire.connect(server.address) as client:
+            client.calls(*(rq.create(path, path.encode()) for path in names(5)))
+            client.call(rq.create("/e", flags=Mode.EPHEMERAL))
+            tree = read_tree(client)
+            zxid = client.call(rq.exists("/")).zxid
+            server.kill()
+        success("backup", server.data, file)
+        other = FaultServer(tmp_path / "new")
+        said = success("restore", file, other.data)
+        assert "it goes on at zxid 0x100000000" in said
+        assert "replaced" not in said
+        with other, wire.reattach(other.address, client, zxid) as again:
+            # The session of the backup is there, with its node.
+            assert again.session_id == client.session_id
+            assert read_tree(again) == tree
+            assert again.call(rq.set_data("/n1", b"x")).zxid > 1 << 32
+
+
+def test_what_was_there_is_moved_aside_and_stays_whole(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    success("backup", data, file)
+    (data / "mine").write_text("mine")
+    assert "--replace" in refusal("restore", file, data, status=1)
+    said = success("restore", file, data, "--replace")
+    (aside,) = data.glob("replaced-*")
+    assert said.splitlines()[1] == f"what was there before is in {aside}"
+    assert "record 9, zxid 0x9" in success("fsck", aside)
+    assert "record 9, zxid 0x100000000" in success("fsck", data)
+    assert (data / "mine").read_text() == "mine"
+    # Above the epoch of what is replaced, not only of the backup.
+    success("restore", file, data, "--replace")
+    assert "record 9, zxid 0x200000000" in success("fsck", data)
+
+
+def test_damaged_data_is_replaced_too(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    success("backup", data, file)
+    damage_middle(data)
+    (data / "format").unlink()
+    success("restore", file, data, "--replace")
+    assert success("fsck", data).endswith("\nfine\n")
+
+
+def test_a_damaged_backup_touches_nothing(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    success("backup", data, file)
+    flip(file, 1024 + 300)
+    before = contents(data)
+    assert "damaged" in refusal("restore", file, data, "--replace", status=1)
+    assert contents(data) == before
+    assert "damaged" in refusal("restore", file, tmp_path / "new", status=1)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_backup_is_not_overwritten_unless_asked(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    file.write_text("old")
+    assert "--overwrite" in refusal("backup", data, file, status=1)
+    assert file.read_text() == "old"
+    success("backup", data, file, "--overwrite")
+    assert tarfile.is_tarfile(file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "named"),
+    [
+        (["fsck"], 2, "DATA"),
+        (["fsck", "missing"], 2, "missing: there is no such folder"),
+        (["fsck", "file"], 2, "file: there is no such folder"),
+        (["fsck", "empty"], 1, "empty: holds no data of Paddock"),
+        (["fsck", "data", "--repair", "full"], 1, "full: exists already"),
+        (["fsck", "data", "--repair", "file"], 1, "file: exists already"),
+        (["fsck", "data", "--repair", "data/copy"], 1, "lies in"),
+        (["fsck", "data", "--nothing"], 2, "--nothing"),
+        (["backup", "data"], 2, "FILE"),
+        (["backup", "missing", "b.tar"], 2, "missing: holds no data of Paddock"),
+        (["backup", "empty", "b.tar"], 2, "empty: holds no data of Paddock"),
+        (["backup", "data", "file"], 1, "file: exists already"),
+        (["backup", "data", "nowhere/b.tar"], 1, "there is no folder"),
+        (["restore", "missing.tar", "new"], 1, "missing.tar: No such file"),
+        (["restore", "file", "new"], 1, "file: is not a whole backup"),
+        (["restore", "empty", "new"], 1, "empty: Is a directory"),
+        (["restore", "good.tar", "file"], 2, "file: is not a folder"),
+        (["restore", "good.tar", "full"], 1, "full: is not empty"),
+        (["restore", "good.tar", "data"], 1, "data: is not empty"),
+        (["restore", "good.tar", "file/new"], 1, "Not a directory"),
+        (["restore", "good.tar"], 2, "DATA"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    status: int,
+    named: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    if "good.tar" in arguments:
+        success("backup", data, "good.tar")
+    assert named in refusal(*arguments, status=status)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    success("backup", data, file)
+    target = tmp_path / "target"
+    target.mkdir()
+    with unwritable(target):
+        assert str(target) in refusal("restore", file, target, status=1)
+        assert str(target) in refusal("restore", file, target / "new", status=1)
+        assert str(target) in refusal("backup", data, target / "b.tar", status=1)
+        assert str(target) in refusal("fsck", data, "--repair", target / "copy", status=1)
+    assert list(target.iterdir()) == []
+
+
+def test_a_data_folder_that_can_only_be_read_is_checked_and_backed_up(
+    data: Path, tmp_path: Path
+) -> None:
+    with unwritable(data):
+        assert success("fsck", data).endswith("\nfine\n")
+        success("backup", data, tmp_path / "b.tar")
+
+
+# while a server runs
+
+
+def test_a_running_server_is_backed_up_and_restored_under_its_clients(tmp_path: Path) -> None:
+    file = tmp_path / "b.tgz"
+    with FaultServer(tmp_path) as server, KazooClients(server.address) as clients:
+        client = clients.connect(timeout=30.0)
+        for path in names(5):
+            client.create(path, b"before")
+        client.create("/mine", ephemeral=True)
+        session = client.client_id
+        assert success("backup", server.data, file).startswith(f"{file}: record ")
+        # The server was asked for a fresh snapshot.
+        assert len(server.snapshots) == 1
+        zxid = client.set("/n1", b"after").mzxid
+        client.create("/later")
+        states = watch_states(client)
+        said = success("restore", file, server.data, "--replace")
+        aside = Path(said.splitlines()[1].partition(" is in ")[2])
+        states.take_until(lambda state: state == "CONNECTED")
+        # The session was in the backup, and goes on.
+        assert client.client_id == session
+        assert client.get("/n1")[0] == b"before"
+        assert client.exists("/later") is None
+        assert client.exists("/mine").ephemeralOwner == session[0]
+        assert client.set("/n1", b"again").mzxid > zxid
+        # The same process, and the old data is whole.
+        assert server.alive
+        assert "fine" in success("fsck", aside)
+        assert "fine" in success("fsck", server.data)
+    assert "Traceback" not in server.log_tail()
+
+
+def test_a_session_that_the_backup_does_not_know_begins_anew(tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    with FaultServer(tmp_path) as server, KazooClients(server.address) as clients:
+        with wire.connect(server.address) as first:
+            first.call(rq.create("/kept"))
+            first.close()
+        success("backup", server.data, file)
+        client = clients.connect(timeout=30.0)
+        client.create("/later", ephemeral=True)
+        session = client.client_id
+        states = watch_states(client)
+        success("restore", file, server.data, "--replace")
+        states.take_until(lambda state: state == "LOST")
+        states.take_until(lambda state: state == "CONNECTED")
+        assert client.client_id[0] > session[0]
+        assert client.get_children("/") == ["zookeeper", "kept"]
+
+
+def test_a_server_that_cannot_serve_the_new_data_serves_the_old(tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    with FaultServer(tmp_path) as server:
+        with wire.connect(server.address) as client:
+            client.call(rq.create("/a", b"old"))
+        success("backup", server.data, file)
+        # Staged by another version, say: its checksums are right, and we do not understand it.
+        staged = server.data / "restore-incoming-x"
+        (staged / "snapshots").mkdir(parents=True)
+        writer = SnapshotWriter(Disk(), staged / "snapshots" / snapshot_name(1), 1)
+        writer.append(b"\x09nonsense")
+        writer.commit()
+        with pytest.raises(RefusedError, match="the old data is served again, since: "):
+            ask(server.data, {"command": "restore", "staged": staged.name}, 60.0)
+        with wire.reattach(server.address, client) as again:
+            assert again.session_id == client.session_id
+            assert again.call(rq.get_data("/a")).data == b"old"
+            assert again.call(rq.create("/b")).err == Code.OK
+        left = {path.name for path in server.data.iterdir()}
+        assert left == {"control", "format", "lock", "log", "snapshots"}
+        for nonsense in ("snapshots", "../data", 5, None, ""):
+            with pytest.raises(RefusedError, match="nothing is staged"):
+                ask(server.data, {"command": "restore", "staged": nonsense}, 60.0)
+        with pytest.raises(RefusedError, match="there is no command 'dance'"):
+            ask(server.data, {"command": "dance"}, 60.0)
+        assert server.stop() == 0
+
+
+def test_a_data_folder_with_a_very_long_path_is_backed_up_while_a_server_runs(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    with FaultServer(folder) as server:
+        with wire.connect(server.address) as client:
+            client.call(rq.create("/a"))
+        success("backup", server.data, tmp_path / "b.tar")
+        assert len(server.snapshots) == 1
+        success("restore", tmp_path / "b.tar", server.data, "--replace")
