@@ -26,6 +26,8 @@ missing_packages() {
   [ -x /usr/lib/zookeeper/bin/cli_mt ] || echo zookeeper-bin
   [ -e /usr/include/zookeeper/zookeeper.h ] || echo libzookeeper-mt-dev
   [ -e /usr/share/java/curator-recipes.jar ] || echo libcurator-recipes-java
+  [ -e /usr/share/java/slf4j-log4j12.jar ] || echo libslf4j-java
+  [ -e /usr/share/java/log4j-1.2.jar ] || echo liblog4j1.2-java
   command -v javac >/dev/null || echo default-jdk-headless
   command -v strace >/dev/null || echo strace
   command -v gcc >/dev/null || echo gcc libc6-dev

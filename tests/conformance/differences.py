@@ -169,3 +169,38 @@ NO_OPERATION_YET = Difference(
     apache="null",
     paddock="NA",
 )
+
+AUDIT_OF_A_TTL_NODE = Difference(
+    "the creation of a TTL node outside a transaction is in the audit log",
+    "an audit log that leaves something out is none",
+    apache=0,
+    paddock=1,
+)
+
+AUDIT_OF_THE_TYPE_IN_A_MULTI = Difference(
+    "a sequential node that a transaction creates has its type in the audit log",
+    "Apache looks it up by the path without the number",
+    apache="",
+    paddock=" znode_type=persistent_sequential",
+)
+
+AUDIT_OF_AN_ACL = Difference(
+    "in the audit log the entries of an ACL are told apart, and have no digests",
+    "a password can be guessed from its digest, and audit logs are carried to other places",
+    apache="world:anyone:cdrwadigest:bob:aGFzaA==:r",
+    paddock="world:anyone:cdrwa,digest:bob:x:r",
+)
+
+AUDIT_LINES_CAN_BE_FORGED = Difference(
+    "a path with a line end becomes two lines of the audit log",
+    "the second one says what the client likes",
+    apache=True,
+    paddock=False,
+)
+
+AUDIT_OF_WHAT_IS_NOT_UNDERSTOOD = Difference(
+    "a request that cannot be understood is in the audit log",
+    "somebody tried; Apache logs an exception of its own instead",
+    apache=0,
+    paddock=1,
+)

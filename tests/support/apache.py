@@ -11,8 +11,15 @@ from tests.support.server import SUPER_CREDENTIALS, Server, ServerMissingError, 
 
 JARS: Final = (Path("/usr/share/java/zookeeper.jar"),)
 
+# What the server writes its logs with; the package only suggests them.
+_LOGGING_JARS: Final = (
+    Path("/usr/share/java/slf4j-log4j12.jar"),
+    Path("/usr/share/java/log4j-1.2.jar"),
+)
+# Nothing is logged but what was done, and that only where a test asks for the audit log.
 _LOGGING = """\
 log4j.rootLogger=OFF, console
+log4j.logger.org.apache.zookeeper.audit=INFO
 log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d %p %c %m%n
@@ -58,6 +65,6 @@ class ApacheServer(Server):
         }
         command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-D{key}={value}" for key, value in properties.items()]
-        command += ["-cp", f"{configuration}:{jar}"]
+        command += ["-cp", ":".join(map(str, (configuration, jar, *_LOGGING_JARS)))]
         command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
         return command, {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 
 from tests.support.server import SUPER_CREDENTIALS, Server, ServerMissingError, digest
 
@@ -12,6 +13,10 @@ class PaddockServer(Server):
     """`python -m paddock serve` with a zoo.cfg."""
 
     name = "paddock"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.data / "audit.log"
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         if importlib.util.find_spec("paddock") is None:

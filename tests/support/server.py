@@ -113,6 +113,11 @@ class Server(abc.ABC):
         return self.host, self.port
 
     @property
+    def audit_log(self) -> Path:
+        """Where the audit log is, if the options ask for one; other lines may be there too."""
+        return self.log
+
+    @property
     def pid(self) -> int:
         assert self._process is not None, "not started"
         return self._process.pid

@@ -2,8 +2,9 @@
 
 SIGTERM and SIGINT end it in good order: what is under way is answered, a snapshot is written, the
 status is 0. A second one ends it at once; nothing that was acknowledged is lost by that either, but
-the next start has to read more of the log. SIGHUP has files opened again that somebody may have
-moved. A service manager that wants to know is told of all this, and that we are alive.
+the next start has to read more of the log. SIGHUP does nothing, since files that were moved or
+renewed are noticed without it; but it does not end the process. A service manager that wants to
+know is told of all this, and that we are alive.
 """
 
 import asyncio
@@ -24,15 +25,14 @@ class Lifetime:
 
     def __init__(self, journal: Journal, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
-        # Called for SIGHUP, and before we leave at once.
-        self.on_hangup: Callable[[], None] | None = None
+        # Called before we leave at once.
         self.on_leaving: Callable[[], None] | None = None
         self._journal = journal
         self._notifier = notifier
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._asked_to_stop, number)
-        self._loop.add_signal_handler(signal.SIGHUP, self._asked_to_reopen)
+        self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         self._repeat(INTERVAL, journal.tell_suppressed)
 
     def loading(self, status: str) -> None:
@@ -61,10 +61,10 @@ class Lifetime:
         self._notifier.stopping("Answering what is under way, writing a snapshot")
         self.stop.set()
 
-    def _asked_to_reopen(self) -> None:
-        logger.info("SIGHUP: files are opened again")
-        if self.on_hangup is not None:
-            self.on_hangup()
+    def _hung_up(self) -> None:
+        logger.info(
+            "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
+        )
 
     def _repeat(self, interval: float, action: Callable[[], None]) -> None:
         def again() -> None:

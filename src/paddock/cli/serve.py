@@ -185,6 +185,7 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
 
     lifetime = Lifetime(journal, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
+    lifetime.on_leaving = supervisor.abandon
     lifetime.loading(f"Loading {config.data_directory or 'nothing'}")
     await supervisor.start()
     host, port = supervisor.address

@@ -18,6 +18,14 @@ from paddock.log.file import FileLog
 from paddock.log.interface import Log, LogError
 from paddock.log.memory import MemoryLog
 from paddock.log.snapshots import SnapshotStore
+from paddock.server.audit import (
+    FAILURE,
+    INVOKED,
+    SERVER_START,
+    SERVER_STOP,
+    SUCCESS,
+    AuditLog,
+)
 from paddock.server.config import ServerConfig
 from paddock.server.connection import Connection
 from paddock.server.figures import Figures
@@ -66,6 +74,7 @@ class Server:
         self._disk = disk
         self._directory: DataDirectory | None = None
         self._log: Log | None = None
+        self._audit: AuditLog | None = None
         self._service: Service | None = None
         self._snapshotter: Snapshotter | None = None
         self._reaper: Reaper | None = None
@@ -88,6 +97,7 @@ class Server:
         try:
             await self._start()
         except BaseException:
+            self._tell_audit(SERVER_START, FAILURE)
             await self._let_go()
             raise
 
@@ -121,6 +131,7 @@ class Server:
         assert service is not None, "the server has not been started"
         loop = asyncio.get_running_loop()
         begun = loop.time()
+        self._tell_audit(SERVER_STOP, INVOKED)
         if self._listener is not None:
             self._listener.close()
         service.is_open = False
@@ -160,6 +171,8 @@ class Server:
             self._connection, config.host, config.port, backlog=_BACKLOG, start_serving=False
         )
         _tell_start(config)
+        if config.audit_enabled:
+            self._audit = self._open_audit()
         store: SnapshotStore | None = None
         if self._directory is None:
             log: Log = MemoryLog(keep=False)
@@ -202,6 +215,8 @@ class Server:
             pipeline.on_applied = self._snapshotter.look
         pipeline.on_unknown = self._outcome_unknown
         pipeline.slow_sync = config.slow_sync_ms / 1000
+        if self._audit is not None:
+            pipeline.on_entry = self._audit.take
         self._reaper = Reaper(
             pipeline, config.container_check_interval_ms / 1000, self._wall_clock_ms
         )
@@ -217,6 +232,7 @@ class Server:
         service.tracker.start()
         self._reaper.start()
         await self._listener.start_serving()
+        self._tell_audit(SERVER_START, SUCCESS)
         host, port = self.address
         seconds = loop.time() - begun
         logger.info(
@@ -226,6 +242,22 @@ class Server:
             seconds,
             extra={"host": host, "port": port, "seconds": seconds},
         )
+
+    def abandon(self) -> None:
+        """Keep what would be lost if the process ended now; for the log, that is nothing."""
+        audit, self._audit = self._audit, None
+        if audit is not None:
+            audit.close()
+
+    def _open_audit(self) -> AuditLog:
+        file = self._config.audit_file
+        if file is None and self._directory is not None:
+            file = self._directory.path / "audit.log"
+        return AuditLog(file, self._config.log_format)
+
+    def _tell_audit(self, operation: str, result: str) -> None:
+        if self._audit is not None:
+            self._audit.server(operation, result, self._wall_clock_ms())
 
     def _connection(self) -> asyncio.Protocol:
         assert self._service is not None
@@ -239,6 +271,9 @@ class Server:
             # It waits for its own thread.
             await asyncio.get_running_loop().run_in_executor(None, self._log.close)
             self._log = None
+        if self._audit is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._audit.close)
+            self._audit = None
         if self._directory is not None:
             self._directory.close()
             self._directory = None

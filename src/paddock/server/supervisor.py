@@ -86,6 +86,11 @@ class Supervisor:
         if self._failure is not None:
             raise self._failure
 
+    def abandon(self) -> None:
+        """Keep what would be lost if the process ended now."""
+        if self._server is not None:
+            self._server.abandon()
+
     async def _start_server(self) -> None:
         server = self._make_server(self._config)
         await server.start()
