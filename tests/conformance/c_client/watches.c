@@ -59,29 +59,45 @@ CHECK(the_event_comes_before_what_shows_it) {
     EXPECT_EVENT(session, text("changed %s", at("")));
 }
 
-CHECK(removed_watches_are_silent) {
+static int remove_one(struct session *session, ZooWatcherType kind) {
+    return zoo_remove_watches(handle(session), at(""), kind, note_event, session, 0);
+}
+
+/* With a watcher named, the client only asks whether it is there; this is done by the server. */
+static int remove_all(struct session *session, ZooWatcherType kind) {
+    return zoo_remove_all_watches(handle(session), at(""), kind, 0);
+}
+
+static void expect_removed(int (*remove)(struct session *, ZooWatcherType)) {
     struct session *session = open_session(), *writer = open_session();
-    zhandle_t *zh = handle(session);
     get(session, at(""));
     list(session, at(""));
-    EXPECT_NUMBER(ZOK, zoo_remove_watches(zh, at(""), ZWATCHTYPE_DATA, note_event, session, 0));
+    EXPECT_NUMBER(ZOK, remove(session, ZWATCHTYPE_DATA));
     change(writer, at(""));
     create(writer, "a");
     EXPECT_EVENT(session, text("children %s", at("")));
     expect_no_event(session);
     get(session, at(""));
     list(session, at(""));
-    EXPECT_NUMBER(ZOK, zoo_remove_watches(zh, at(""), ZWATCHTYPE_CHILD, note_event, session, 0));
+    EXPECT_NUMBER(ZOK, remove(session, ZWATCHTYPE_CHILD));
     create(writer, "b");
     change(writer, at(""));
     EXPECT_EVENT(session, text("changed %s", at("")));
     expect_no_event(session);
     get(session, at(""));
     list(session, at(""));
-    EXPECT_NUMBER(ZOK, zoo_remove_all_watches(zh, at(""), ZWATCHTYPE_ANY, 0));
+    EXPECT_NUMBER(ZOK, remove(session, ZWATCHTYPE_ANY));
     create(writer, "c");
     change(writer, at(""));
     expect_no_event(session);
+}
+
+CHECK(a_removed_watch_is_silent) {
+    expect_removed(remove_one);
+}
+
+CHECK(all_watches_of_a_node_are_removed_at_once) {
+    expect_removed(remove_all);
 }
 
 CHECK(a_watch_that_is_not_there_cannot_be_removed) {

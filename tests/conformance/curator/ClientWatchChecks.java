@@ -54,6 +54,32 @@ final class ClientWatchChecks {
         Expect.equal(List.of("NodeDataChanged " + ground.base), told(client, inbox));
     }
 
+    /** With a watcher named, the client only asks whether it is there; so this is the server's. */
+    @Check
+    void allWatchesOfOneKindAreRemovedAtTheServer(Ground ground) throws Exception {
+        ZooKeeper client = ground.zookeeper();
+        ZooKeeper writer = ground.zookeeper();
+        Inbox<String> inbox = new Inbox<>();
+        Watcher watcher = Ground.noting(inbox);
+        client.getData(ground.base, watcher, null);
+        client.getChildren(ground.base, watcher);
+        client.removeAllWatches(ground.base, WatcherType.Data, false);
+        inbox.expect("DataWatchRemoved " + ground.base);
+        writer.setData(ground.base, null, -1);
+        create(writer, ground.path("a"));
+        Expect.equal(List.of("NodeChildrenChanged " + ground.base), told(client, inbox));
+        client.getData(ground.base, watcher, null);
+        client.getChildren(ground.base, watcher);
+        client.removeAllWatches(ground.base, WatcherType.Children, false);
+        inbox.expect("ChildWatchRemoved " + ground.base);
+        create(writer, ground.path("b"));
+        writer.setData(ground.base, null, -1);
+        Expect.equal(List.of("NodeDataChanged " + ground.base), told(client, inbox));
+        Expect.raises(
+                KeeperException.NoWatcherException.class,
+                () -> client.removeAllWatches(ground.base, WatcherType.Any, false));
+    }
+
     @Check
     void watchesOfAnyKindAreRemovedTogether(Ground ground) throws Exception {
         ZooKeeper client = ground.zookeeper();
