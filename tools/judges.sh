@@ -70,7 +70,7 @@ for package in $missing; do
     zookeeper) what="comparison with Apache ZooKeeper and zkCli" ;;
     zookeeper-bin) what="Apache's C shell" ;;
     libzookeeper-mt-dev) what="Apache's C client" ;;
-    libcurator-recipes-java | default-jdk-headless) what="Curator and Apache's Java client" ;;
+    libcurator-recipes-java | default-jdk-headless) what="the judgement of Curator and Apache's Java client" ;;
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;

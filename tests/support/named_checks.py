@@ -7,6 +7,7 @@ something done to the server asks for it with a line `please WHAT` and goes on w
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import threading
@@ -72,8 +73,10 @@ def run(command: Sequence[str | Path], requests: Mapping[str, Callable[[], None]
                     report.outcomes[name] = "" if kind == "ok" else why or "no reason was given"
                 elif line.startswith(_REQUEST):
                     requests[line.removeprefix(_REQUEST)]()
-                    program.stdin.write("done\n")
-                    program.stdin.flush()
+                    # A program that has died meanwhile is told by the checks that did not run.
+                    with contextlib.suppress(BrokenPipeError):
+                        program.stdin.write("done\n")
+                        program.stdin.flush()
                 else:
                     report.noise.append(line)
         finally:
