@@ -204,3 +204,51 @@ AUDIT_OF_WHAT_IS_NOT_UNDERSTOOD = Difference(
     apache=0,
     paddock=1,
 )
+
+_COMMANDS = [
+    "configuration",
+    "connection_stat_reset",
+    "connections",
+    "dirs",
+    "dump",
+    "environment",
+    "get_trace_mask",
+    "hash",
+    "initial_configuration",
+    "is_read_only",
+    "last_snapshot",
+    "leader",
+    "monitor",
+    "observer_connection_stat_reset",
+    "observers",
+    "ruok",
+    "server_stats",
+    "set_trace_mask",
+    "stat_reset",
+    "stats",
+    "voting_view",
+    "watch_summary",
+    "watches",
+    "watches_by_path",
+    "zabstate",
+]
+
+ADMIN_COMMANDS = Difference(
+    "the commands of the admin server",
+    "there is no JVM with system properties, among which Apache shows the superuser's digest",
+    apache=sorted([*_COMMANDS, "system_properties"]),
+    paddock=_COMMANDS,
+)
+
+SERVER_STATS = Difference(
+    "what else server_stats says",
+    "only what is true is said: nobody counts these here",
+    apache={
+        "fsync_threshold_exceed_count",
+        "client_response_stats",
+        "auth_failed_count",
+        "non_mtlsremote_conn_count",
+        "non_mtlslocal_conn_count",
+    },
+    paddock=set[str](),
+)

@@ -17,6 +17,9 @@ _LOGGING_JARS: Final = (
     Path("/usr/share/java/log4j-1.2.jar"),
 )
 # Nothing is logged but what was done, and that only where a test asks for the audit log.
+# What the admin server needs and the server's jar does not name.
+_SERVLETS: Final = Path("/usr/share/java/servlet-api.jar")
+
 _LOGGING = """\
 log4j.rootLogger=OFF, console
 log4j.logger.org.apache.zookeeper.audit=INFO
@@ -54,17 +57,18 @@ class ApacheServer(Server):
         configuration.mkdir(exist_ok=True)
         (configuration / "log4j.properties").write_text(_LOGGING)
         keys = self.options.zoo_cfg(self.data, self.port)
-        keys["admin.enableServer"] = "false"
+        keys.setdefault("admin.enableServer", "false")
         file = configuration / "zoo.cfg"
         file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
         properties = {
-            "zookeeper.admin.enableServer": "false",
+            "zookeeper.admin.enableServer": keys["admin.enableServer"],
             "znode.container.checkIntervalMs": str(self.options.reap_interval_ms),
             "zookeeper.DigestAuthenticationProvider.superDigest": digest(SUPER_CREDENTIALS),
             "zookeeper.forceSync": "yes" if self.options.durable else "no",
         }
         command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-D{key}={value}" for key, value in properties.items()]
-        command += ["-cp", ":".join(map(str, (configuration, jar, *_LOGGING_JARS)))]
+        jars = (jar, _SERVLETS, *_LOGGING_JARS)
+        command += ["-cp", ":".join(map(str, (configuration, *jars)))]
         command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
         return command, {}

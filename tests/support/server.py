@@ -82,7 +82,7 @@ class Server(abc.ABC):
     def __init__(self, options: Options | None = None, folder: Path | None = None) -> None:
         self.options = options or Options()
         self.host = "127.0.0.1"
-        self.port = _free_port()
+        self.port = free_port()
         self._own_folder = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix=f"paddock-test-{self.name}-"))
         self.data = self.folder / "data"
@@ -197,7 +197,7 @@ class Server(abc.ABC):
         raise ServerFailedError(f"{self.name} does not serve:\n{self.log_tail()}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -14,6 +14,8 @@ from paddock.errors import PaddockError
 from paddock.server.values import FROM_TICK
 
 DEFAULT_PORT: Final = 2181
+DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
+DEFAULT_ADMIN_PORT: Final = 8080
 
 
 class ConfigError(PaddockError):
@@ -79,6 +81,13 @@ class ServerConfig:
     four_letter_words: frozenset[str] = frozenset({"srvr"})
     # `user:digest` of the one who may do everything; None if there is nobody.
     super_digest: str | None = field(default=None, repr=False)
+    # The admin server. Upstream has one on every interface unless told otherwise; here somebody
+    # has to ask for it, by saying so or by saying where.
+    admin_enabled: bool | None = None
+    admin_host: str | None = None
+    admin_port: int | None = None
+    admin_url: str = "/commands"
+    admin_idle_timeout_ms: int = 30_000
     log_level: str = "info"
     # "text" or "json".
     log_format: str = "text"
@@ -100,6 +109,17 @@ class ServerConfig:
                 f"is larger than the largest, {self.max_session_timeout_ms} ms",
                 ("min_session_timeout_ms", "max_session_timeout_ms", "tick_time_ms"),
             )
+
+    @property
+    def admin_address(self) -> tuple[str, int] | None:
+        """Where the admin server listens; None if there is none."""
+        enabled = self.admin_enabled
+        if enabled is None:
+            enabled = self.admin_host is not None or self.admin_port is not None
+        if not enabled:
+            return None
+        port = DEFAULT_ADMIN_PORT if self.admin_port is None else self.admin_port
+        return self.admin_host or DEFAULT_ADMIN_HOST, port
 
     def answers_word(self, word: str) -> bool:
         """Tell whether this four-letter word may be answered."""

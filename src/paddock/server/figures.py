@@ -17,8 +17,10 @@ from typing import Final
 
 from paddock import __version__
 from paddock.log.directory import DataDirectory
+from paddock.log.snapshots import snapshot_name
 from paddock.protocol import opcodes
 from paddock.server.service import Service
+from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Summary
 
 # Clients and tools ask for ZooKeeper's version; this is the one whose bytes we speak.
@@ -61,6 +63,16 @@ _OPERATIONS: Final[dict[int, str]] = {
 }
 
 
+# What would break a line, or the terminal of whoever reads it.
+_CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+
+
+def path_text(path: bytes) -> str:
+    """Give a path as text; a watch may stand at one that no node could have."""
+    text = path.decode(errors="replace")
+    return text if text.isprintable() else text.translate(_CONTROL)
+
+
 def operation_name(operation: int) -> str:
     """Give upstream's short name of an operation."""
     return _OPERATIONS.get(operation, "NA")
@@ -76,6 +88,7 @@ class Figures:
         port: int,
         now: Callable[[], float],
         *,
+        snapshotter: Snapshotter | None = None,
         secure_port: int = -1,
         load_seconds: float = 0.0,
         replayed_entries: int = 0,
@@ -87,6 +100,7 @@ class Figures:
         self._directory = directory
         self._port = port
         self._secure_port = secure_port
+        self._snapshotter = snapshotter
         self._started = now()
         self._load_ms, self._replayed = Summary(), Summary()
         self._load_ms.add(load_seconds * 1000)
@@ -179,6 +193,15 @@ class Figures:
         """Give the bytes of the snapshots and of the log."""
         snapshots, log = self._folders()
         return _size(snapshots), _size(log)
+
+    def last_snapshot(self) -> tuple[int, int]:
+        """Give the zxid of the newest snapshot, and when it was made in ms; -1 and -1 if none."""
+        folder, _ = self._folders()
+        snapshotter = self._snapshotter
+        if folder is None or snapshotter is None or snapshotter.newest_zxid < 0:
+            return -1, -1
+        newest = folder / snapshot_name(snapshotter.newest_index)
+        return snapshotter.newest_zxid, int(newest.stat().st_mtime * 1000)
 
     def environment(self) -> dict[str, str]:
         """Give what `envi` says. Of the machine it tells no user and no folder."""

@@ -24,13 +24,15 @@ class Recovered:
     index: int
     # The last batch in the snapshot that it was loaded from; 0 without one.
     snapshot_index: int
+    # The last zxid in it; -1 without one.
+    snapshot_zxid: int
     # The entries behind the snapshot: the next start replays them too, until there is a newer one.
     replayed_entries: int
 
 
 def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
     """Find out what was acknowledged. Raises LogCorruptError."""
-    machine, index = StateMachine(), 0
+    machine, index, zxid = StateMachine(), 0, -1
     if store is not None:
         newest = store.newest()
         for damaged in newest.damaged:
@@ -41,9 +43,10 @@ def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
             index = newest.snapshot.index
             try:
                 machine = restore(newest.snapshot.chunks())
+                zxid = machine.zxid
             except SnapshotError as error:
                 raise LogCorruptError(f"{newest.snapshot.path}: {error}. {WAY_ON}") from error
     replay = Replay(machine, index)
     for record in log.records(index):
         replay.apply(record)
-    return Recovered(machine, replay.index, index, replay.entries)
+    return Recovered(machine, replay.index, index, zxid, replay.entries)

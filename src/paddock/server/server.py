@@ -9,7 +9,7 @@ import logging
 import os
 import resource
 from collections.abc import Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
 from paddock.log.directory import DataDirectory
@@ -38,6 +38,9 @@ from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
 from paddock.server.words import FourLetterWords
 from paddock.state.watches import Watches
+
+if TYPE_CHECKING:
+    from paddock.server.admin import AdminServer
 
 logger: Final = logging.getLogger(__name__)
 
@@ -79,6 +82,7 @@ class Server:
         self._snapshotter: Snapshotter | None = None
         self._reaper: Reaper | None = None
         self._listener: asyncio.Server | None = None
+        self._admin: AdminServer | None = None
         self._recovery: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
 
@@ -88,6 +92,12 @@ class Server:
         assert self._listener is not None, "the server has not been started"
         host, port = self._listener.sockets[0].getsockname()[:2]
         return str(host), int(port)
+
+    @property
+    def admin_address(self) -> tuple[str, int]:
+        """Where the admin server listens."""
+        assert self._admin is not None, "there is no admin server"
+        return self._admin.address
 
     async def start(self) -> None:
         """Restore the state and open the port.
@@ -225,10 +235,13 @@ class Server:
             self._directory,
             self.address[1],
             loop.time,
+            snapshotter=self._snapshotter,
             load_seconds=loaded - begun,
             replayed_entries=recovered.replayed_entries,
         )
         service.words = FourLetterWords(figures).answer
+        if config.admin_address is not None:
+            await self._start_admin(figures, *config.admin_address)
         service.tracker.start()
         self._reaper.start()
         await self._listener.start_serving()
@@ -259,11 +272,24 @@ class Server:
         if self._audit is not None:
             self._audit.server(operation, result, self._wall_clock_ms())
 
+    async def _start_admin(self, figures: Figures, host: str, port: int) -> None:
+        # Imported now, not above: most servers have none, and need no HTTP.
+        from paddock.server.admin import AdminServer
+        from paddock.server.commands import Commands
+
+        timeout = self._config.admin_idle_timeout_ms / 1000
+        commands = Commands(figures)
+        self._admin = AdminServer(self._config.admin_url, timeout, commands, self._wall_clock_ms)
+        await self._admin.start(host, port)
+
     def _connection(self) -> asyncio.Protocol:
         assert self._service is not None
         return cast(asyncio.Protocol, Connection(self._service))
 
     async def _let_go(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
         if self._listener is not None:
             self._listener.close()
             self._listener = None

@@ -20,7 +20,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from paddock.server import values
-from paddock.server.config import ConfigError, ServerConfig
+from paddock.server.config import (
+    DEFAULT_ADMIN_HOST,
+    DEFAULT_ADMIN_PORT,
+    ConfigError,
+    ServerConfig,
+)
 from paddock.server.properties import read_properties
 from paddock.server.unused import why_unused
 
@@ -34,6 +39,7 @@ SESSIONS: Final = "Sessions and nodes"
 LIMITS: Final = "Limits"
 ACCESS: Final = "Access"
 OPERATION: Final = "Operation"
+ADMIN: Final = "The admin server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +273,50 @@ SETTINGS: Final = (
         metavar="WORDS",
     ),
     Setting(
+        "admin_enabled",
+        "admin.enableServer",
+        values.boolean,
+        _SWITCH,
+        ADMIN,
+        "Whether there is an admin server.",
+        default="true, if one of the next two is given",
+    ),
+    Setting(
+        "admin_host",
+        "admin.serverAddress",
+        values.some_text,
+        "a name or an address",
+        ADMIN,
+        "Where the admin server listens; 0.0.0.0 is every interface.",
+        metavar="HOST",
+        default=DEFAULT_ADMIN_HOST,
+    ),
+    Setting(
+        "admin_port",
+        "admin.serverPort",
+        values.at_least(0, 65535),
+        "a port, 0 to 65535",
+        ADMIN,
+        "The port of the admin server; 0 lets the system choose.",
+        metavar="PORT",
+        default=str(DEFAULT_ADMIN_PORT),
+    ),
+    Setting(
+        "admin_url",
+        "admin.commandURL",
+        values.url_path,
+        "a path that begins with a slash",
+        ADMIN,
+        "Below which path the commands are.",
+        metavar="PATH",
+    ),
+    _milliseconds(
+        "admin_idle_timeout_ms",
+        "admin.idleTimeout",
+        ADMIN,
+        "The time in which an HTTP request must have come.",
+    ),
+    Setting(
         "log_level",
         "paddock.logLevel",
         values.one_of("debug", "info", "warning", "error"),
@@ -319,6 +369,16 @@ def differing(config: ServerConfig) -> dict[str, str]:
         for one, value in given
         if value != _DEFAULTS[one.field]
     }
+
+
+def as_file(config: ServerConfig) -> str:
+    """Give the settings that are not the default ones as a `zoo.cfg`, without secrets."""
+    given = ((one, getattr(config, one.field)) for one in SETTINGS if not one.secret)
+    return "".join(
+        f"{one.key}={values.shown(value)}\n"
+        for one, value in given
+        if value != _DEFAULTS[one.field]
+    )
 
 
 class Settings:

@@ -52,6 +52,13 @@ class Snapshotter:
         self._index = recovered.snapshot_index
         self._entries = -recovered.replayed_entries
         self._closing = False
+        # The zxid of the newest one; -1 without one.
+        self.newest_zxid = recovered.snapshot_zxid
+
+    @property
+    def newest_index(self) -> int:
+        """Where the newest snapshot was taken; 0 without one."""
+        return self._index
 
     def look(self) -> None:
         """Begin a snapshot if it is time for one; keep one that is under way within bounds."""
@@ -105,6 +112,7 @@ class Snapshotter:
                 await asyncio.wrap_future(self._write(writer, chunk))
             await self._loop.run_in_executor(self._executor, writer.commit)
             self._index = index
+            self.newest_zxid = zxid
             self._tell_taken(index, zxid, nodes, writer.size, self._loop.time() - begun)
         except LogError as error:
             logger.error("no snapshot was taken: %s", error)

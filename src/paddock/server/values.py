@@ -64,6 +64,12 @@ def some_text(text: str) -> str:
     return text
 
 
+def url_path(text: str) -> str:
+    if not re.fullmatch(r"/[A-Za-z0-9_.~/-]*", text):
+        raise ValueError(text)
+    return text
+
+
 def one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.lower() not in words:

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Final
 
 from paddock.server.expiry import Client
-from paddock.server.figures import VERSION, Figures, operation_name
+from paddock.server.figures import VERSION, Figures, operation_name, path_text
 from paddock.server.statistics import ConnectionReport
 from paddock.server.stream import in_pieces
 from paddock.state.watches import Watcher
@@ -124,7 +124,7 @@ class FourLetterWords:
             if paths:
                 yield f"0x{_session(watcher):x}\n"
             for path in paths:
-                yield f"\t{path.decode()}\n"
+                yield f"\t{path_text(path)}\n"
         yield "\n"
 
     def _wchp(self) -> Iterator[str]:
@@ -132,7 +132,7 @@ class FourLetterWords:
         for path in data.paths():
             watchers = data.watchers_of(path)
             if watchers:
-                yield f"{path.decode()}\n"
+                yield f"{path_text(path)}\n"
             for watcher in watchers:
                 yield f"\t0x{_session(watcher):x}\n"
         yield "\n"
@@ -152,7 +152,7 @@ class FourLetterWords:
         for session in list(ephemerals):
             yield f"0x{session:x}:\n"
             for path in list(ephemerals.get(session, {})):
-                yield f"\t{path.decode()}\n"
+                yield f"\t{path_text(path)}\n"
         yield "Connections dump:\nConnections "
         reports = (connection.report() for connection in connections)
         yield from self._sets(

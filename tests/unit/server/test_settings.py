@@ -166,6 +166,8 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
         "log_level": "DEBUG",
         "log_format": "JSON",
         "audit_file": "/audit.log",
+        "admin_host": "::1",
+        "admin_url": "/admin",
         "max_session_timeout_ms": "11000",
     }.get(setting.field, "11")
     if setting.is_switch:
