@@ -82,3 +82,19 @@ def test_four_letter_words_must_be_listed(server: Server, whitelist: str | None)
         expected = "imok" if whitelist else refused.format("ruok")
         assert wire.four_letter_word(own.address, "ruok") == expected
         assert wire.four_letter_word(own.address, "mntr") == refused.format("mntr")
+
+
+def test_with_enforced_authentication_strangers_are_sent_away(server: Server) -> None:
+    enforced = {"enforce__auth__enabled": "true", "enforce__auth__schemes": "digest"}
+    with started(server, **enforced) as own:
+        for request in (rq.exists("/"), rq.create("/n"), rq.ping()):
+            with wire.connect(own.address) as stranger:
+                assert stranger.session_id != 0
+                stranger.send(request)
+                assert stranger.reply().err == Code.SESSION_CLOSED_REQUIRE_SASL
+                assert stranger.wait_closed() == b""
+        with wire.connect(own.address) as client:
+            assert client.call(rq.auth("ip", b"")).err == Code.OK
+            assert client.call(rq.auth("digest", b"user:password")).err == Code.OK
+            assert client.call(rq.create("/n")).err == Code.OK
+            assert client.call(rq.exists("/n")).err == Code.OK

@@ -6,6 +6,7 @@ The server runs in this process, on a disk that refuses when it is told to.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import functools
 import re
@@ -102,6 +103,7 @@ def configured(folder: Path, snapshot_every: int = 100_000) -> ServerConfig:
         tick_time_ms=100,
         max_session_timeout_ms=60_000,
         max_connections_per_address=0,
+        four_letter_words=frozenset({"isro"}),
         snapshot_every=snapshot_every,
     )
 
@@ -249,6 +251,42 @@ def test_server_that_cannot_write_its_log_can_be_stopped(
     server.start()
     with return_of(server, client) as again:
         assert again.call(rq.get_data("/a")).data == b"old"
+
+
+def test_while_the_log_fails_reads_are_served_to_those_who_ask_for_no_more(
+    tmp_path: Path, disk: GatedDisk
+) -> None:
+    config = dataclasses.replace(configured(tmp_path), read_only_mode_enabled=True)
+    with (
+        EmbeddedServer(config, disk) as server,
+        wire.connect(server.address) as client,
+        contextlib.ExitStack() as stack,
+    ):
+        client.call(rq.create("/a", b"old"))
+        assert wire.four_letter_word(server.address, "isro") == "rw"
+        with disk.fail("sync"):
+            client.send(rq.create("/lost"))
+            assert client.wait_closed() == b""
+            with pytest.raises(LOST):
+                wire.connect(server.address)
+            assert wire.four_letter_word(server.address, "isro") == "ro"
+            reader = stack.enter_context(wire.connect(server.address, read_only=True))
+            assert reader.handshake.read_only is True
+            assert reader.call(rq.get_data("/a")).data == b"old"
+            for refused in (rq.set_data("/a", b""), rq.multi(rq.check("/a")), rq.sync("/a")):
+                assert reader.call(refused).err == Code.NOT_READ_ONLY
+            # A session that is known is told from one with a wrong password.
+            owner = stack.enter_context(wire.reattach(server.address, client, read_only=True))
+            assert owner.call(rq.exists("/a")).err == Code.OK
+            with wire.connect(
+                server.address, session_id=client.session_id, password=b"x" * 16, read_only=True
+            ) as stranger:
+                assert stranger.session_id == 0
+        # When it works again, they are to come back for all of it.
+        assert reader.wait_closed() == b""
+        with return_of(server, client) as again:
+            assert again.handshake.read_only is False
+            assert again.call(rq.set_data("/a", b"new")).err == Code.OK
 
 
 def test_full_disk_refuses_writes_and_sessions_and_answers_reads(

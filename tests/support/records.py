@@ -77,8 +77,10 @@ class Code(IntEnum):
     SESSION_EXPIRED = -112
     INVALID_ACL = -114
     AUTH_FAILED = -115
+    NOT_READ_ONLY = -119
     NO_WATCHER = -121
     RECONFIG_DISABLED = -123
+    SESSION_CLOSED_REQUIRE_SASL = -124
 
 
 class EventType(IntEnum):

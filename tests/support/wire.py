@@ -267,7 +267,9 @@ def connect(
     return Client(address, body, deadline_s)
 
 
-def reattach(address: Address, client: Client, last_zxid: int = 0) -> Client:
+def reattach(
+    address: Address, client: Client, last_zxid: int = 0, *, read_only: bool = False
+) -> Client:
     """Continue the session of another client on a new connection."""
     return connect(
         address,
@@ -275,6 +277,7 @@ def reattach(address: Address, client: Client, last_zxid: int = 0) -> Client:
         session_id=client.session_id,
         password=client.password,
         last_zxid=last_zxid,
+        read_only=read_only,
     )
 
 

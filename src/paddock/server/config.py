@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from paddock.errors import PaddockError
-from paddock.server.values import FROM_TICK
+from paddock.server.values import FROM_TICK, LISTEN_BACKLOG
 
 DEFAULT_PORT: Final = 2181
 DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
@@ -38,6 +38,8 @@ class ServerConfig:
     host: str = "127.0.0.1"
     # 0 lets the system choose.
     port: int = DEFAULT_PORT
+    # Connections that the system holds for us; upstream leaves it at the 50 of Java.
+    listen_backlog: int = LISTEN_BACKLOG
     # None keeps everything in memory: nothing survives the process.
     data_directory: Path | None = None
     # Where the log is, if not in the data folder.
@@ -77,6 +79,14 @@ class ServerConfig:
     # has no such neighbours, so here they work at once.
     extended_types_enabled: bool = True
     container_check_interval_ms: int = 60_000
+    max_containers_per_minute: int = 10_000
+    max_unused_container_ms: int = 0
+    # Whether a client must prove who it is before it may do anything, and by which schemes. These
+    # must be given upstream; here they are those that prove something.
+    enforce_authentication: bool = False
+    enforced_schemes: frozenset[str] = frozenset({"digest", "x509"})
+    # Whether those who ask for no more may read while the log does not work.
+    read_only_mode_enabled: bool = False
     # The four-letter words that are answered; "*" stands for all of them. `srvr` always is.
     four_letter_words: frozenset[str] = frozenset({"srvr"})
     # `user:digest` of the one who may do everything; None if there is nobody.

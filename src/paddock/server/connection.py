@@ -39,12 +39,13 @@ from paddock.server import handshake
 from paddock.server.expiry import Client, Liveness
 from paddock.server.line import GOODBYE, READY, Line, Waiting
 from paddock.server.outlet import LARGE_BYTES, Outlet
+from paddock.server.restriction import ReadOnly, Restriction
 from paddock.server.service import Service
 from paddock.server.statistics import ConnectionReport, Tally
 from paddock.server.stream import Stream
 from paddock.state.access import Identities
 from paddock.state.entry import ATTACH, Entry
-from paddock.state.machine import Outcome
+from paddock.state.machine import PASSWORD_BYTES, Outcome
 
 logger: Final = logging.getLogger(__name__)
 
@@ -87,6 +88,8 @@ class Connection(Client):
         self._held: list[bytes] = []
         # Whether a frame is served when it comes. Invariant: then none is held.
         self._serves = False
+        # What it may not do, if there is such a thing; then nothing is simply served.
+        self._restriction: Restriction | None = None
         # Whether its next turn is scheduled.
         self._turn_is_due = False
         # Bytes of a frame that comes in many pieces.
@@ -490,6 +493,9 @@ class Connection(Client):
             self.session = decision.entry.session
             self._pipeline.submit(decision.entry, self)
             return
+        if decision.action == handshake.READ_ONLY:
+            self._attach_read_only(request)
+            return
         if decision.action == handshake.TELL_EXPIRED:
             self._outlet.packet(handshake.expired(request))
         self.close()
@@ -538,6 +544,24 @@ class Connection(Client):
             # The server stops: the session is the client's, but not to be used here.
             self.close()
             return
+        self._restriction = self._service.restriction(self.identities)
+        self.stage = OPEN
+        self._go_on()
+
+    def _attach_read_only(self, request: ConnectRequest) -> None:
+        """Serve reads without the log; the session, if it is a new one, is known here alone."""
+        service = self._service
+        session = self._machine.sessions.by_id.get(request.session_id)
+        if session is None:
+            self.session = service.new_session_id()
+            password = service.random_bytes(PASSWORD_BYTES)
+        else:
+            self.session, password = session.id, session.password
+        timeout_ms = service.negotiate(request.timeout_ms)
+        self._outlet.packet(
+            handshake.response(request, timeout_ms, self.session, password, read_only=True)
+        )
+        self._restriction = ReadOnly()
         self.stage = OPEN
         self._go_on()
 
@@ -549,6 +573,8 @@ class Connection(Client):
             self._connect(frame)
         elif self.stage != CLOSED:
             self._held.append(frame)
+            if self._restriction is not None and self.stage == OPEN and not self._turn_is_due:
+                self._go_on()
 
     def _go_on(self) -> None:
         """Serve what was held, as far as it goes now."""
@@ -556,9 +582,24 @@ class Connection(Client):
         if self.stage == OPEN and self._outlet.peer_reads:
             self._serves = True
             while self._held and self._serves:
-                self._request(self._held.pop(0))
+                if self._restriction is None:
+                    self._request(self._held.pop(0))
+                else:
+                    self._request_restricted(self._held.pop(0), self._restriction)
+            if self._restriction is not None:
+                self._serves = False
             self._pipeline.mark_dirty(self)
         self.regulate()
+
+    def _request_restricted(self, frame: bytes, restriction: Restriction) -> None:
+        verdict = restriction.judge(read_i32_be(frame, 4)) if len(frame) >= 8 else None
+        if verdict is not None:
+            kind = GOODBYE if verdict.is_final else READY
+            self._in_turn(kind, read_i32_be(frame, 0), b"", verdict.code, self._machine.zxid)
+            return
+        self._request(frame)
+        if restriction.is_lifted(self.identities):
+            self._restriction = None
 
     def _end_turn(self) -> None:
         """Let the others be served before more of this one is."""

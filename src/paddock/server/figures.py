@@ -125,9 +125,12 @@ class Figures:
             "Connections": len(service.connections),
             "Outstanding": service.pipeline.outstanding(),
             "Zxid": f"0x{service.machine.zxid:x}",
-            "Mode": "standalone",
+            "Mode": self._mode(),
             "Node count": len(service.machine.tree.nodes),
         }
+
+    def _mode(self) -> str:
+        return "standalone" if self.service.is_open else "read-only"
 
     def monitor(self) -> dict[str, str | int | float]:
         """Give what `mntr` says, without the `zk_` in front of each name."""
@@ -136,7 +139,7 @@ class Figures:
         latency = counted.latency_ms
         values: dict[str, str | int | float] = {
             "version": VERSION,
-            "server_state": "standalone",
+            "server_state": self._mode(),
             "ephemerals_count": sum(len(paths) for paths in tree.ephemerals.values()),
             "num_alive_connections": len(service.connections),
             "avg_latency": _average(latency),

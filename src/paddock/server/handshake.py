@@ -5,6 +5,9 @@ gets a new one. Whoever names one gets it if the password fits; if it does not, 
 such session, the answer is that it has expired, and the session's owner notices nothing. Whoever
 has seen a later state than ours is turned away, to find a server that is not behind, unless the
 session it names is gone here: then it is told so, since no waiting would bring it back.
+
+While the log does not work nobody gets a session that could write; whoever is content with reading
+gets that, if the server is set to allow it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ logger: Final = logging.getLogger(__name__)
 TURN_AWAY: Final = 0
 TELL_EXPIRED: Final = 1
 PROPOSE: Final = 2
+READ_ONLY: Final = 3
 
 
 class Decision:
@@ -40,7 +44,7 @@ class Decision:
 
 def decide(request: ConnectRequest, service: Service, address: str) -> Decision:
     """Decide on a request that came from an address."""
-    if not service.is_open:
+    if not service.is_open and not (service.is_read_only and request.read_only):
         return Decision(TURN_AWAY)
     machine = service.machine
     session = machine.sessions.by_id.get(request.session_id)
@@ -54,12 +58,7 @@ def decide(request: ConnectRequest, service: Service, address: str) -> Decision:
             machine.zxid,
         )
         return Decision(TURN_AWAY)
-    timeout_ms = service.negotiate(request.timeout_ms)
-    if session is None:
-        body = session_body(timeout_ms, service.random_bytes(PASSWORD_BYTES))
-        entry = Entry(opcodes.CREATE_SESSION, body, service.new_session_id())
-        return Decision(PROPOSE, entry)
-    if not hmac.compare_digest(session.password, request.password or b""):
+    if session is not None and not hmac.compare_digest(session.password, request.password or b""):
         logger.warning(
             "%s: wrong password for session 0x%x",
             address,
@@ -67,15 +66,28 @@ def decide(request: ConnectRequest, service: Service, address: str) -> Decision:
             extra={"session": session.id, "address": address},
         )
         return Decision(TELL_EXPIRED)
+    if not service.is_open:
+        return Decision(READ_ONLY)
+    timeout_ms = service.negotiate(request.timeout_ms)
+    if session is None:
+        body = session_body(timeout_ms, service.random_bytes(PASSWORD_BYTES))
+        entry = Entry(opcodes.CREATE_SESSION, body, service.new_session_id())
+        return Decision(PROPOSE, entry)
     return Decision(PROPOSE, Entry(ATTACH, attach_body(timeout_ms), session.id))
 
 
-def response(request: ConnectRequest, timeout_ms: int, session: int, password: bytes) -> bytes:
+def response(
+    request: ConnectRequest,
+    timeout_ms: int,
+    session: int,
+    password: bytes,
+    read_only: bool = False,
+) -> bytes:
     """Give the frame that answers a handshake."""
     writer = BytesWriter()
     # An old client asks without the read-only byte, and is answered without it.
-    read_only = None if request.read_only is None else False
-    ConnectResponse(0, timeout_ms, session, password, read_only).write(writer)
+    said = None if request.read_only is None else read_only
+    ConnectResponse(0, timeout_ms, session, password, said).write(writer)
     framed = BytesWriter()
     write_i32_be(framed, len(writer))
     framed.write(writer.getvalue())

@@ -10,15 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final
 
+from paddock.server.config import ServerConfig
 from paddock.server.pipeline import Origin, Pipeline
 from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
 from paddock.state.tree import TTL_BASE, Node
-
-# Clients' writes wait behind what is reaped at once; the number is upstream's, for a minute.
-_REAPED_AT_ONCE_MAX: Final = 10_000
 
 
 class _Nobody(Origin):
@@ -38,10 +35,14 @@ class Reaper:
     """Looks for containers and TTL nodes that are over, at a fixed interval."""
 
     def __init__(
-        self, pipeline: Pipeline, interval: float, wall_clock_ms: Callable[[], int]
+        self, pipeline: Pipeline, config: ServerConfig, wall_clock_ms: Callable[[], int]
     ) -> None:
         self._pipeline = pipeline
-        self._interval = interval
+        self._interval = config.container_check_interval_ms / 1000
+        # Clients' writes wait behind what is reaped at once.
+        self._at_once = max(1, int(config.max_containers_per_minute * self._interval / 60))
+        # How long a container may stay that never had a child; 0 is for ever.
+        self._unused_ms = config.max_unused_container_ms
         self._wall_clock_ms = wall_clock_ms
         self._nobody = _Nobody()
         self._timer: asyncio.TimerHandle | None = None
@@ -56,7 +57,7 @@ class Reaper:
 
     def _look(self) -> None:
         # What was proposed before may still wait, for a log that is broken.
-        room = max(_REAPED_AT_ONCE_MAX - self._pipeline.outstanding(), 0)
+        room = max(self._at_once - self._pipeline.outstanding(), 0)
         for path, node in list(islice(self._due(), room)):
             entry = Entry(REAP, reap_body(path, node.czxid, node.mzxid))
             self._pipeline.submit(entry, self._nobody)
@@ -64,13 +65,16 @@ class Reaper:
 
     def _due(self) -> Iterator[tuple[bytes, Node]]:
         tree = self._pipeline.machine.tree
+        now_ms = self._wall_clock_ms()
         for path in tree.containers:
             node = tree.nodes[path]
-            # A container that never had a child stays: its first one may be on its way.
-            if not node.children and node.created != 0:
+            if not node.children and (node.created != 0 or self._is_unused(node, now_ms)):
                 yield path, node
-        now_ms = self._wall_clock_ms()
         for path in tree.ttls:
             node = tree.nodes[path]
             if not node.children and now_ms - node.mtime > node.owner - TTL_BASE:
                 yield path, node
+
+    def _is_unused(self, node: Node, now_ms: int) -> bool:
+        """Tell whether a container that never had a child has waited too long for its first."""
+        return 0 < self._unused_ms < now_ms - node.mtime

@@ -46,7 +46,6 @@ logger: Final = logging.getLogger(__name__)
 
 # How long a broken log is left alone before it is tried again.
 _RECOVERY_PAUSE: Final = 1.0
-_BACKLOG: Final = 1024
 # Files that are not connections: the log, snapshots, listeners, what Python has open.
 _DESCRIPTORS_RESERVED: Final = 64
 
@@ -178,7 +177,11 @@ class Server:
         # Nobody can connect before `start_serving`, but a port that cannot be had is noticed now
         # and not after everything has been loaded.
         self._listener = await loop.create_server(
-            self._connection, config.host, config.port, backlog=_BACKLOG, start_serving=False
+            self._connection,
+            config.host,
+            config.port,
+            backlog=config.listen_backlog,
+            start_serving=False,
         )
         _tell_start(config)
         if config.audit_enabled:
@@ -227,9 +230,7 @@ class Server:
         pipeline.slow_sync = config.slow_sync_ms / 1000
         if self._audit is not None:
             pipeline.on_entry = self._audit.take
-        self._reaper = Reaper(
-            pipeline, config.container_check_interval_ms / 1000, self._wall_clock_ms
-        )
+        self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
         figures = Figures(
             service,
             self._directory,
@@ -312,6 +313,7 @@ class Server:
         service.is_open = False
         for connection in list(service.connections):
             connection.abort()
+        service.is_read_only = self._config.read_only_mode_enabled
         service.pipeline.drop()
         self._recovery = asyncio.get_running_loop().create_task(self._recover())
 
@@ -331,6 +333,9 @@ class Server:
                 continue
             # Nobody could be heard meanwhile, so nobody is to be expired for that.
             service.pipeline.drop()
+            service.is_read_only = False
+            for connection in list(service.connections):
+                connection.abort()
             service.pipeline.resume(survivors)
             service.reconcile_sessions()
             service.is_open = not self._stopping.is_set()

@@ -12,7 +12,9 @@ from paddock.server.config import ServerConfig
 from paddock.server.expiry import Client, Liveness, SessionTracker
 from paddock.server.outlet import Backlog
 from paddock.server.pipeline import Origin, Pipeline
+from paddock.server.restriction import MustAuthenticate, Restriction
 from paddock.server.statistics import Statistics
+from paddock.state.access import Identities
 from paddock.state.entry import EXPIRE, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
 from paddock.state.queries import Queries
@@ -45,6 +47,9 @@ class Service:
         self.statistics = statistics
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
+        self._must_authenticate: Restriction | None = None
+        if config.enforce_authentication:
+            self._must_authenticate = MustAuthenticate(config.enforced_schemes)
         # What the entries of this server are stamped with.
         self.flags = EXTENDED_TYPES if config.extended_types_enabled else 0
         self.tracker = SessionTracker(config.tick_time_ms / 1000, self.expire)
@@ -66,6 +71,8 @@ class Service:
         self.words: Callable[[bytes], Iterator[bytes] | None] = lambda _: None
         # Whether sessions are served: not while the log is broken, nor when we stop.
         self.is_open = True
+        # Whether, not being open, it serves those who only want to read.
+        self.is_read_only = False
         start = (wall_clock_ms() << 16) & _SESSION_ID_MASK
         self._last_session_id = max(start, machine.sessions.last_id)
 
@@ -139,6 +146,16 @@ class Service:
 
     def conversation(self, address: str) -> Conversation:
         return Conversation(address, self.config.super_digest)
+
+    def is_serving(self) -> bool:
+        """Tell whether anybody is served at all."""
+        return self.is_open or self.is_read_only
+
+    def restriction(self, identities: Identities) -> Restriction | None:
+        """Give what somebody who has just got a session may not do."""
+        if self._must_authenticate is None or self._must_authenticate.is_lifted(identities):
+            return None
+        return self._must_authenticate
 
     def new_session_id(self) -> int:
         self._last_session_id += 1

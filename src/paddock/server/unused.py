@@ -35,6 +35,9 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
         SASLAuthenticationProvider.* kerberos.* kinit requireKerberosConfig server.principal
         server.realm security.auth_to_local java.security.login.auth.config
         """,
+    "digests are those of upstream's default, SHA-1": "DigestAuthenticationProvider.digestAlg",
+    "the digest scheme is always there": "DigestAuthenticationProvider.enabled",
+    "there are the schemes world, auth, ip, digest and x509": "authProvider.*",
     "ACLs always hold, and are looked at when a write is applied": "skipACL enableEagerACLCheck",
     "the digest of the state is always kept": "digest.enabled",
     "the end of a session deletes its nodes in one entry": "closeSessionTxn.enabled",

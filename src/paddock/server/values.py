@@ -16,6 +16,7 @@ from typing import Final
 INT32_MAX: Final = 2**31 - 1
 # A session timeout that was not given and follows from the tick; the number is upstream's.
 FROM_TICK: Final = -1
+LISTEN_BACKLOG: Final = 1024
 
 
 def decimal(text: str) -> int:
@@ -31,6 +32,12 @@ def at_least(low: int, high: int = INT32_MAX) -> Callable[[str], int]:
 def at_least_zero_else_zero(text: str) -> int:
     """Upstream takes anything below for 0 too."""
     return max(0, decimal(text))
+
+
+def listen_backlog(text: str) -> int:
+    """Upstream's default is -1: whatever the platform has."""
+    number = decimal(text)
+    return LISTEN_BACKLOG if number == -1 else _within(number, 1)
 
 
 def timeout_ms(text: str) -> int:
@@ -81,6 +88,18 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 def some_path(text: str) -> Path:
     return Path(some_text(text))
+
+
+def words_of(*known: str) -> Callable[[str], frozenset[str]]:
+    """Read some of the known words, with commas between them."""
+
+    def parse(text: str) -> frozenset[str]:
+        words = frozenset(word.strip() for word in text.split(",")) - {""}
+        if not words or not words <= set(known):
+            raise ValueError(text)
+        return words
+
+    return parse
 
 
 def four_letter_words(text: str) -> frozenset[str]:

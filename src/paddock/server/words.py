@@ -42,7 +42,7 @@ class FourLetterWords:
             "envi": self._envi,
             "gtmk": lambda: [str(figures.trace_mask)],
             "hash": self._hash,
-            "isro": lambda: ["rw"],
+            "isro": lambda: ["rw" if self._service.is_open else "ro"],
             "mntr": self._mntr,
             "ruok": lambda: ["imok"],
             "srst": self._srst,
@@ -65,7 +65,7 @@ class FourLetterWords:
             return None
         if not self._service.config.answers_word(name):
             return in_pieces([f"{name} is not executed because it is not in the whitelist.\n"])
-        if not self._service.is_open and name not in _ALWAYS_ANSWERED:
+        if not self._service.is_serving() and name not in _ALWAYS_ANSWERED:
             return in_pieces(["null" if name == "isro" else _NOT_SERVING])
         if name == "stmk":
             self._figures.trace_mask = int.from_bytes(word[4:12], "big", signed=True)

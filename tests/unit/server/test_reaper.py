@@ -16,10 +16,12 @@ INTERVAL = 60.0
 class World:
     """A harness with a reaper, whose clocks go together."""
 
-    def __init__(self) -> None:
-        self.harness = Harness()
+    def __init__(self, **settings: int) -> None:
+        self.harness = Harness(**settings)
         self.client = FakeClient(self.harness)
-        self._reaper = Reaper(self.harness.pipeline, INTERVAL, lambda: self.harness.wall_ms)
+        self._reaper = Reaper(
+            self.harness.pipeline, self.harness.service.config, lambda: self.harness.wall_ms
+        )
 
     async def start(self) -> None:
         await self.client.attach()
@@ -66,6 +68,32 @@ def test_a_container_that_never_had_a_child_stays() -> None:
         await world.do(rq.create_container("/c"))
         await world.wait(3 * INTERVAL)
         assert world.has(b"/c")
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_container_that_never_had_a_child_goes_if_that_is_wanted() -> None:
+    async def scenario() -> None:
+        world = World(max_unused_container_ms=100_000)
+        await world.start()
+        await world.do(rq.create_container("/c"))
+        await world.wait(99)
+        assert world.has(b"/c")
+        await world.wait(INTERVAL)
+        assert not world.has(b"/c")
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_how_many_go_in_a_minute_can_be_set() -> None:
+    async def scenario() -> None:
+        world = World(max_containers_per_minute=10, container_check_interval_ms=30_000)
+        await world.start()
+        await world.do(*(rq.create_ttl(f"/n{number}", 1) for number in range(12)))
+        await world.wait(INTERVAL)
+        assert len(world.harness.machine.tree.ttls) == 2
         world.stop()
 
     run_virtually(scenario())

@@ -163,6 +163,7 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
         "host": "::1",
         "super_digest": DIGEST,
         "four_letter_words": "ruok,mntr",
+        "enforced_schemes": "ip",
         "log_level": "DEBUG",
         "log_format": "JSON",
         "audit_file": "/audit.log",
