@@ -18,6 +18,7 @@ from paddock.state.machine import StateMachine
 from tests.fault.process import FaultServer, Tree, eventually, read_tree
 from tests.support import requests as rq
 from tests.support import wire
+from tests.support.command import paddock, refusal, success
 from tests.support.records import Code, Mode
 from tests.support.server import Options
 from tests.unit.log.helpers import flip
@@ -143,6 +144,30 @@ def test_server_refuses_a_damaged_log_in_one_line_with_file_and_offset(
     assert line.startswith(f"{damaged}: offset {record}: ")
     assert "paddock fsck" in line
     assert damaged.read_bytes() == before
+    (server.folder.parent / f"repaired-{record}").mkdir()
+    copy = FaultServer(server.folder.parent / f"repaired-{record}")
+    if place == "first record":
+        assert "nothing can be saved" in refusal(
+            "fsck", server.data, "--repair", copy.data, status=1
+        )
+        return
+    result = paddock("fsck", server.data, "--repair", copy.data)
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert f"damage: {damaged}, byte {record}: ".encode() in result.stdout
+    with copy, wire.reattach(copy.address, killed.client, killed.last_zxid) as client:
+        tree = read_tree(client)
+        assert client.session_id == killed.client.session_id
+        if place == "header":
+            assert set(tree) == {*killed.tree, LAST}
+        else:
+            # The last two records are a multi and the last write.
+            lost = {"/m", "/m/a"} if place == "last but one" else set(killed.tree) - set(tree)
+            assert set(tree) == set(killed.tree) - lost
+            assert lost
+            assert LAST not in tree
+        assert client.call(rq.create("/again")).err == Code.OK
+        client.close()
+    assert success("fsck", copy.data).endswith("fine\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +217,21 @@ def test_byte_flipped_anywhere_in_the_newest_snapshot_costs_nothing(stopped: Sna
         machine = recovered(server.folder)
         assert machine.zxid == stopped.zxid
         assert paths(machine) >= set(stopped.tree)
+
+
+@pytest.mark.parametrize("place", ["newest", "all"])
+def test_fsck_names_every_damaged_snapshot_and_loses_nothing(
+    stopped: Snapshots, place: str
+) -> None:
+    server = stopped.copy(f"fsck-{place}")
+    damaged = server.snapshots[-1:] if place == "newest" else server.snapshots
+    for path in damaged:
+        flip(path, path.stat().st_size // 2)
+    result = paddock("fsck", server.data)
+    assert result.returncode == 1
+    said = result.stdout.decode()
+    assert all(f"damage: {path}, byte " in said for path in damaged)
+    assert f"zxid 0x{stopped.zxid:x}, " in said
 
 
 @pytest.mark.parametrize("damaged", [1, 2, 100], ids=["newest", "newest two", "all"])
