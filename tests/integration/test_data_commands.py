@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.segment import RECORD_HEADER_BYTES, SegmentReader
 from paddock.log.snapshots import SnapshotWriter, snapshot_name
@@ -125,6 +126,21 @@ def test_a_backup_is_one_file_for_its_owner_only(data: Path, tmp_path: Path, nam
     assert file.read_bytes().startswith(b"\x1f\x8b") == name.endswith("gz")
     with tarfile.open(file) as archive:
         assert archive.getnames()[-1] == "manifest.json"
+
+
+def test_a_folder_that_nobody_has_written_to_is_backed_up_and_restored(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    with FaultServer(tmp_path / "new") as other:
+        other.stop()
+        DataDirectory(tmp_path / "data").close()
+        success("backup", tmp_path / "data", tmp_path / "b.tar")
+        success("restore", tmp_path / "b.tar", other.data, "--replace")
+        for _ in range(2):
+            other.start()
+            with wire.connect(other.address) as client:
+                client.call(rq.create("/a"))
+                assert set(read_tree(client)) == {"/a"}
+            other.stop()
 
 
 def test_a_backup_goes_through_pipes(data: Path, tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
     before it was asked for.
     """
     to_stdout = str(file) == "-"
+    if to_stdout and sys.stdout.isatty():
+        raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
     if not (data / "format").is_file():
         raise click.UsageError(f"{data}: holds no data of Paddock")
     if not to_stdout:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -21,6 +22,9 @@ from paddock.errors import PaddockError
 from paddock.log.disk import Disk
 
 FORMAT: Final = b"paddock 1\n"
+
+_LOCK_ATTEMPTS: Final = 10
+_LOCK_PAUSE: Final = 0.01
 
 
 class DataDirectoryError(PaddockError):
@@ -38,7 +42,7 @@ class Claim:
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._lock: int | None = lock
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock)
         except BlockingIOError:
             owner = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
             named = f" (process {owner})" if owner.isdigit() else ""
@@ -67,6 +71,18 @@ class Claim:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _lock(file: int) -> None:
+    """Lock a file. Whoever only looks whether it is locked, locks it too, for a moment."""
+    for _ in range(_LOCK_ATTEMPTS - 1):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE)
+        else:
+            return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def make_folder(path: Path) -> None:

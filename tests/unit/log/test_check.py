@@ -7,7 +7,9 @@ import pytest
 
 from paddock.log.check import Report, check
 from paddock.log.directory import DataDirectory
+from paddock.log.disk import Disk
 from paddock.log.file import FileLog
+from paddock.log.folder import SegmentFolder
 from paddock.log.interface import LogError
 from paddock.log.layout import DataDirectoryError
 from paddock.log.load import load
@@ -321,6 +323,20 @@ def test_what_a_crash_left_half_made_is_no_damage(data: Path) -> None:
     report = check(data)
     assert kinds(report) == ["leftover", "leftover"]
     assert not report.is_damaged
+
+
+def test_records_that_a_later_segment_supersedes_do_not_count(data: Path) -> None:
+    # As after a failed sync: the last record is not trusted, and its place is taken by another.
+    log = SegmentFolder(data / "log", 4096, Disk())
+    active, last = log.open()
+    assert active is not None
+    active.close()
+    log.create(last).close()
+    report = check(data)
+    assert report.findings == []
+    assert report.state is not None
+    assert report.state.index == last - 1 == NODES
+    assert load(data).index == NODES
 
 
 def test_the_tail_of_a_folder_in_use_is_not_judged(data: Path) -> None:

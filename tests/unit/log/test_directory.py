@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from paddock.log.directory import DataDirectory, DataDirectoryError
 from paddock.log.disk import Disk
+from paddock.log.walk import user_of
 from tests.support.disks import unwritable
 
 _HOLDER = """
@@ -165,3 +167,23 @@ def test_the_log_of_another_folder_is_refused(tmp_path: Path) -> None:
     with DataDirectory(tmp_path / "one", disk) as directory:
         (directory.log_path / "segment").touch()
     assert "holds the log of another data folder" in refusal(tmp_path / "two", disk)
+
+
+def test_whoever_looks_whether_a_folder_is_in_use_does_not_keep_a_server_off(
+    tmp_path: Path,
+) -> None:
+    DataDirectory(tmp_path).close()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            user_of(tmp_path)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(40):
+            DataDirectory(tmp_path).close()
+    finally:
+        over.set()
+        looking.join()
