@@ -252,3 +252,31 @@ SERVER_STATS = Difference(
     },
     paddock=set[str](),
 )
+
+QUOTA_OF_A_TRANSACTION = Difference(
+    "a multi whose steps together go over a hard limit",
+    "Apache judges each step by the counts before the multi, so that a multi goes over any limit",
+    apache=Code.OK,
+    paddock=Code.QUOTA_EXCEEDED,
+)
+
+QUOTA_EXCHANGE = Difference(
+    "a multi at a hard limit that deletes a node and creates another",
+    "Apache does not count what an earlier step deleted; afterwards there is no more than before",
+    apache=Code.QUOTA_EXCEEDED,
+    paddock=Code.OK,
+)
+
+QUOTA_LIMITS_NONSENSE = Difference(
+    "a write below a quota whose limits cannot be read",
+    "Apache blames the client for it; ours limits nothing, and its log says so",
+    apache=Code.MARSHALLING_ERROR,
+    paddock=Code.OK,
+)
+
+QUOTA_NODES_ARE_HARMLESS = Difference(
+    "quota nodes in places and with texts that nobody expects",
+    "Apache dies of them, and dies again at each start; they must never be sent to it",
+    apache=False,
+    paddock=True,
+)

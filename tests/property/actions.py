@@ -26,7 +26,7 @@ from paddock.protocol.requests import (
     WatchedRequest,
     WatchesRequest,
 )
-from paddock.testing.model import TTL_MS_MAX, ReadRequest, WriteRequest
+from paddock.testing.model import QUOTA, TTL_MS_MAX, ReadRequest, WriteRequest
 
 SLOTS = 3
 
@@ -108,8 +108,8 @@ ADDRESSES = [Identity("ip", "127.0.0.1"), Identity("ip", "10.1.2.3"), Identity("
 _T = TypeVar("_T")
 
 
-def _plain_create(slot: int, path: bytes) -> Action:
-    return Write(slot, opcodes.CREATE, CreateRequest(path, b"", [ACL(ALL, ANYONE)], 0), False)
+def _plain_create(slot: int, path: bytes, data: bytes | None = b"") -> Action:
+    return Write(slot, opcodes.CREATE, CreateRequest(path, data, [ACL(ALL, ANYONE)], 0), False)
 
 
 def _weighted(*choices: tuple[int, st.SearchStrategy[_T]]) -> st.SearchStrategy[_T]:
@@ -133,6 +133,7 @@ _odd_paths = st.sampled_from(
         *(b"/", b"", b"/zookeeper", b"/zookeeper/config", b"/zookeeper/quota", b"/zookeeper/a"),
         *(b"/zookeeper/quota/a/zookeeper_limits", b"/zookeeper/quota/a/zookeeper_stats"),
         *(b"/zookeeper/quota/a", b"/zookeeper/quota/zookeeper_stats"),
+        *(b"/zookeeper/quota/zookeeper_limits", b"/zookeeper/quotas/zookeeper_limits"),
         *(b"/a/", b"//", b"a", b"a/b", b"/a/..", b"/.", b"/a\0b", b"/\x01", b"/\xff", b"/a//b"),
         *("/é".encode(), "/😀".encode(), "/a/\ue000".encode()),
     ]
@@ -164,6 +165,25 @@ _other_acls: list[list[ACL | None] | None] = [
 ]
 _acls = _weighted((5, st.just(_open)), (1, st.sampled_from(_other_acls)))
 
+# Quotas come and go, on a node and on one above it, and what is in them is changed by hand.
+_quota_paths = st.sampled_from(
+    [
+        QUOTA + governed + last
+        for governed in (b"/a", b"/a", b"/a", b"/a/b", b"/b", b"/zookeeper", b"/none")
+        for last in (b"", b"/zookeeper_limits", b"/zookeeper_limits", b"/zookeeper_stats")
+    ]
+)
+_quota_texts = st.sampled_from(
+    [
+        *(b"count=2,bytes=12", b"count=-1,bytes=12=;byteHardLimit=12;countHardLimit=-1"),
+        *(b"count=1,bytes=-1=;byteHardLimit=-1;countHardLimit=3", b"countHardLimit=2"),
+        *(b"countHardLimit=4,byteHardLimit=15", b"byteHardLimit=0", b"countHardLimit=0"),
+        *(b"countHardLimit==;byteHardLimit=11", b"countHardLimit=+3=x,,", b",countHardLimit=1"),
+        *(b"countHardLimit=", b"count=1;z=2;bytes=3;b=4", b"count=0,bytes=0", b"=3", b"\xff=1"),
+        *(b"nonsense", b"", None, b"countHardLimit=9223372036854775808", b"count==5"),
+    ]
+)
+
 _creates = st.builds(CreateRequest, _create_paths, _data, _acls, _flags)
 _ttl_creates = st.builds(CreateTTLRequest, _create_paths, _data, _acls, _ttl_flags, _ttls)
 _of_version = st.builds(VersionRequest, _maybe_paths, _versions)
@@ -185,8 +205,25 @@ _steps = _weighted(
     (2, _write(opcodes.CHECK, _of_version)),
 )
 _set_acl = _write(opcodes.SET_ACL, st.builds(SetACLRequest, _maybe_paths, _acls, _versions))
+_quota_requests: st.SearchStrategy[tuple[int, WriteRequest]] = _weighted(
+    (
+        2,
+        _write(
+            opcodes.CREATE,
+            st.builds(CreateRequest, _quota_paths, _quota_texts, st.just(_open), st.just(0)),
+        ),
+    ),
+    (
+        2,
+        _write(
+            opcodes.SET_DATA, st.builds(SetDataRequest, _quota_paths, _quota_texts, st.just(-1))
+        ),
+    ),
+    (1, _write(opcodes.DELETE, st.builds(VersionRequest, _quota_paths, st.just(-1)))),
+)
 _requests = _weighted(
     (30, _steps),
+    (3, _quota_requests),
     (4, _set_acl),
     (2, _write(opcodes.DELETE_CONTAINER, st.builds(PathRequest, _maybe_paths))),
     (1, _write(opcodes.RECONFIG, st.just(ReconfigRequest(None, None, "x", -1)))),
@@ -211,7 +248,10 @@ _undecodable: st.SearchStrategy[Action] = st.builds(
 )
 # Steps that are no operations of a transaction at all come seldom.
 _multis: st.SearchStrategy[Action] = st.builds(
-    Multi, _slots, st.lists(_weighted((40, _steps), (1, _set_acl)), max_size=4), _stale
+    Multi,
+    _slots,
+    st.lists(_weighted((40, _steps), (3, _quota_requests), (1, _set_acl)), max_size=4),
+    _stale,
 )
 
 _watched = st.builds(WatchedRequest, _paths, st.booleans())
@@ -286,20 +326,25 @@ _beginning: list[Action] = [
     *[Open(slot) for slot in range(SLOTS)],
     *[_plain_create(slot, path) for slot, path in enumerate([b"/a", b"/b", b"/a/b"])],
 ]
-_quota: list[Action] = [
-    _plain_create(0, b"/zookeeper/quota/a" + path)
-    for path in (b"", b"/zookeeper_limits", b"/zookeeper_stats")
-]
+
+
+def _quota(limits: bytes | None) -> list[Action]:
+    path = QUOTA + b"/a"
+    return [
+        _plain_create(0, path),
+        _plain_create(0, path + b"/zookeeper_limits", limits),
+        _plain_create(0, path + b"/zookeeper_stats"),
+    ]
 
 
 def _some(actions: st.SearchStrategy[Action]) -> st.SearchStrategy[list[Action]]:
     """Draw some forty actions; lists of lists, since one list alone would be drawn short."""
     lists = st.lists(st.lists(actions, max_size=10), min_size=4, max_size=14)
-    return st.tuples(st.booleans(), lists).map(
+    return st.tuples(st.booleans(), _quota_texts, lists).map(
         lambda drawn: [
             *_beginning,
-            *(_quota if drawn[0] else []),
-            *[action for part in drawn[1] for action in part],
+            *(_quota(drawn[1]) if drawn[0] else []),
+            *[action for part in drawn[2] for action in part],
         ]
     )
 
@@ -308,6 +353,40 @@ histories = _some(
     _weighted((20, _writes), (1, _undecodable), (6, _multis), (12, _reads), (6, _others))
 )
 """Everything that can happen."""
+
+# Many small writes in one place that has little room.
+_governed_paths = st.sampled_from(
+    [b"/a", b"/a/a", b"/a/b", b"/a/c", b"/a/b/a", b"/a/b/c", b"/a/s", b"/b"]
+)
+_governed_steps: st.SearchStrategy[tuple[int, WriteRequest]] = _weighted(
+    (
+        6,
+        _write(
+            opcodes.CREATE,
+            st.builds(
+                CreateRequest, _governed_paths, _data, st.just(_open), st.sampled_from([0, 0, 1, 2])
+            ),
+        ),
+    ),
+    (6, _write(opcodes.SET_DATA, st.builds(SetDataRequest, _governed_paths, _data, _versions))),
+    (3, _write(opcodes.DELETE, st.builds(VersionRequest, _governed_paths, st.just(-1)))),
+    (2, _quota_requests),
+)
+_room = st.tuples(
+    st.sampled_from([b"countHardLimit=", b"byteHardLimit=", b"count=5,bytes=5=;countHardLimit="]),
+    st.integers(1, 12),
+).map(lambda drawn: drawn[0] + b"%d" % drawn[1])
+_governed_actions: st.SearchStrategy[Action] = _weighted(
+    (8, st.builds(lambda step: Write(0, step[0], step[1], False), _governed_steps)),
+    (2, st.builds(Multi, st.just(1), st.lists(_governed_steps, max_size=4), st.just(False))),
+    (1, st.builds(Close, st.just(1), st.just(False))),
+    (1, st.builds(Open, st.just(1))),
+)
+
+crowded = st.tuples(_room, st.lists(_governed_actions, min_size=10, max_size=60)).map(
+    lambda drawn: [*_beginning, *_quota(drawn[0]), *drawn[1]]
+)
+"""What happens below a quota that is soon used up."""
 
 changes = _some(_weighted((20, _writes), (1, _undecodable), (6, _multis), (6, _others)))
 """The same without reads: what the log holds."""

@@ -12,8 +12,9 @@ from paddock.protocol.jute import BytesWriter
 from paddock.protocol.records import Stat
 from paddock.protocol.replies import GetDataResponse
 from paddock.state.digest import node_term
+from paddock.state.limits import LIMITS, QUOTA
 from paddock.state.machine import StateMachine
-from paddock.state.tree import CONTAINER, LIMITS, QUOTA, Node, Tree
+from paddock.state.tree import CONTAINER, Node, Tree
 
 
 def dump(machine: StateMachine) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def dump(machine: StateMachine) -> dict[str, Any]:
         "containers": sorted(tree.containers),
         "ttls": sorted(tree.ttls),
         "acls": {wire: acl.users for wire, acl in tree.acls._by_wire.items()},
-        "quotas": sorted(tree.quotas),
+        "quotas": sorted(quota.governed for quota in tree.quotas),
         "data_bytes": tree.data_bytes,
         "digest": machine.digest(),
     }
@@ -71,7 +72,7 @@ def check(tree: Tree) -> None:
         data_bytes += len(path) + len(node.data or b"")
         users[node.acl.wire] = users.get(node.acl.wire, 0) + 1
         assert tree.acls._by_wire[node.acl.wire] is node.acl
-        if path.startswith(QUOTA) and path.endswith(LIMITS):
+        if path.startswith(QUOTA + b"/") and path.endswith(LIMITS) and path != QUOTA + LIMITS:
             quotas.append(path[len(QUOTA) : -len(LIMITS)])
         if node.owner > 0:
             ephemerals.setdefault(node.owner, []).append(path)
@@ -94,7 +95,8 @@ def check(tree: Tree) -> None:
     }
     assert sorted(tree.containers) == sorted(containers)
     assert sorted(tree.ttls) == sorted(ttls)
-    assert sorted(tree.quotas) == sorted(quotas)
+    assert sorted(quota.governed for quota in tree.quotas) == sorted(quotas)
+    assert tree.quotas.size == len(quotas)
 
 
 def _check_encodings(node: Node, names: list[bytes]) -> None:

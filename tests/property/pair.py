@@ -21,8 +21,9 @@ from paddock.protocol.replies import (
 )
 from paddock.protocol.requests import PathRequest
 from paddock.state.access import Identities
-from paddock.state.entry import EXTENDED_TYPES, Entry
+from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
+from paddock.state.notice import Fault
 from paddock.state.tree import CONTAINER, TTL_BASE
 from paddock.testing.model import Answer, Caller, Model, ModelNode, ReadRequest
 from tests.property.actions import (
@@ -81,10 +82,11 @@ class Client:
 class Pair:
     """The machine and the model."""
 
-    def __init__(self, *, extended_types: bool = True) -> None:
+    def __init__(self, *, extended_types: bool = True, enforce_quota: bool = True) -> None:
         self.world = World()
         self.world.flags = EXTENDED_TYPES if extended_types else 0
-        self.model = Model(extended_types=extended_types)
+        self.world.flags |= ENFORCE_QUOTA if enforce_quota else 0
+        self.model = Model(extended_types=extended_types, enforce_quota=enforce_quota)
         self._sessions = 0
         self._clients = [Client(slot) for slot in range(SLOTS)]
         for client in self._clients:
@@ -187,7 +189,7 @@ class Pair:
         return connection, caller
 
     def _compare(self, operation: int, outcome: Outcome, answer: Answer) -> None:
-        assert outcome.notice == ""
+        assert not isinstance(outcome.notice, Fault)
         got = outcome.error, outcome.zxid, _decode(operation, outcome.error, outcome.body)
         assert got == (answer.error, answer.zxid, _normal(answer.reply))
         if answer.error != OK:

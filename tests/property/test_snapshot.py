@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import Snapshot, restore
-from tests.property.actions import Action, changes
+from tests.property.actions import Action, changes, crowded
 from tests.property.bounds import examples
 from tests.property.dump import dump
 from tests.property.pair import log_of, replay
@@ -27,7 +27,7 @@ def test_a_restored_snapshot_equals_the_replayed_log(
 
 @examples(100)
 @given(
-    history=changes,
+    history=st.one_of(changes, crowded),
     point=st.floats(0, 1),
     nodes_a_chunk=st.integers(1, 4),
     # How many entries are applied before each chunk, and how often the backlog is taken.

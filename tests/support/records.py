@@ -81,6 +81,7 @@ class Code(IntEnum):
     NO_WATCHER = -121
     RECONFIG_DISABLED = -123
     SESSION_CLOSED_REQUIRE_SASL = -124
+    QUOTA_EXCEEDED = -125
 
 
 class EventType(IntEnum):

@@ -78,6 +78,8 @@ class ServerConfig:
     # TTL nodes. Off upstream, where old servers of an ensemble might not know them; a single server
     # has no such neighbours, so here they work at once.
     extended_types_enabled: bool = True
+    # Whether a write that goes over the hard limit of a quota is refused.
+    enforce_quota: bool = False
     container_check_interval_ms: int = 60_000
     max_containers_per_minute: int = 10_000
     max_unused_container_ms: int = 0

@@ -21,6 +21,7 @@ from typing import Final
 
 from paddock.errors import SYSTEM_ERROR
 from paddock.log.interface import Durability, Log, Record
+from paddock.server.notices import Notices
 from paddock.server.statistics import Statistics
 from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
 from paddock.state.machine import Outcome, StateMachine
@@ -103,6 +104,7 @@ class Pipeline:
         # The time of the last batch. Invariant: it never goes back, whatever the clock does.
         self._stamp_ms = machine.time_ms
         self._loop = asyncio.get_running_loop()
+        self._notices = Notices(self._loop.time)
         self._entries: list[Entry] = []
         self._origins: list[Origin] = []
         # Bytes of the entries that have gathered.
@@ -279,8 +281,8 @@ class Pipeline:
         outcome = self.machine.apply(entry)
         if self.on_entry is not None:
             self.on_entry(entry, outcome)
-        if outcome.notice:
-            logger.error("session 0x%x: %s", entry.session, outcome.notice)
+        if outcome.notice is not None:
+            self._notices.tell(entry.session, outcome.notice)
         try:
             if outcome.changes:
                 self.watches.publish(outcome.changes)

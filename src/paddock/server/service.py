@@ -15,7 +15,7 @@ from paddock.server.pipeline import Origin, Pipeline
 from paddock.server.restriction import MustAuthenticate, Restriction
 from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
-from paddock.state.entry import EXPIRE, EXTENDED_TYPES, Entry
+from paddock.state.entry import ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
 from paddock.state.queries import Queries
 from paddock.state.watches import Watches
@@ -51,7 +51,11 @@ class Service:
         if config.enforce_authentication:
             self._must_authenticate = MustAuthenticate(config.enforced_schemes)
         # What the entries of this server are stamped with.
-        self.flags = EXTENDED_TYPES if config.extended_types_enabled else 0
+        self.flags = 0
+        if config.extended_types_enabled:
+            self.flags |= EXTENDED_TYPES
+        if config.enforce_quota:
+            self.flags |= ENFORCE_QUOTA
         self.tracker = SessionTracker(config.tick_time_ms / 1000, self.expire)
         self.reconcile_sessions()
         # Everybody who is connected, with or without a session, in the order of coming.

@@ -210,6 +210,12 @@ SETTINGS: Final = (
         default="20 ticks",
     ),
     _switch("extended_types_enabled", "extendedTypesEnabled", SESSIONS, "Allow TTL nodes."),
+    _switch(
+        "enforce_quota",
+        "enforceQuota",
+        SESSIONS,
+        "Refuse what goes over the hard limit of a quota.",
+    ),
     _milliseconds(
         "container_check_interval_ms",
         "znode.container.checkIntervalMs",

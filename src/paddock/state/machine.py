@@ -33,6 +33,7 @@ from paddock.protocol.requests import (
 )
 from paddock.state import multi
 from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry
+from paddock.state.notice import Fault, Notice
 from paddock.state.operations import NO_TTL, Change, Operations
 from paddock.state.refusal import Refused
 from paddock.state.sessions import Session, Sessions
@@ -49,14 +50,14 @@ class Outcome:
     __slots__ = ("body", "changes", "error", "notice", "zxid")
 
     def __init__(
-        self, error: int, zxid: int, body: bytes, changes: list[Change], notice: str
+        self, error: int, zxid: int, body: bytes, changes: list[Change], notice: Notice | None
     ) -> None:
         self.error = error
         # The zxid of the reply's header: the last one of the state after this entry.
         self.zxid = zxid
         self.body = body
         self.changes = changes
-        # A sentence for the operator, where something went wrong that never should; or "".
+        # What an operator should know of it.
         self.notice = notice
 
 
@@ -92,7 +93,6 @@ class StateMachine:
         operations.begin(entry, zxid)
         error = OK
         body = b""
-        notice = ""
         try:
             if operation == opcodes.MULTI:
                 self._check_session(entry)
@@ -114,9 +114,9 @@ class StateMachine:
         except Exception as problem:
             operations.undo()
             error = SYSTEM_ERROR
-            notice = _notice(operation, problem)
+            operations.notice = _fault(operation, problem)
         self.zxid = zxid
-        return Outcome(error, zxid, body, operations.changes, notice)
+        return Outcome(error, zxid, body, operations.changes, operations.notice)
 
     def _run(self, operation: int, entry: Entry) -> bytes:
         operations = self._operations
@@ -168,7 +168,6 @@ class StateMachine:
         session = self.sessions.by_id.get(entry.session)
         error = OK
         done = False
-        notice = ""
         try:
             if entry.operation == ATTACH:
                 if session is None:
@@ -188,10 +187,10 @@ class StateMachine:
         except Exception as problem:
             operations.undo()
             error = SYSTEM_ERROR
-            notice = _notice(entry.operation, problem)
+            operations.notice = _fault(entry.operation, problem)
         if done:
             self.zxid = zxid
-        return Outcome(error, self.zxid, b"", operations.changes, notice)
+        return Outcome(error, self.zxid, b"", operations.changes, operations.notice)
 
     def _check_session(self, entry: Entry) -> Session:
         session = self.sessions.by_id.get(entry.session)
@@ -236,9 +235,9 @@ def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:
     return writer.getvalue()
 
 
-def _notice(operation: int, problem: Exception) -> str:
+def _fault(operation: int, problem: Exception) -> Fault:
     name = _DECISIONS.get(operation) or opcodes.NAMES.get(operation, str(operation))
-    return f"applying {name} failed and was undone: {problem!r}"
+    return Fault(f"applying {name} failed and was undone: {problem!r}")
 
 
 def _created(path: bytes, stat: bytes) -> bytes:

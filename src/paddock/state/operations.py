@@ -20,13 +20,16 @@ from paddock.errors import (
     NO_NODE,
     NODE_EXISTS,
     NOT_EMPTY,
+    QUOTA_EXCEEDED,
     UNIMPLEMENTED,
 )
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
 from paddock.state import quota
 from paddock.state.access import NOBODY, Identities, resolve
-from paddock.state.entry import EXTENDED_TYPES, Entry
+from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, Entry
+from paddock.state.limits import Quota
+from paddock.state.notice import Notice, OverLimit
 from paddock.state.refusal import Refused
 from paddock.state.tree import CONTAINER, SPECIAL, TTL_BASE, TTL_MS_MAX, Node, Tree
 
@@ -70,6 +73,8 @@ class Operations:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.changes: list[Change] = []
+        # What an operator should know of the entry; the first thing, if there are several.
+        self.notice: Notice | None = None
         # The entry being applied, the zxid that it takes, and who asks for it.
         self._entry = Entry(0, b"")
         self._zxid: i64 = 0
@@ -78,6 +83,7 @@ class Operations:
     def begin(self, entry: Entry, zxid: int) -> None:
         self.tree.begin()
         self.changes = []
+        self.notice = None
         self._entry = entry
         self._zxid = zxid
         self._identities = NOBODY if entry.identities is None else entry.identities
@@ -85,6 +91,9 @@ class Operations:
     def undo(self) -> None:
         self.tree.undo()
         self.changes = []
+        # What went over a limit did not happen, unless that is why it did not.
+        if not (isinstance(self.notice, OverLimit) and self.notice.is_refused):
+            self.notice = None
 
     def create(
         self,
@@ -115,6 +124,10 @@ class Operations:
             raise Refused(NODE_EXISTS)
         if parent.owner > 0:
             raise Refused(NO_CHILDREN_FOR_EPHEMERALS)
+        if self.tree.quotas.size:
+            governor = self.tree.quotas.governor(path)
+            if governor is not None:
+                self._ask(governor, 1, _length(data))
         acl = self.tree.acls.acquire(entries)
         node = self.tree.create(path, data, acl, self._zxid, self._entry.time_ms, owner)
         quota.created(self.tree, path, data)
@@ -147,11 +160,17 @@ class Operations:
         path = self._valid(path)
         node = self._node(path)
         self._require(node, WRITE)
+        governor: Quota | None = None
+        growth = 0
+        if self.tree.quotas.size:
+            governor = self.tree.quotas.governor(path)
+            if governor is not None:
+                growth = _length(data) - _length(node.data)
+                self._ask(governor, 0, growth)
         _check_version(node.version, version)
-        old = node.data
         self.tree.set_data(path, node, data, self._zxid, self._entry.time_ms)
-        if self.tree.quotas:
-            quota.resized(self.tree, path, old, data)
+        if governor is not None:
+            quota.count(self.tree, governor, 0, growth)
         self.changes.append(Change(Change.DATA, path, self._zxid, node, None))
         return node
 
@@ -216,6 +235,18 @@ class Operations:
         quota.deleted(self.tree, path, node.data)
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
 
+    def _ask(self, governor: Quota, nodes: int, size: int) -> None:
+        """Ask a quota whether so much more may be there."""
+        is_enforced = self._entry.flags & ENFORCE_QUOTA != 0
+        notice = quota.examine(self.tree, governor, nodes, size, is_enforced)
+        if notice is None:
+            return
+        if isinstance(notice, OverLimit) and notice.is_refused:
+            self.notice = notice
+            raise Refused(QUOTA_EXCEEDED)
+        if self.notice is None:
+            self.notice = notice
+
     def _valid(self, path: bytes | None) -> bytes:
         # A path that a node has is valid, but for the root's other name.
         if not path or (path not in self.tree.nodes and not paths.is_valid(path)):
@@ -243,3 +274,7 @@ class Operations:
 def _check_version(current: int, expected: int) -> None:
     if expected != -1 and expected != current:
         raise Refused(BAD_VERSION)
+
+
+def _length(data: bytes | None) -> int:
+    return 0 if data is None else len(data)

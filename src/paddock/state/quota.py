@@ -1,58 +1,91 @@
-"""Quotas: what is counted below a node that has one.
+"""Quotas: what is counted below a node that has one, and what is refused.
 
 A quota on `/app` is the node `/zookeeper/quota/app/zookeeper_limits`; what is below `/app`, itself
 included, is counted in `zookeeper_stats` beside it. Formats and rules are upstream's: the counts
 change without a version, a zxid or an event, and only while there are limits. Of several quotas
-above a node the nearest counts. Limits are not enforced.
+above a node the nearest counts, and no other.
+
+A soft limit gives a notice. A hard one refuses what goes over it, if the entry says that limits
+are enforced. Who is over a hard limit may still delete, and write data that is as long as before
+or short enough. Unlike upstream, each step of a transaction is judged by what the ones before it
+left, so that a transaction cannot go over a limit and can put one node in place of another.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Final
+from paddock.state.limits import NO_LIMIT, Quota, governed_by_statistics
+from paddock.state.notice import OverLimit, QuotaNotice, UnusableQuota
+from paddock.state.tree import Tree
 
-from paddock.state.tree import QUOTA, Tree
 
-STATISTICS: Final = b"/zookeeper_stats"
+def examine(
+    tree: Tree, quota: Quota, nodes: int, size: int, is_enforced: bool
+) -> QuotaNotice | None:
+    """Look what a quota says to so many nodes and bytes more.
 
-_COUNTS: Final = re.compile(rb"count=(-?\d{1,19}),bytes=(-?\d{1,19})(.*)", re.DOTALL)
+    An OverLimit that is refused means no; anything else is only to be told.
+    """
+    limits = tree.nodes.get(quota.limits_path)
+    if limits is None or not quota.read_limits(limits.data):
+        return UnusableQuota(quota, quota.limits_path)
+    count_soft, count_hard = quota.count_soft, quota.count_hard
+    bytes_soft, bytes_hard = quota.bytes_soft, quota.bytes_hard
+    counts_nodes = nodes != 0 and (count_soft != NO_LIMIT or count_hard != NO_LIMIT)
+    counts_bytes = size != 0 and (bytes_soft != NO_LIMIT or bytes_hard != NO_LIMIT)
+    if not counts_nodes and not counts_bytes:
+        return None
+    statistics = tree.nodes.get(quota.statistics_path)
+    if statistics is None or not quota.read_statistics(statistics.data):
+        return UnusableQuota(quota, quota.statistics_path)
+    total_nodes, total_size = quota.nodes + nodes, quota.size + size
+    notice: QuotaNotice | None = None
+    if counts_nodes:
+        if count_hard != NO_LIMIT and total_nodes > count_hard:
+            notice = OverLimit(quota.governed, total_nodes, "nodes", count_hard, True, is_enforced)
+            if is_enforced:
+                return notice
+        elif count_soft != NO_LIMIT and total_nodes > count_soft:
+            notice = OverLimit(quota.governed, total_nodes, "nodes", count_soft, False, False)
+    if counts_bytes:
+        if bytes_hard != NO_LIMIT and total_size > bytes_hard:
+            if notice is None or is_enforced:
+                return OverLimit(quota.governed, total_size, "bytes", bytes_hard, True, is_enforced)
+        elif notice is None and bytes_soft != NO_LIMIT and total_size > bytes_soft:
+            notice = OverLimit(quota.governed, total_size, "bytes", bytes_soft, False, False)
+    return notice
 
 
 def created(tree: Tree, path: bytes, data: bytes | None) -> None:
     """Count a node that was created; or begin to count, if that is what it stands for."""
-    if path.startswith(QUOTA) and path.endswith(STATISTICS):
-        _count_anew(tree, path)
-    if tree.quotas:
-        _add(tree, path, 1, 0 if data is None else len(data))
+    governed = governed_by_statistics(path)
+    if governed is not None:
+        _count_anew(tree, path, governed)
+    if tree.quotas.size:
+        _count(tree, path, 1, 0 if data is None else len(data))
 
 
 def deleted(tree: Tree, path: bytes, data: bytes | None) -> None:
     """Count a node that was deleted."""
-    if tree.quotas:
-        _add(tree, path, -1, 0 if data is None else -len(data))
+    if tree.quotas.size:
+        _count(tree, path, -1, 0 if data is None else -len(data))
 
 
-def resized(tree: Tree, path: bytes, old: bytes | None, new: bytes | None) -> None:
-    """Count a node whose data was replaced."""
-    _add(tree, path, 0, (0 if new is None else len(new)) - (0 if old is None else len(old)))
-
-
-def _add(tree: Tree, path: bytes, nodes: int, size: int) -> None:
-    governor = _governor(tree, path)
-    if governor is None:
+def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
+    """Count more or less below a quota; nothing if its statistics are gone or make no sense."""
+    node = tree.nodes.get(quota.statistics_path)
+    if node is None or not quota.read_statistics(node.data):
         return
-    statistics = QUOTA + governor + STATISTICS
-    node = tree.nodes.get(statistics)
-    # Somebody may have removed the statistics or written something else there.
-    counts = None if node is None or node.data is None else _COUNTS.fullmatch(node.data)
-    if node is None or counts is None:
-        return
-    text = b"count=%d,bytes=%d" % (int(counts[1]) + nodes, int(counts[2]) + size)
-    tree.set_silently(statistics, node, text + counts[3])
+    if nodes or size or not quota.is_written_here:
+        tree.set_silently(quota.statistics_path, node, quota.add(nodes, size))
 
 
-def _count_anew(tree: Tree, statistics: bytes) -> None:
-    governed = statistics[len(QUOTA) : -len(STATISTICS)]
+def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
+    quota = tree.quotas.governor(path)
+    if quota is not None:
+        count(tree, quota, nodes, size)
+
+
+def _count_anew(tree: Tree, statistics: bytes, governed: bytes) -> None:
     nodes = 0
     size = 0
     waiting = [governed] if governed in tree.nodes else []
@@ -64,12 +97,3 @@ def _count_anew(tree: Tree, statistics: bytes) -> None:
         if node.children is not None:
             waiting.extend(path + b"/" + name for name in node.children)
     tree.set_silently(statistics, tree.nodes[statistics], b"count=%d,bytes=%d" % (nodes, size))
-
-
-def _governor(tree: Tree, path: bytes) -> bytes | None:
-    """Give the nearest node with a quota, from a node upwards; the root cannot have one."""
-    while path:
-        if path in tree.quotas:
-            return path
-        path = path[: path.rfind(b"/")]
-    return None

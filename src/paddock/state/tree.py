@@ -21,6 +21,7 @@ from paddock.protocol.acl import OPEN, READ_ONLY
 from paddock.protocol.jute import to_int32
 from paddock.state.access import ACLTable, NodeACL
 from paddock.state.digest import node_term
+from paddock.state.limits import QUOTA, Quotas, governed_by_limits
 
 _INT32_MAX: Final = (1 << 31) - 1
 _STAT: Final = struct.Struct(">qqqqiiiqiiq")
@@ -30,9 +31,7 @@ TTL_BASE: Final = -(1 << 56)
 TTL_MS_MAX: Final = (1 << 40) - 1
 
 ZOOKEEPER: Final = b"/zookeeper"
-QUOTA: Final = b"/zookeeper/quota"
 CONFIG: Final = b"/zookeeper/config"
-LIMITS: Final = b"/zookeeper_limits"
 SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
 """The nodes that are always there and cannot be deleted."""
 
@@ -171,8 +170,7 @@ class Tree:
         self.ephemerals: dict[int, dict[bytes, None]] = {}
         self.containers: dict[bytes, None] = {}
         self.ttls: dict[bytes, None] = {}
-        # Paths that have a quota; usually there are none, and then quotas cost nothing.
-        self.quotas: dict[bytes, None] = {}
+        self.quotas = Quotas()
         # Bytes of all paths and data, for those who watch the server's size.
         self.data_bytes: i64 = 0
         # Counts snapshots. Invariant: no node's epoch is above it.
@@ -372,8 +370,9 @@ class Tree:
 
     def _count(self, path: bytes, node: Node) -> None:
         self.data_bytes += len(path) + _length(node.data)
-        if path.endswith(LIMITS) and path.startswith(QUOTA):
-            self.quotas[path[len(QUOTA) : -len(LIMITS)]] = None
+        governed = governed_by_limits(path)
+        if governed is not None:
+            self.quotas.add(governed)
         owner = node.owner
         if owner == 0:
             return
@@ -390,8 +389,9 @@ class Tree:
 
     def _discount(self, path: bytes, node: Node) -> None:
         self.data_bytes -= len(path) + _length(node.data)
-        if path.endswith(LIMITS) and path.startswith(QUOTA):
-            self.quotas.pop(path[len(QUOTA) : -len(LIMITS)], None)
+        governed = governed_by_limits(path)
+        if governed is not None:
+            self.quotas.remove(governed)
         owner = node.owner
         if owner == 0:
             return

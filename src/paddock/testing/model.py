@@ -160,8 +160,9 @@ Watchers: TypeAlias = dict[tuple[bytes, Caller], str]
 class Model:
     """ZooKeeper's state and watches."""
 
-    def __init__(self, *, extended_types: bool = True) -> None:
+    def __init__(self, *, extended_types: bool = True, enforce_quota: bool = False) -> None:
         self.extended_types = extended_types
+        self.enforce_quota = enforce_quota
         self.zxid = 0
         self.nodes: dict[bytes, ModelNode] = {}
         for path in ALWAYS_THERE:
@@ -419,13 +420,14 @@ class Model:
             raise No(errors.NODE_EXISTS)
         if parent.owner:
             raise No(errors.NO_CHILDREN_FOR_EPHEMERALS)
+        self._keep_quota(path, 1, len(request.data or b""))
         zxid = self.zxid
         node = ModelNode(request.data, acls, zxid, zxid, zxid, time_ms, time_ms)
         node.owner = caller.session if kind == "ephemeral" else 0
         node.container = kind == "container"
         node.ttl_ms = ttl_ms if kind == "ttl" else 0
         self.nodes[path] = node
-        if path.startswith(QUOTA) and path.endswith(STATISTICS):
+        if path.startswith(QUOTA + b"/") and path.endswith(STATISTICS):
             self._count_anew(path)
         self._count(path, 1, len(node.data or b""))
         parent.created = _int32(parent.created + 1)
@@ -474,8 +476,9 @@ class Model:
         path = _whole(request.path)
         node = self._node(path)
         self._need(caller, node, WRITE)
-        _match(request.version, node.version)
         growth = len(request.data or b"") - len(node.data or b"")
+        self._keep_quota(path, 0, growth)
+        _match(request.version, node.version)
         node.data = request.data
         self._count(path, 0, growth)
         node.version = _int32(node.version + 1)
@@ -517,18 +520,42 @@ class Model:
         size = sum(len(node.data or b"") for node in mine)
         self.nodes[path].data = b"count=%d,bytes=%d" % (len(mine), size)
 
+    def _quota_of(self, path: bytes) -> bytes:
+        """Give the nearest node with limits, from a node upwards; nothing if there is none."""
+        while path and QUOTA + path + LIMITS not in self.nodes:
+            path = path.rpartition(b"/")[0]
+        return path
+
+    def _keep_quota(self, path: bytes, nodes: int, size: int) -> None:
+        """Refuse what would go over a hard limit, if limits and statistics can be understood."""
+        governed = self._quota_of(path)
+        if not self.enforce_quota or not governed:
+            return
+        limits = numbers_of(self.nodes[QUOTA + governed + LIMITS].data)
+        statistics = self.nodes.get(QUOTA + governed + STATISTICS)
+        counts = None if statistics is None else numbers_of(statistics.data)
+        if limits is None or counts is None:
+            return
+        for change, counter, limit_name in (
+            (nodes, "count", "countHardLimit"),
+            (size, "bytes", "byteHardLimit"),
+        ):
+            limit = limits.get(limit_name, -1)
+            if change and limit >= 0 and counts.get(counter, -1) + change > limit:
+                raise No(errors.QUOTA_EXCEEDED)
+
     def _count(self, path: bytes, nodes: int, size: int) -> None:
         """Keep the statistics of the nearest quota, if what is written there can be understood."""
-        governed = path
-        while governed and QUOTA + governed + LIMITS not in self.nodes:
-            governed = governed.rpartition(b"/")[0]
+        governed = self._quota_of(path)
         node = self.nodes.get(QUOTA + governed + STATISTICS) if governed else None
-        if node is None:
+        counts = None if node is None else numbers_of(node.data)
+        if node is None or counts is None:
             return
-        counts = re.fullmatch(rb"count=(-?\d+),bytes=(-?\d+)(.*)", node.data or b"", re.DOTALL)
-        if counts is not None:
-            total, total_size = int(counts[1]) + nodes, int(counts[2]) + size
-            node.data = b"count=%d,bytes=%d" % (total, total_size) + counts[3]
+        count, total = counts.pop("count", -1) + nodes, counts.pop("bytes", -1) + size
+        text = f"count={count},bytes={total}"
+        if counts:
+            text += "=;" + ";".join(f"{name}={counts[name]}" for name in sorted(counts))
+        node.data = text.encode()
 
     def _node(self, path: bytes) -> ModelNode:
         # The empty path is another name of the root.
@@ -752,6 +779,24 @@ def is_valid_path(path: bytes) -> bool:
         if 0xD800 <= number <= 0xF8FF or number >= 0xFFF0:
             return False
     return True
+
+
+def numbers_of(data: bytes | None) -> dict[str, int] | None:
+    """Read `name=number` pairs between commas and semicolons; None if it is anything else."""
+    if data is None:
+        return None
+    text = re.sub("[,;]+$", "", data.decode(errors="replace"))
+    numbers: dict[str, int] = {}
+    for pair in re.split("[,;]+", text) if text else []:
+        # What stands behind a second `=` does not matter; `name==` is -1.
+        match = re.fullmatch(r"([^=]*)=([+-]?\d+|)(=.*)?", pair, re.DOTALL)
+        if match is None or not pair.rstrip("=").partition("=")[2]:
+            return None
+        number = int(match[2] or "-1")
+        if not -(1 << 63) <= number < 1 << 63:
+            return None
+        numbers[match[1]] = number
+    return numbers
 
 
 def permitted(acls: list[ACL], permission: int, identities: tuple[Identity, ...]) -> bool:

@@ -81,6 +81,7 @@ def test_the_file_in_the_documentation_is_understood(zoo_cfg: Path) -> None:
         ("autopurge.purgeInterval=-1", "purge_interval_hours", 0),
         ("extendedTypesEnabled=false", "extended_types_enabled", False),
         ("extendedTypesEnabled=TRUE", "extended_types_enabled", True),
+        ("enforceQuota=true", "enforce_quota", True),
         ("jute.maxbuffer=4194304", "max_frame_bytes", 4_194_304),
         ("jute.maxbuffer=0x3FFFFF", "max_frame_bytes", 0x3FFFFF),
         ("jute.maxbuffer=#ff", "max_frame_bytes", 255),

@@ -34,7 +34,7 @@ from paddock.protocol.requests import (
     VersionRequest,
 )
 from paddock.state.entry import REAP
-from paddock.state.machine import StateMachine
+from paddock.state.machine import Outcome, StateMachine
 from tests.property.dump import dump
 from tests.unit.state.driver import OPEN, Connection, World, encode, multi_body
 
@@ -50,6 +50,10 @@ def world() -> World:
 @pytest.fixture
 def client(world: World) -> Connection:
     return world.open()
+
+
+def sentence(outcome: Outcome) -> str:
+    return "" if outcome.notice is None else outcome.notice.sentence()
 
 
 def created(body: bytes) -> bytes:
@@ -557,7 +561,7 @@ class TestTotality:
         world.machine.tree.nodes[b"/a"].acl.users = 0
         outcome = client.delete(b"/a")
         assert (outcome.error, outcome.body, outcome.changes) == (SYSTEM_ERROR, b"", [])
-        assert outcome.notice.startswith("applying delete failed and was undone: AssertionError")
+        assert sentence(outcome).startswith("applying delete failed and was undone: AssertionError")
         world.machine.tree.nodes[b"/a"].acl.users = 1
         dump(world.machine)
         assert client.delete(b"/a").error == OK
@@ -568,7 +572,7 @@ class TestTotality:
             machine.apply(world.entries[1])
             machine.tree.nodes[b"/a"].acl.users = 0
             outcomes = [machine.apply(entry) for entry in world.entries[2:]]
-            return [(outcome.error, outcome.zxid, outcome.notice) for outcome in outcomes]
+            return [(outcome.error, outcome.zxid, sentence(outcome)) for outcome in outcomes]
 
         client = world.open()
         client.create(b"/a", acls=[ACL(ALL, BOB)])
@@ -600,7 +604,7 @@ class TestTotality:
         before = world.machine.zxid
         outcome = world.expire(client.session, client.generation)
         assert (outcome.error, outcome.zxid, outcome.changes) == (SYSTEM_ERROR, before, [])
-        assert outcome.notice.startswith("applying expire failed")
+        assert sentence(outcome).startswith("applying expire failed")
         world.machine.tree.nodes[b"/2"].acl.users = 1
         assert sorted(dump(world.machine)["ephemerals"][client.session]) == [b"/1", b"/2"]
         assert world.expire(client.session, client.generation).error == OK
@@ -620,7 +624,7 @@ class TestTotality:
     def test_a_decision_that_cannot_be_read_is_answered(self, world: World) -> None:
         outcome = world.apply(REAP, b"\0")
         assert outcome.error == SYSTEM_ERROR
-        assert outcome.notice.startswith("applying reap failed")
+        assert sentence(outcome).startswith("applying reap failed")
         assert world.machine.zxid == 0
 
     @pytest.mark.parametrize("operation", [*sorted(opcodes.WRITES), *range(-20, 25)])

@@ -1,0 +1,244 @@
+"""Quotas as nodes have them: what is written in a limits and a statistics node, and who governs.
+
+A quota on `/app` is two nodes below `/zookeeper/quota/app`. Both hold numbers by name:
+
+    zookeeper_limits    count=-1,bytes=1000=;byteHardLimit=-1;countHardLimit=10
+    zookeeper_stats     count=3,bytes=120
+
+`count` and `bytes` of the limits are the soft ones, -1 is no limit. The odd `=` before the first
+`;` lets clients of 3.4 read the line, who know the two names in front only.
+
+What a node holds is read once and remembered together with the very bytes that were read: the
+memory is good as long as the node has these bytes, whoever wrote or restored or undid them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+QUOTA: Final = b"/zookeeper/quota"
+LIMITS: Final = b"/zookeeper_limits"
+STATISTICS: Final = b"/zookeeper_stats"
+
+NO_LIMIT: Final = -1
+
+_INT64_MAX: Final = (1 << 63) - 1
+# Nobody writes more into these nodes; who does it to make every write slow does not succeed.
+_TEXT_BYTES_MAX: Final = 1000
+
+_SEPARATORS: Final = re.compile("[,;]+")
+_NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
+
+
+class Quota:
+    """The quota of one node, with what its two nodes were last seen to say."""
+
+    __slots__ = (
+        "_limits_read",
+        "_rest",
+        "_statistics_read",
+        "bytes_hard",
+        "bytes_soft",
+        "count_hard",
+        "count_soft",
+        "governed",
+        "has_limits",
+        "has_statistics",
+        "is_written_here",
+        "limits_path",
+        "nodes",
+        "size",
+        "statistics_path",
+    )
+
+    def __init__(self, governed: bytes) -> None:
+        # The node that has the quota.
+        self.governed = governed
+        self.limits_path = QUOTA + governed + LIMITS
+        self.statistics_path = QUOTA + governed + STATISTICS
+        # Whether the limits could be read, and what they are, each of them -1 or more.
+        self.has_limits = False
+        self.count_soft = NO_LIMIT
+        self.count_hard = NO_LIMIT
+        self.bytes_soft = NO_LIMIT
+        self.bytes_hard = NO_LIMIT
+        # Whether the statistics could be read, and how much there is.
+        self.has_statistics = False
+        self.nodes = 0
+        self.size = 0
+        # Whether the statistics are as `add` writes them: to add nothing would change nothing.
+        self.is_written_here = False
+        # What a statistics node says beyond that, as it is written behind it.
+        self._rest = b""
+        # The bytes that were read. Invariant: the fields above are what they say.
+        self._limits_read: bytes | None = None
+        self._statistics_read: bytes | None = None
+
+    def read_limits(self, data: bytes | None) -> bool:
+        """Look at what the limits node holds, and tell whether it makes sense."""
+        if data is not self._limits_read:
+            numbers = read_numbers(data)
+            self._limits_read = data
+            self.has_limits = numbers is not None
+            if numbers is not None:
+                self.count_soft = max(NO_LIMIT, numbers.get("count", NO_LIMIT))
+                self.count_hard = max(NO_LIMIT, numbers.get("countHardLimit", NO_LIMIT))
+                self.bytes_soft = max(NO_LIMIT, numbers.get("bytes", NO_LIMIT))
+                self.bytes_hard = max(NO_LIMIT, numbers.get("byteHardLimit", NO_LIMIT))
+        return self.has_limits
+
+    def read_statistics(self, data: bytes | None) -> bool:
+        """Look at what the statistics node holds, and tell whether it makes sense."""
+        if data is not self._statistics_read:
+            numbers = read_numbers(data)
+            self._statistics_read = data
+            self.is_written_here = False
+            self.has_statistics = numbers is not None
+            if numbers is not None:
+                self.nodes = numbers.pop("count", -1)
+                self.size = numbers.pop("bytes", -1)
+                rest = [f";{name}={numbers[name]}" for name in sorted(numbers)]
+                self._rest = ("=" + "".join(rest)).encode() if rest else b""
+        return self.has_statistics
+
+    def add(self, nodes: int, size: int) -> bytes:
+        """Count more or less, and give what the statistics node is to hold then."""
+        self.nodes = _to_int64(self.nodes + nodes)
+        self.size = _to_int64(self.size + size)
+        text = b"count=%d,bytes=%d" % (self.nodes, self.size) + self._rest
+        self._statistics_read = text
+        self.is_written_here = True
+        return text
+
+
+class _Point:
+    """A name on the way to nodes that have a quota."""
+
+    __slots__ = ("children", "quota")
+
+    def __init__(self) -> None:
+        self.children: dict[bytes, _Point] = {}
+        self.quota: Quota | None = None
+
+
+class Quotas:
+    """All quotas, by the names that lead to them, so that looking costs no more than these."""
+
+    __slots__ = ("_root", "size")
+
+    def __init__(self) -> None:
+        # How many there are; usually none, and then quotas cost nothing.
+        self.size = 0
+        self._root = _Point()
+
+    def add(self, governed: bytes) -> None:
+        """Take in the quota of a node; the root cannot have one."""
+        if not governed:
+            return
+        point = self._root
+        for name in governed[1:].split(b"/"):
+            below = point.children.get(name)
+            if below is None:
+                below = _Point()
+                point.children[name] = below
+            point = below
+        if point.quota is None:
+            point.quota = Quota(governed)
+            self.size += 1
+
+    def remove(self, governed: bytes) -> None:
+        """Forget the quota of a node, and the way to it if nothing else needs that."""
+        if not governed:
+            return
+        names = governed[1:].split(b"/")
+        points = [self._root]
+        for name in names:
+            points.append(points[-1].children[name])
+        points[-1].quota = None
+        self.size -= 1
+        while names:
+            point = points.pop()
+            if point.quota is not None or point.children:
+                break
+            del points[-1].children[names.pop()]
+
+    def governor(self, path: bytes) -> Quota | None:
+        """Give the quota that counts for a node: that of the nearest one, from itself upwards."""
+        found = None
+        point: _Point | None = self._root
+        start = 1
+        while start > 0:
+            assert point is not None
+            end = path.find(b"/", start)
+            point = point.children.get(path[start:] if end < 0 else path[start:end])
+            if point is None:
+                break
+            if point.quota is not None:
+                found = point.quota
+            start = end + 1
+        return found
+
+    def __iter__(self) -> Iterator[Quota]:
+        """Go through all of them, in no order that means anything."""
+        waiting = [self._root]
+        while waiting:
+            point = waiting.pop()
+            if point.quota is not None:
+                yield point.quota
+            waiting.extend(point.children.values())
+
+
+def governed_by_limits(path: bytes) -> bytes | None:
+    """Give the node whose limits are kept at a path, `b""` for the root; None if it is no such."""
+    return _governed(path, LIMITS)
+
+
+def governed_by_statistics(path: bytes) -> bytes | None:
+    """Give the node whose statistics are kept at a path, `b""` for the root; or None."""
+    return _governed(path, STATISTICS)
+
+
+def read_numbers(data: bytes | None) -> dict[str, int] | None:
+    """Read numbers by their names, as tolerantly and as strictly as upstream; None if it cannot be.
+
+    Of a name that comes twice the last counts; a value that is left out (`count==`) is -1, one
+    that is missing altogether (`count=`) is nonsense.
+    """
+    if data is None or len(data) > _TEXT_BYTES_MAX:
+        return None
+    pairs = _without_empty_tail(_SEPARATORS.split(data.decode("utf-8", "replace")))
+    numbers: dict[str, int] = {}
+    for pair in pairs:
+        parts = _without_empty_tail(pair.split("="))
+        if len(parts) < 2:
+            return None
+        match = _NUMBER.fullmatch(parts[1] or "-1")
+        if match is None:
+            return None
+        number = int(match[1] + match[2])
+        if number != _to_int64(number):
+            return None
+        numbers[parts[0]] = number
+    return numbers
+
+
+def _governed(path: bytes, last: bytes) -> bytes | None:
+    if not path.endswith(last) or not path.startswith(QUOTA):
+        return None
+    governed = path[len(QUOTA) : -len(last)]
+    # Not what is below another node whose name only begins like this.
+    return governed if not governed or governed.startswith(b"/") else None
+
+
+def _without_empty_tail(parts: list[str]) -> list[str]:
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def _to_int64(number: int) -> int:
+    if -_INT64_MAX <= number <= _INT64_MAX:
+        return number
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,0 +1,150 @@
+"""What quota nodes hold, and which quota governs a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddock.state.limits import (
+    Quota,
+    Quotas,
+    governed_by_limits,
+    governed_by_statistics,
+    read_numbers,
+)
+
+WHOLE = {"count": 3, "bytes": 100, "byteHardLimit": -1, "countHardLimit": 10}
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        (b"count=3,bytes=100=;byteHardLimit=-1;countHardLimit=10", WHOLE),
+        (b"countHardLimit=10;;,count=3,bytes=100;byteHardLimit=-1,;", WHOLE),
+        (b"count=3,bytes=100", {"count": 3, "bytes": 100}),
+        (b"", {}),
+        (b",;", {}),
+        (b"count=1,count=2", {"count": 2}),
+        (b"count==9", {"count": -1}),
+        (b"count=1=9=nonsense", {"count": 1}),
+        (b"=5", {"": 5}),
+        (b"count=+5", {"count": 5}),
+        (b"count=-0", {"count": 0}),
+        (b"count=" + b"0" * 900 + b"7", {"count": 7}),
+        ("count=\u0663".encode(), {"count": 3}),
+        (b"\xff=1", {"\ufffd": 1}),
+        (b"count=9223372036854775807", {"count": 2**63 - 1}),
+        (b"count=-9223372036854775808", {"count": -(2**63)}),
+    ],
+)
+def test_numbers_are_read_as_upstream_reads_them(text: bytes, numbers: dict[str, int]) -> None:
+    assert read_numbers(text) == numbers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(None, b"nonsense", b"count", b"count=", b"=", b",count=1", b"count= 1", b"count=1\n"),
+        *(b"count=0x1", b"count=1.5", b"count=\xff", b"count=9223372036854775808"),
+        *(b"count=1,bytes", b"count=" + b"0" * 2000),
+    ],
+)
+def test_what_is_anything_else_is_not_read(text: bytes | None) -> None:
+    assert read_numbers(text) is None
+
+
+def test_a_limit_below_none_is_none() -> None:
+    quota = Quota(b"/a")
+    assert quota.read_limits(b"count=-7,bytes=5;countHardLimit=-9")
+    assert (quota.count_soft, quota.bytes_soft) == (-1, 5)
+    assert (quota.count_hard, quota.bytes_hard) == (-1, -1)
+
+
+def test_other_limits_are_read_again() -> None:
+    quota = Quota(b"/a")
+    for text, expected in ((b"count=1", 1), (b"count=2", 2), (b"bytes=1", -1)):
+        assert quota.read_limits(text)
+        assert quota.count_soft == expected
+    assert not quota.read_limits(b"nonsense")
+    assert not quota.read_limits(None)
+    assert not Quota(b"/a").read_limits(None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"count=3,bytes=10", b"count=4,bytes=15"),
+        (b"bytes=10,count=3", b"count=4,bytes=15"),
+        (b"", b"count=0,bytes=4"),
+        (b"count=1,bytes=2;z=3;a=+4", b"count=2,bytes=7=;a=4;z=3"),
+        (b"count=9223372036854775807,bytes=0", b"count=-9223372036854775808,bytes=5"),
+    ],
+)
+def test_statistics_are_written_as_upstream_writes_them(before: bytes, after: bytes) -> None:
+    quota = Quota(b"/a")
+    assert quota.read_statistics(before)
+    assert quota.add(1, 5) == after
+    assert quota.read_statistics(after)
+    assert quota.add(0, 0) == after
+
+
+def test_the_nearest_quota_governs() -> None:
+    quotas = Quotas()
+    for governed in (b"/a", b"/a/b/c", b"/ab"):
+        quotas.add(governed)
+    expected: dict[bytes, bytes | None] = {
+        b"/": None,
+        b"/b": None,
+        b"/a": b"/a",
+        b"/a/b": b"/a",
+        b"/a/bc/c": b"/a",
+        b"/a/b/c": b"/a/b/c",
+        b"/a/b/c/d/e": b"/a/b/c",
+        b"/ab/x": b"/ab",
+        b"/abc": None,
+    }
+    for path, nearest in expected.items():
+        governor = quotas.governor(path)
+        assert (None if governor is None else governor.governed) == nearest, path
+
+
+def test_a_quota_that_is_removed_leaves_the_others() -> None:
+    quotas = Quotas()
+    for governed in (b"/a", b"/a/b/c", b"/a/b/d"):
+        quotas.add(governed)
+        quotas.add(governed)
+    assert quotas.size == 3
+    quotas.remove(b"/a/b/c")
+    assert sorted(quota.governed for quota in quotas) == [b"/a", b"/a/b/d"]
+    quotas.remove(b"/a")
+    assert quotas.governor(b"/a/b/c") is None
+    assert quotas.governor(b"/a/b/d/e") is not None
+    quotas.remove(b"/a/b/d")
+    assert (quotas.size, list(quotas)) == (0, [])
+    assert not quotas._root.children
+
+
+def test_the_root_cannot_have_one() -> None:
+    quotas = Quotas()
+    quotas.add(b"")
+    assert quotas.size == 0
+    quotas.remove(b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "governed"),
+    [
+        (b"/zookeeper/quota/a/b/", b"/a/b"),
+        (b"/zookeeper/quota/", b""),
+        (b"/zookeeper/quotas/", None),
+        (b"/zookeeper/quota2/a/", None),
+        (b"/a/", None),
+        (b"/zookeeper/", None),
+        (b"/zookeeper/quota/a/x", None),
+    ],
+)
+def test_only_nodes_below_the_quota_node_stand_for_a_quota(
+    path: bytes, governed: bytes | None
+) -> None:
+    assert governed_by_limits(path + b"zookeeper_limits") == governed
+    assert governed_by_statistics(path + b"zookeeper_stats") == governed
+    assert governed_by_limits(path + b"zookeeper_stats") is None
