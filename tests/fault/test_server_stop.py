@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +12,10 @@ import pytest
 
 from paddock.log.file import FileLog
 from tests.fault.load import Load
-from tests.fault.process import FaultServer
+from tests.fault.process import FaultServer, eventually
+from tests.support import requests as rq
+from tests.support import wire
+from tests.support.records import Code
 from tests.support.server import Options
 
 RETAINED = 3
@@ -61,6 +67,46 @@ def test_purge_leaves_as_many_snapshots_as_wanted_and_only_the_log_they_need(
         assert all(first > snapshots[0] + 1 for first in segments[1:])
         server.start()
         load.check(server.address)
+
+
+def test_stop_gives_a_client_that_reads_late_everything_that_was_answered(tmp_path: Path) -> None:
+    with FaultServer(tmp_path) as server, wire.connect(server.address) as client:
+        client.call(rq.create("/large", bytes(900_000)))
+        # Far more than the buffers of a socket take.
+        client.send(*[rq.get_data("/large")] * 40)
+        client.read_frame()
+        status: list[int | None] = []
+        stopping = threading.Thread(target=lambda: status.append(server.stop()))
+        stopping.start()
+        # It waits for us, or has given us up already.
+        eventually(lambda: bool(re.search("waiting for|stopped", server.log_tail())), "the end")
+        whole = 0
+        with contextlib.suppress(wire.ConnectionClosedError):
+            while True:
+                assert len(client.read_frame()) > 900_000
+                whole += 1
+        assert client.wait_closed() == b"", "an answer was cut in the middle"
+        assert whole > 0
+        stopping.join()
+        assert status == [0]
+
+
+def test_stop_is_not_held_up_by_clients_that_never_read(tmp_path: Path) -> None:
+    with FaultServer(tmp_path) as server, contextlib.ExitStack() as stack:
+        client = wire.connect(server.address)
+        client.call(rq.create("/large", bytes(900_000)))
+        client.call(rq.create("/e", flags=1))
+        for _ in range(5):
+            deaf = stack.enter_context(wire.connect(server.address))
+            deaf.send(*[rq.get_data("/large")] * 40)
+            deaf.read_frame()
+        # Ends well within the deadline, or fails.
+        assert server.stop() == 0
+        server.start()
+        again = stack.enter_context(wire.reattach(server.address, client))
+        assert again.session_id == client.session_id
+        assert again.call(rq.exists("/e")).err == Code.OK
+        client.disconnect()
 
 
 def last_index(server: FaultServer) -> int:

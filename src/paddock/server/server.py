@@ -46,6 +46,9 @@ logger: Final = logging.getLogger(__name__)
 
 # How long a broken log is left alone before it is tried again.
 _RECOVERY_PAUSE: Final = 1.0
+# How long a stop waits at most for clients that do not take their last answers.
+_GOODBYES: Final = 15.0
+_GOODBYES_TOLD_AFTER: Final = 0.5
 # Files that are not connections: the log, snapshots, listeners, what Python has open.
 _DESCRIPTORS_RESERVED: Final = 64
 
@@ -159,6 +162,7 @@ class Server:
             connection.close()
         if self._snapshotter is not None:
             await self._snapshotter.close()
+        await self._say_goodbye(service)
         await self._let_go()
         seconds = loop.time() - begun
         logger.info(
@@ -167,6 +171,21 @@ class Server:
             drained,
             extra={"seconds": seconds, "draining": drained},
         )
+
+    async def _say_goodbye(self, service: Service) -> None:
+        """Wait until every client has the last of its answers, or had its time to take it."""
+        deserted = asyncio.Event()
+        service.on_deserted = deserted.set
+        if service.is_deserted():
+            return
+        told = asyncio.get_running_loop().call_later(
+            _GOODBYES_TOLD_AFTER, logger.info, "waiting for clients to take their last answers"
+        )
+        with contextlib.suppress(TimeoutError):
+            # A connection gives its client less than this; it is for what nobody thought of.
+            async with asyncio.timeout(_GOODBYES):
+                await deserted.wait()
+        told.cancel()
 
     async def _start(self) -> None:
         config = self._config

@@ -65,6 +65,8 @@ class Service:
         # Sockets that are open: of everybody above, and of those who are being disconnected.
         self._by_address: dict[str, int] = {}
         self._sockets = 0
+        # Called when the last of them is closed.
+        self.on_deserted: Callable[[], None] | None = None
         # Who is not read from because all together have sent too much.
         self._held_back: dict[Client, None] = {}
         # Bytes of requests of which the rest has not come yet.
@@ -110,6 +112,10 @@ class Service:
         self._newcomers[connection] = None
         return True
 
+    def is_deserted(self) -> bool:
+        """Tell whether no socket is open."""
+        return self._sockets == 0
+
     def welcome(self, connection: Client) -> None:
         """Take note that a connection has asked for a session."""
         self._newcomers.pop(connection, None)
@@ -124,6 +130,8 @@ class Service:
     def discount(self, address: str) -> None:
         """Count a connection out that was admitted; not before its socket is really closed."""
         self._sockets -= 1
+        if not self._sockets and self.on_deserted is not None:
+            self.on_deserted()
         count = self._by_address[address] - 1
         if count:
             self._by_address[address] = count
