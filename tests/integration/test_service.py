@@ -203,7 +203,7 @@ def test_without_a_folder_the_audit_log_is_on_stderr(start: Start) -> None:
 
 
 def test_an_audit_log_that_cannot_be_written_is_one_line_and_status_1(tmp_path: Path) -> None:
-    command = ["serve", "--memory", "--port", "0", "--audit-enabled", "--log-level", "error"]
+    command = ["serve", "--memory", "--port", "0", "--audit-enabled"]
     result = subprocess.run(
         [sys.executable, "-m", "paddock", *command, "--audit-file", str(tmp_path / "no" / "audit")],
         capture_output=True,

@@ -202,9 +202,9 @@ class Server:
             backlog=config.listen_backlog,
             start_serving=False,
         )
-        _tell_start(config)
         if config.audit_enabled:
             self._audit = self._open_audit()
+        _tell_start(config)
         store: SnapshotStore | None = None
         if self._directory is None:
             log: Log = MemoryLog(keep=False)
