@@ -16,19 +16,24 @@ from paddock.protocol.acl import SUPER, Identity, digest_id
 from paddock.state.access import Identities
 
 # Every write of a client takes its identities along into the log.
-_IDENTITIES_BYTES_MAX: Final = 1 << 14
+IDENTITIES_BYTES_MAX: Final = 1 << 14
 
 
 class Conversation:
     """One client's authentication."""
 
-    def __init__(self, address: str, super_digest: str | None) -> None:
+    def __init__(
+        self, address: str, super_digest: str | None, certified: tuple[Identity, ...] = ()
+    ) -> None:
         self._address = _plain(address)
         self._super_digest = super_digest
+        # Who the client is by its certificate.
+        self._certified = certified
 
     def start(self) -> Identities:
-        """Give what is known of a client that has not said anything: where it is."""
-        return Identities((Identity("ip", self._address),))
+        """Give what is known of a client that has not said anything: where it is, and from its
+        certificate, if it has shown one, who."""
+        return Identities((Identity("ip", self._address), *self._certified))
 
     def receive(
         self, scheme: str | None, credentials: bytes | None, identities: Identities
@@ -36,6 +41,8 @@ class Conversation:
         """Take a packet. Gives a result code, and the identities that the client has now."""
         if scheme == "ip":
             return _with(identities, Identity("ip", self._address))
+        if scheme == "x509" and self._certified:
+            return _with(identities, *self._certified)
         if scheme != "digest" or credentials is None:
             return AUTH_FAILED, identities
         digest = digest_id(credentials.decode("utf-8", "replace"))
@@ -56,7 +63,7 @@ def _with(identities: Identities, *more: Identity) -> tuple[int, Identities]:
     if all(one in identities.entries for one in more):
         return OK, identities
     grown = identities.adding(*more)
-    if len(grown.wire) > _IDENTITIES_BYTES_MAX:
+    if len(grown.wire) > IDENTITIES_BYTES_MAX:
         return AUTH_FAILED, identities
     return OK, grown
 

@@ -1,7 +1,8 @@
 """Access control: who asks, what a node's ACL grants, and which ACLs are valid.
 
 The schemes are upstream's: `world:anyone` is everybody; `digest` ids are equal or not; `ip` ids
-are an address or a network with a prefix length; whoever has the identity `super:` may do
+are an address or a network with a prefix length; `x509` ids are the names of certificates, equal or
+not, and valid only where clients can show one; whoever has an identity of the scheme `super` may do
 everything. `auth` stands in a request for all ids that the client has authenticated with, and is
 replaced by them before the ACL is stored; an address is nothing one authenticates with.
 """
@@ -20,12 +21,12 @@ from paddock.protocol.acl import (
     OPEN,
     OPEN_LIST,
     OPEN_WIRE,
-    SUPER,
     Identity,
     encode_acls,
     encode_identities,
 )
 from paddock.protocol.jute import DecodeError
+from paddock.protocol.names import is_distinguished_name
 from paddock.state.refusal import Refused
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
@@ -39,7 +40,7 @@ class Identities:
     def __init__(self, entries: tuple[Identity, ...]) -> None:
         self.entries = entries
         self.wire = encode_identities(entries)
-        self.is_super = SUPER in entries
+        self.is_super = any(one.scheme == "super" for one in entries)
 
     def adding(self, *more: Identity) -> Identities:
         """Give these and more, each once, in the order in which they came."""
@@ -116,7 +117,9 @@ class ACLTable:
             del self._by_wire[acl.wire]
 
 
-def resolve(acls: list[ACL | None] | None, identities: Identities) -> tuple[ACL, ...]:
+def resolve(
+    acls: list[ACL | None] | None, identities: Identities, knows_certificates: bool = False
+) -> tuple[ACL, ...]:
     """Turn the ACL of a request into one that can be stored: valid, each entry once.
 
     Raises Refused with INVALID_ACL, or DecodeError for what cannot be understood.
@@ -139,8 +142,10 @@ def resolve(acls: list[ACL | None] | None, identities: Identities) -> tuple[ACL,
             if not mine:
                 raise Refused(INVALID_ACL)
             resolved.extend(mine)
-        elif (scheme == "digest" and _is_digest(acl.identity.id)) or (
-            scheme == "ip" and _network(acl.identity.id) is not None
+        elif (
+            (scheme == "digest" and _is_digest(acl.identity.id))
+            or (scheme == "ip" and _network(acl.identity.id) is not None)
+            or (scheme == "x509" and knows_certificates and is_distinguished_name(acl.identity.id))
         ):
             resolved.append(acl)
         else:

@@ -27,6 +27,8 @@ REAP: Final = -14
 # What the server's configuration says, stamped so that a replay does not depend on it.
 EXTENDED_TYPES: Final = 1
 ENFORCE_QUOTA: Final = 2
+# Clients may have certificates, so that ACLs may name them.
+CERTIFICATES: Final = 4
 
 BATCH_BYTES_MAX: Final = 1 << 20
 """How much is gathered into one batch. A single larger request is a batch of its own."""

@@ -27,7 +27,7 @@ from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
 from paddock.state import quota
 from paddock.state.access import NOBODY, Identities, resolve
-from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, Entry
+from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, Entry
 from paddock.state.limits import Quota
 from paddock.state.notice import Notice, OverLimit
 from paddock.state.refusal import Refused
@@ -113,7 +113,7 @@ class Operations:
         cut = path.rfind(b"/")
         if cut < 0 or b"\0" in path:
             raise Refused(BAD_ARGUMENTS)
-        entries = resolve(acls, self._identities)
+        entries = resolve(acls, self._identities, self._entry.flags & CERTIFICATES != 0)
         parent = self._node(path[:cut])
         self._require(parent, CREATE)
         if flags in (PERSISTENT_SEQUENTIAL, EPHEMERAL_SEQUENTIAL, PERSISTENT_SEQUENTIAL_TTL):
@@ -176,7 +176,7 @@ class Operations:
 
     def set_acl(self, path: bytes | None, acls: list[ACL | None] | None, version: int) -> Node:
         path = self._valid(path)
-        entries = resolve(acls, self._identities)
+        entries = resolve(acls, self._identities, self._entry.flags & CERTIFICATES != 0)
         node = self._node(path)
         self._require(node, ADMIN)
         _check_version(node.aversion, version)

@@ -34,3 +34,18 @@ def test_a_super_digest_that_is_no_text_fits_nobody() -> None:
     code, identities = conversation.receive("digest", b"super:secret", conversation.start())
     assert code == OK
     assert not identities.is_super
+
+
+def test_a_certificate_is_an_identity_from_the_beginning() -> None:
+    certified = (Identity("super", "CN=a"), Identity("x509", "CN=a"))
+    conversation = Conversation("127.0.0.1", None, certified)
+    first = conversation.start()
+    assert first.entries == (Identity("ip", "127.0.0.1"), *certified)
+    assert first.is_super
+    assert conversation.receive("x509", None, first) == (OK, first)
+
+
+def test_who_has_no_certificate_cannot_claim_one() -> None:
+    conversation = Conversation("127.0.0.1", None)
+    first = conversation.start()
+    assert conversation.receive("x509", b"CN=a", first) == (AUTH_FAILED, first)

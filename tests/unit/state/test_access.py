@@ -70,7 +70,8 @@ def test_any_identity_of_a_client_counts() -> None:
 def test_super_may_everything() -> None:
     assert node_acl(ACL(READ, BOB)).permits(ADMIN, Identities((HOME, SUPER)))
     assert node_acl(ACL(0, ANYONE)).permits(DELETE, Identities((SUPER,)))
-    assert not node_acl(ACL(READ, BOB)).permits(READ, Identities((Identity("super", "x"),)))
+    # Who is super by a certificate has its name there.
+    assert node_acl(ACL(READ, BOB)).permits(READ, Identities((Identity("super", "CN=x"),)))
 
 
 def test_an_id_of_one_scheme_is_nothing_in_another() -> None:
@@ -157,6 +158,25 @@ def test_an_invalid_acl_is_refused(identity: Identity) -> None:
     with pytest.raises(Refused) as refusal:
         resolve([ACL(READ, ANYONE), ACL(READ, identity)], Identities((BOB,)))
     assert refusal.value.code == INVALID_ACL
+
+
+def test_a_certificate_is_named_only_where_clients_have_them() -> None:
+    acl = ACL(ALL, Identity("x509", "CN=alice,O=Example"))
+    assert resolve([acl], NOBODY, knows_certificates=True) == (acl,)
+    for refused, knows_certificates in (
+        (acl, False),
+        (ACL(ALL, Identity("x509", "alice")), True),
+        (ACL(ALL, Identity("super", "CN=alice")), True),
+    ):
+        with pytest.raises(Refused):
+            resolve([refused], NOBODY, knows_certificates)
+
+
+def test_a_certificate_is_known_by_exactly_its_name() -> None:
+    acl = node_acl(ACL(READ, Identity("x509", "CN=alice,O=Example")))
+    assert acl.permits(READ, Identities((Identity("x509", "CN=alice,O=Example"),)))
+    assert not acl.permits(READ, Identities((Identity("x509", "CN=alice, O=Example"),)))
+    assert not acl.permits(READ, Identities((Identity("digest", "CN=alice,O=Example"),)))
 
 
 def test_no_acl_and_an_acl_of_nobody_are_refused() -> None:
