@@ -27,13 +27,20 @@ T = TypeVar("T")
 class EmbeddedServer:
     """`with` starts it and stops it cleanly."""
 
-    def __init__(self, config: ServerConfig, disk: Disk) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        disk: Disk | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
         self._config = config
         self._disk = disk
-        self._loop = asyncio.new_event_loop()
+        self._loop = asyncio.new_event_loop() if loop is None else loop
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._server: Server | None = None
         self.address = ("", 0)
+        # Where TLS is spoken, if it is.
+        self.secure_address = ("", 0)
         # What the event loop had to report: callbacks that failed.
         self.problems: list[str] = []
 
@@ -81,6 +88,7 @@ class EmbeddedServer:
 
         self._server = self._call(start())
         self.address = self._server.address
+        self.secure_address = self._server.secure_address or ("", 0)
 
     def stop(self) -> None:
         self.begin_stop().result(DEADLINE_S)
@@ -93,11 +101,13 @@ class EmbeddedServer:
         async def stop() -> None:
             await server.stop()
             left = asyncio.all_tasks() - {asyncio.current_task()}
-            assert not left, "a server that has stopped has nothing left to do"
+            assert not left, f"a server that has stopped has nothing left to do: {left}"
 
         stopping = asyncio.run_coroutine_threadsafe(stop(), self._loop)
         # The loop keeps the order: whoever comes second finds that the first has begun.
-        self._call(asyncio.sleep(0))
+        begun = threading.Event()
+        self._loop.call_soon_threadsafe(begun.set)
+        assert begun.wait(DEADLINE_S)
         return stopping
 
     def _call(self, coroutine: Coroutine[object, object, T]) -> T:

@@ -11,6 +11,7 @@ pings of its own and never reconnects.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterable
@@ -47,10 +48,21 @@ class ConnectionClosedError(Exception):
 class Connection:
     """Frames over one socket."""
 
-    def __init__(self, address: Address, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        deadline_s: float = DEADLINE_S,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.deadline_s = deadline_s
         self._socket = socket.create_connection(address, timeout=deadline_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            try:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=address[0])
+            except BaseException:
+                self._socket.close()
+                raise
         self._buffer = bytearray()
 
     @property
@@ -108,7 +120,7 @@ class Connection:
             self._socket.settimeout(left)
             try:
                 data = self._socket.recv(65536)
-            except ConnectionError as error:
+            except (ConnectionError, ssl.SSLError) as error:
                 raise ConnectionClosedError from error
             if not data:
                 raise ConnectionClosedError
@@ -144,8 +156,14 @@ def decode_connect(payload: bytes) -> ConnectReply:
 class Client(Connection):
     """A session's connection: requests out, replies and events in."""
 
-    def __init__(self, address: Address, body: bytes, deadline_s: float = DEADLINE_S) -> None:
-        super().__init__(address, deadline_s)
+    def __init__(
+        self,
+        address: Address,
+        body: bytes,
+        deadline_s: float = DEADLINE_S,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(address, deadline_s, tls)
         self.handshake = ConnectReply(0, 0, 0, b"", None, 0)
         #: Events that came while `call` or `replies` waited; taken by `drain` and `next_event`.
         self.events: list[Event] = []
@@ -255,6 +273,7 @@ def connect(
     last_zxid: int = 0,
     read_only: bool | None = False,
     deadline_s: float = DEADLINE_S,
+    tls: ssl.SSLContext | None = None,
 ) -> Client:
     """Shake hands; the caller looks at `client.handshake` for the outcome."""
     body = connect_body(
@@ -264,7 +283,7 @@ def connect(
         last_zxid=last_zxid,
         read_only=read_only,
     )
-    return Client(address, body, deadline_s)
+    return Client(address, body, deadline_s, tls)
 
 
 def reattach(

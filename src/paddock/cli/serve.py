@@ -7,8 +7,6 @@ log goes to stderr.
 """
 
 import os
-import socket
-from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EPERM
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ import click
 from paddock import __version__
 from paddock.errors import PaddockError
 from paddock.server.config import ConfigError, ServerConfig
+from paddock.server.ports import explain
 from paddock.server.settings import SETTINGS, Settings
 
 if TYPE_CHECKING:
@@ -129,6 +128,8 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve_until_signal(config, journal))
+    except ConfigError as error:
+        raise _WrongConfig(str(error)) from None
     except PaddockError as error:
         raise _CannotServe(str(error)) from None
     except OSError as error:
@@ -190,12 +191,12 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
     await supervisor.start()
     host, port = supervisor.address
     lifetime.ready(f"Serving on {host}:{port}")
-    _announce(config, host, port)
+    _announce(config, host, port, supervisor.secure_address)
     await supervisor.serve_until(lifetime.stop)
     lifetime.over()
 
 
-def _announce(config: ServerConfig, host: str, port: int) -> None:
+def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int] | None) -> None:
     # What listens everywhere is reached through the loopback.
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
@@ -203,7 +204,13 @@ def _announce(config: ServerConfig, host: str, port: int) -> None:
         where = "Everything is kept in memory and ends with this process."
     else:
         where = f"Its data is in {config.data_directory.absolute()}"
+    if secure is not None:
+        where = f"TLS is spoken on {secure[0]}:{secure[1]}\n{where}"
     try:
+        if secure == (host, port):
+            # Nothing short can be tried here: it takes certificates.
+            click.echo(f"Paddock {__version__} listens on {host}:{port}\n{where}\nCtrl-C stops it.")
+            return
         click.echo(
             f"Paddock {__version__} listens on {host}:{port}\n"
             f"{where}\n"
@@ -219,19 +226,9 @@ def _announce(config: ServerConfig, host: str, port: int) -> None:
 
 def _explain(error: OSError, config: ServerConfig) -> str:
     """Say in one line what the system refused."""
-    reason = error.strerror or str(error)
     if error.filename is not None:
-        return f"{error.filename}: {reason}"
-    address = f"{config.host}:{config.port}"
-    if isinstance(error, socket.gaierror):
-        return f"cannot listen on {address}: {config.host}: {reason}"
-    if error.errno == EADDRNOTAVAIL:
-        return f"cannot listen on {address}: it is no address of this machine"
-    if error.errno == EADDRINUSE:
-        return f"cannot listen on {address}: the port is taken by another program"
-    if error.errno in (EACCES, EPERM):
-        return f"cannot listen on {address}: not permitted"
-    return f"cannot serve: {reason}"
+        return f"{error.filename}: {error.strerror or error}"
+    return explain(error, config.host, config.port)
 
 
 def _tune_interpreter() -> None:

@@ -36,8 +36,14 @@ class ServerConfig:
 
     # Upstream listens on every interface unless told otherwise; we do that only when asked to.
     host: str = "127.0.0.1"
-    # 0 lets the system choose.
-    port: int = DEFAULT_PORT
+    # 0 lets the system choose. None, once made, is none at all: so it is if a secure port is given
+    # and nothing is said of a plain one.
+    port: int | None = None
+    # Where TLS is spoken; "" is the same host, None no port.
+    secure_host: str = ""
+    secure_port: int | None = None
+    # Whether the plain port takes TLS, too, told by the first byte.
+    port_unification: bool = False
     # Connections that the system holds for us; upstream leaves it at the 50 of Java.
     listen_backlog: int = LISTEN_BACKLOG
     # None keeps everything in memory: nothing survives the process.
@@ -93,6 +99,36 @@ class ServerConfig:
     four_letter_words: frozenset[str] = frozenset({"srvr"})
     # `user:digest` of the one who may do everything; None if there is nobody.
     super_digest: str | None = field(default=None, repr=False)
+    # The subject of the certificate of the one who may do everything.
+    x509_super_user: str | None = None
+    # Our certificate, those above it, and its key, in one PEM file.
+    tls_key_store: Path | None = None
+    tls_key_store_password: str | None = field(default=None, repr=False)
+    tls_key_store_password_path: Path | None = None
+    # What the stores are said to be; what they really are counts.
+    tls_key_store_type: str = ""
+    # The certificates that those of clients must come from, in a PEM file.
+    tls_trust_store: Path | None = None
+    tls_trust_store_type: str = ""
+    # Whether a client must show a certificate (need), may (want), or is not asked (none).
+    tls_client_auth: str = "need"
+    # Off, since clients come from anywhere; upstream has it since 3.9.4.
+    tls_client_hostname_verification: bool = False
+    # The versions that are spoken, and upstream's way to name a single one, which counts only
+    # without them. Without either it is 1.2 and 1.3.
+    tls_protocols: frozenset[str] = frozenset()
+    tls_protocol: str = ""
+    # OpenSSL's names; "" is OpenSSL's own choice.
+    tls_cipher_suites: str = ""
+    # Whether clients' certificates are looked up in the lists of revoked ones in the trust store.
+    tls_crl: bool = False
+    # Always false: there is a setting only so that nobody believes that it is true.
+    tls_ocsp: bool = False
+    # Upstream reads the stores once, unless told otherwise.
+    tls_reload: bool = True
+    tls_handshake_timeout_ms: int = 5_000
+    # Connections whose TLS is being agreed on; more wait until they are fewer.
+    tls_max_handshakes: int = 1_000
     # The admin server. Upstream has one on every interface unless told otherwise; here somebody
     # has to ask for it, by saying so or by saying where.
     admin_enabled: bool | None = None
@@ -111,6 +147,9 @@ class ServerConfig:
     audit_file: Path | None = None
 
     def __post_init__(self) -> None:
+        if self.port is None and self.secure_port is None:
+            object.__setattr__(self, "port", DEFAULT_PORT)
+        self._check_tls()
         if self.min_session_timeout_ms == FROM_TICK:
             object.__setattr__(self, "min_session_timeout_ms", 2 * self.tick_time_ms)
         if self.max_session_timeout_ms == FROM_TICK:
@@ -132,6 +171,29 @@ class ServerConfig:
             return None
         port = DEFAULT_ADMIN_PORT if self.admin_port is None else self.admin_port
         return self.admin_host or DEFAULT_ADMIN_HOST, port
+
+    def speaks_tls(self) -> bool:
+        """Tell whether any port takes TLS."""
+        return self.secure_port is not None or (self.port is not None and self.port_unification)
+
+    def _check_tls(self) -> None:
+        if self.secure_host and self.secure_port is None:
+            raise ConfigError("there is a secure host, but no secure port", ("secure_host",))
+        if not self.speaks_tls():
+            return
+        ports = ("secure_port", "port_unification")
+        if self.tls_key_store is None:
+            raise ConfigError(
+                "TLS needs our certificate and its key: --tls-key-store, ssl.keyStore.location",
+                ports,
+            )
+        if self.tls_client_auth != "none" and self.tls_trust_store is None:
+            raise ConfigError(
+                "the certificates of clients cannot be checked without those that they come from: "
+                "--tls-trust-store, ssl.trustStore.location (or ssl.clientAuth=none for clients "
+                "without)",
+                (*ports, "tls_client_auth"),
+            )
 
     def answers_word(self, word: str) -> bool:
         """Tell whether this four-letter word may be answered."""

@@ -125,7 +125,8 @@ class Connection(Client):
         self._is_admitted = True
         self._tally.established_ms = self._service.wall_clock_ms()
         self._abort_after(self._service.config.handshake_timeout_ms / 1000)
-        self._conversation = self._service.conversation(self._address)
+        tls = transport.get_extra_info("ssl_object")
+        self._conversation = self._service.conversation(self._address, tls)
         self.identities = self._conversation.start()
 
     def data_received(self, data: bytes) -> None:

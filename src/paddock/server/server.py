@@ -41,6 +41,7 @@ from paddock.state.watches import Watches
 
 if TYPE_CHECKING:
     from paddock.server.admin import AdminServer
+    from paddock.server.secure import SecurePorts
 
 logger: Final = logging.getLogger(__name__)
 
@@ -83,17 +84,28 @@ class Server:
         self._service: Service | None = None
         self._snapshotter: Snapshotter | None = None
         self._reaper: Reaper | None = None
+        # The plain port, and those on which TLS is spoken.
         self._listener: asyncio.Server | None = None
         self._admin: AdminServer | None = None
+        self._secure: SecurePorts | None = None
         self._recovery: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the server listens."""
-        assert self._listener is not None, "the server has not been started"
-        host, port = self._listener.sockets[0].getsockname()[:2]
-        return str(host), int(port)
+        """Where the server listens; the secure port, if there is no other."""
+        if self._listener is not None:
+            host, port = self._listener.sockets[0].getsockname()[:2]
+            return str(host), int(port)
+        assert self._secure is not None, "the server has not been started"
+        address = self._secure.unified_address or self._secure.address
+        assert address is not None, "the server has not been started"
+        return address
+
+    @property
+    def secure_address(self) -> tuple[str, int] | None:
+        """Where the server listens with TLS, if it does."""
+        return None if self._secure is None else self._secure.address
 
     @property
     def admin_address(self) -> tuple[str, int]:
@@ -146,6 +158,8 @@ class Server:
         self._tell_audit(SERVER_STOP, INVOKED)
         if self._listener is not None:
             self._listener.close()
+        if self._secure is not None:
+            await self._secure.close()
         service.is_open = False
         service.tracker.stop()
         if self._reaper is not None:
@@ -191,17 +205,25 @@ class Server:
         config = self._config
         loop = asyncio.get_running_loop()
         begun = loop.time()
+        if config.speaks_tls():
+            # Imported only where it is asked for.
+            from paddock.server.secure import SecurePorts
+
+            self._secure = SecurePorts(config, self._wall_clock_ms)
         if config.data_directory is not None:
             self._directory = DataDirectory(config.data_directory, config.data_log_directory)
         # Nobody can connect before `start_serving`, but a port that cannot be had is noticed now
         # and not after everything has been loaded.
-        self._listener = await loop.create_server(
-            self._connection,
-            config.host,
-            config.port,
-            backlog=config.listen_backlog,
-            start_serving=False,
-        )
+        if config.port is not None and not config.port_unification:
+            self._listener = await loop.create_server(
+                self._connection,
+                config.host,
+                config.port,
+                backlog=config.listen_backlog,
+                start_serving=False,
+            )
+        if self._secure is not None:
+            await self._secure.bind()
         if config.audit_enabled:
             self._audit = self._open_audit()
         _tell_start(config)
@@ -250,11 +272,13 @@ class Server:
         if self._audit is not None:
             pipeline.on_entry = self._audit.take
         self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
+        secure = self.secure_address
         figures = Figures(
             service,
             self._directory,
-            self.address[1],
+            -1 if config.port is None else self.address[1],
             loop.time,
+            secure_port=-1 if secure is None else secure[1],
             snapshotter=self._snapshotter,
             load_seconds=loaded - begun,
             replayed_entries=recovered.replayed_entries,
@@ -264,7 +288,10 @@ class Server:
             await self._start_admin(figures, *config.admin_address)
         service.tracker.start()
         self._reaper.start()
-        await self._listener.start_serving()
+        if self._listener is not None:
+            await self._listener.start_serving()
+        if self._secure is not None:
+            self._secure.start(service, self._connection)
         self._tell_audit(SERVER_START, SUCCESS)
         host, port = self.address
         seconds = loop.time() - begun
@@ -313,6 +340,9 @@ class Server:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+        if self._secure is not None:
+            await self._secure.close()
+            self._secure = None
         if self._log is not None:
             # It waits for its own thread.
             await asyncio.get_running_loop().run_in_executor(None, self._log.close)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from paddock.errors import OK
+from paddock.protocol.acl import Identity
 from paddock.server.authentication import Conversation
 from paddock.server.config import ServerConfig
 from paddock.server.expiry import Client, Liveness, SessionTracker
@@ -15,7 +16,7 @@ from paddock.server.pipeline import Origin, Pipeline
 from paddock.server.restriction import MustAuthenticate, Restriction
 from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
-from paddock.state.entry import ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, Entry
+from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
 from paddock.state.queries import Queries
 from paddock.state.watches import Watches
@@ -56,6 +57,8 @@ class Service:
             self.flags |= EXTENDED_TYPES
         if config.enforce_quota:
             self.flags |= ENFORCE_QUOTA
+        if config.speaks_tls():
+            self.flags |= CERTIFICATES
         self.tracker = SessionTracker(config.tick_time_ms / 1000, self.expire)
         self.reconcile_sessions()
         # Everybody who is connected, with or without a session, in the order of coming.
@@ -75,6 +78,8 @@ class Service:
         pipeline.on_room = self._let_go_on
         # Answers a four-letter word, piece by piece; None is the answer to what is none.
         self.words: Callable[[bytes], Iterator[bytes] | None] = lambda _: None
+        # Tells who a client is by its end of TLS; where none is spoken, nobody asks.
+        self.recognise: Callable[[object], tuple[Identity, ...]] = lambda _: ()
         # Whether sessions are served: not while the log is broken, nor when we stop.
         self.is_open = True
         # Whether, not being open, it serves those who only want to read.
@@ -83,7 +88,15 @@ class Service:
         self._last_session_id = max(start, machine.sessions.last_id)
 
     def admit(self, connection: Client, address: str) -> bool:
-        """Count a new connection in, unless there are too many from where it comes.
+        """Count a new connection in, unless there are too many."""
+        if not self.reserve(address):
+            return False
+        self.connections[connection] = None
+        self._newcomers[connection] = None
+        return True
+
+    def reserve(self, address: str) -> bool:
+        """Count in somebody of whom only the address is known, unless there are too many there.
 
         If there are too many in all, it takes the place of whoever has been here longest without
         having asked for a session; if there is nobody like that, it is refused.
@@ -108,8 +121,6 @@ class Service:
             oldest.abort()
         self._by_address[address] = count + 1
         self._sockets += 1
-        self.connections[connection] = None
-        self._newcomers[connection] = None
         return True
 
     def is_deserted(self) -> bool:
@@ -128,7 +139,7 @@ class Service:
         self.watches.remove_watcher(connection)
 
     def discount(self, address: str) -> None:
-        """Count a connection out that was admitted; not before its socket is really closed."""
+        """Count out who was admitted or reserved for; not before its socket is really closed."""
         self._sockets -= 1
         if not self._sockets and self.on_deserted is not None:
             self.on_deserted()
@@ -156,8 +167,9 @@ class Service:
         self._unfinished += size
         return self._unfinished <= self.config.max_request_bytes
 
-    def conversation(self, address: str) -> Conversation:
-        return Conversation(address, self.config.super_digest)
+    def conversation(self, address: str, tls: object = None) -> Conversation:
+        certified = () if tls is None else self.recognise(tls)
+        return Conversation(address, self.config.super_digest, certified)
 
     def is_serving(self) -> bool:
         """Tell whether anybody is served at all."""

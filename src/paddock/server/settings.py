@@ -38,6 +38,7 @@ STORAGE: Final = "Storage"
 SESSIONS: Final = "Sessions and nodes"
 LIMITS: Final = "Limits"
 ACCESS: Final = "Access"
+TLS: Final = "TLS"
 OPERATION: Final = "Operation"
 ADMIN: Final = "The admin server"
 
@@ -107,6 +108,22 @@ def _switch(field: str, key: str, section: str, help: str) -> Setting:
     return Setting(field, key, values.boolean, _SWITCH, section, help)
 
 
+def _file(field: str, key: str, help: str) -> Setting:
+    return Setting(field, key, values.some_path, "a file", TLS, help, metavar="FILE")
+
+
+def _store_type(field: str, key: str) -> Setting:
+    return Setting(
+        field,
+        key,
+        values.store_type,
+        "PEM (or JKS, PKCS12, BCFKS, which must be converted)",
+        TLS,
+        "What that is; only PEM can be used, and is recognised without this.",
+        metavar="TYPE",
+    )
+
+
 SETTINGS: Final = (
     Setting(
         "host",
@@ -125,6 +142,30 @@ SETTINGS: Final = (
         PLACE,
         "The port; 0 lets the system choose.",
         metavar="PORT",
+        default="2181, or none if there is a secure port",
+    ),
+    Setting(
+        "secure_host",
+        "secureClientPortAddress",
+        values.some_text,
+        "a name or an address",
+        PLACE,
+        "Where to listen with TLS.",
+        metavar="HOST",
+        default="the host",
+    ),
+    Setting(
+        "secure_port",
+        "secureClientPort",
+        values.at_least(0, 65535),
+        "a port, 0 to 65535",
+        PLACE,
+        "The port with TLS; 0 lets the system choose.",
+        metavar="PORT",
+        default="none",
+    ),
+    _switch(
+        "port_unification", "client.portUnification", PLACE, "Take TLS on the plain port, too."
     ),
     Setting(
         "listen_backlog",
@@ -316,6 +357,126 @@ SETTINGS: Final = (
         ACCESS,
         "The schemes one of which is needed then, with commas.",
         metavar="SCHEMES",
+    ),
+    Setting(
+        "x509_super_user",
+        "X509AuthenticationProvider.superUser",
+        values.some_text,
+        "the subject of a certificate, as CN=…,O=…",
+        ACCESS,
+        "Who may do everything, by the subject of its certificate.",
+        metavar="NAME",
+        default="nobody",
+    ),
+    _file(
+        "tls_key_store",
+        "ssl.keyStore.location",
+        "Our certificate, those above it, and its key, in one PEM file.",
+    ),
+    Setting(
+        "tls_key_store_password",
+        "ssl.keyStore.password",
+        values.some_text,
+        "a password",
+        TLS,
+        "The password of its key.",
+        metavar="TEXT",
+        secret=True,
+    ),
+    _file(
+        "tls_key_store_password_path",
+        "ssl.keyStore.passwordPath",
+        "A file that holds that password; beats the one above.",
+    ),
+    _store_type("tls_key_store_type", "ssl.keyStore.type"),
+    _file(
+        "tls_trust_store",
+        "ssl.trustStore.location",
+        "The certificates that those of clients must come from, in a PEM file.",
+    ),
+    _store_type("tls_trust_store_type", "ssl.trustStore.type"),
+    Setting(
+        "tls_client_auth",
+        "ssl.clientAuth",
+        values.one_of("need", "want", "none"),
+        "need, want or none",
+        TLS,
+        "Whether clients must show a certificate, may, or are not asked.",
+        metavar="WHETHER",
+    ),
+    _switch(
+        "tls_client_hostname_verification",
+        "ssl.clientHostnameVerification",
+        TLS,
+        "Require that the certificate of a client names the host that it comes from.",
+    ),
+    Setting(
+        "tls_protocol",
+        "ssl.protocol",
+        values.one_of_exactly("TLSv1.2", "TLSv1.3"),
+        "TLSv1.2 or TLSv1.3; what is older is not secure",
+        TLS,
+        "The only version of TLS that is spoken.",
+        metavar="VERSION",
+    ),
+    Setting(
+        "tls_protocols",
+        "ssl.enabledProtocols",
+        values.protocols,
+        "TLSv1.2 and TLSv1.3, with a comma; what is older is not secure",
+        TLS,
+        "The versions of TLS that are spoken; beats the one above.",
+        metavar="VERSIONS",
+        default="TLSv1.2,TLSv1.3",
+    ),
+    Setting(
+        "tls_cipher_suites",
+        "ssl.ciphersuites",
+        values.some_text,
+        "names of cipher suites, with commas",
+        TLS,
+        "The cipher suites of TLS 1.2, with commas, by their Java or OpenSSL names.",
+        metavar="NAMES",
+        default="OpenSSL's",
+    ),
+    _switch(
+        "tls_crl",
+        "ssl.crl",
+        TLS,
+        "Refuse revoked certificates, by the lists (CRL) that the trust store must hold.",
+    ),
+    Setting(
+        "tls_ocsp",
+        "ssl.ocsp",
+        values.only_false,
+        "false: nobody is asked about certificates here, lists are looked at (ssl.crl)",
+        TLS,
+        "Only false is taken: revoked certificates are found by lists.",
+        metavar="false",
+    ),
+    _switch(
+        "tls_reload",
+        "client.certReload",
+        TLS,
+        "Use new files for new connections as soon as they are there.",
+    ),
+    Setting(
+        "tls_handshake_timeout_ms",
+        "ssl.handshakeDetectionTimeoutMillis",
+        values.at_least(1),
+        _MILLISECONDS,
+        TLS,
+        "The time in which TLS must be agreed on.",
+        metavar="MS",
+    ),
+    Setting(
+        "tls_max_handshakes",
+        "netty.server.outstandingHandshake.limit",
+        values.at_least_zero_else_zero,
+        _COUNT,
+        TLS,
+        "Connections whose TLS is being agreed on; more wait.",
+        metavar="COUNT",
     ),
     Setting(
         "four_letter_words",

@@ -60,11 +60,20 @@ class Supervisor:
         assert self._server is not None, "no server runs"
         return self._server.address
 
+    @property
+    def secure_address(self) -> tuple[str, int] | None:
+        """Where the server listens with TLS, if it does."""
+        assert self._server is not None, "no server runs"
+        return self._server.secure_address
+
     async def start(self) -> None:
         """Start the first server. Raises what `Server.start` raises."""
         await self._start_server()
         # What the system chose is kept.
-        self._config = dataclasses.replace(self._config, port=self.address[1])
+        if self._config.port is not None:
+            self._config = dataclasses.replace(self._config, port=self.address[1])
+        if self.secure_address is not None:
+            self._config = dataclasses.replace(self._config, secure_port=self.secure_address[1])
         if self._config.data_directory is not None:
             self._control = Control(self._config.data_directory, self._answer)
             await self._control.open()

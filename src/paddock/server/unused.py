@@ -49,7 +49,17 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
         request_stale*
         """,
     "connections are bounded by maxCnxns and maxClientCnxns": "connection_throttle*",
+    "certificates in a PEM file have no password": """
+        ssl.trustStore.password ssl.trustStore.passwordPath
+        """,
+    "certificates of clients are known by their subject, scheme x509": """
+        ssl.authProvider authProvider.* X509AuthenticationProvider.clientCertId*
+        """,
+    "it is about servers that are connected to; for clients see ssl.clientHostnameVerification": """
+        ssl.hostnameVerification
+        """,
     "it is about the JVM and its libraries": """
+        ssl.sslProvider ssl.context.* fips-mode
         serverCnxnFactory clientCnxnSocket jmx.* jvm.* netty.* nio.* java.* sun.* controllerPort
         intBufferStartingSizeBytes audit.impl.class
         """,

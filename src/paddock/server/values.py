@@ -86,6 +86,34 @@ def one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def protocols(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(","))
+    if not names <= {"TLSv1.2", "TLSv1.3"}:
+        raise ValueError(text)
+    return names
+
+
+def store_type(text: str) -> str:
+    if text.upper() not in ("PEM", "JKS", "PKCS12", "BCFKS"):
+        raise ValueError(text)
+    return text.upper()
+
+
+def only_false(text: str) -> bool:
+    if boolean(text):
+        raise ValueError(text)
+    return False
+
+
+def one_of_exactly(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return parse
+
+
 def some_path(text: str) -> Path:
     return Path(some_text(text))
 

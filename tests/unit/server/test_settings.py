@@ -87,6 +87,13 @@ def test_the_file_in_the_documentation_is_understood(zoo_cfg: Path) -> None:
         ("jute.maxbuffer=#ff", "max_frame_bytes", 255),
         ("jute.maxbuffer=0100", "max_frame_bytes", 64),
         ("4lw.commands.whitelist=stat, ruok,", "four_letter_words", {"stat", "ruok"}),
+        ("client.portUnification=false", "port_unification", False),
+        ("ssl.protocol=TLSv1.3", "tls_protocol", "TLSv1.3"),
+        ("ssl.enabledProtocols=TLSv1.3, TLSv1.2", "tls_protocols", {"TLSv1.2", "TLSv1.3"}),
+        ("ssl.clientAuth=WANT", "tls_client_auth", "want"),
+        ("ssl.keyStore.type=pem", "tls_key_store_type", "PEM"),
+        ("ssl.ocsp=false", "tls_ocsp", False),
+        ("netty.server.outstandingHandshake.limit=-1", "tls_max_handshakes", 0),
         ("4lw.commands.whitelist=*", "four_letter_words", {"*"}),
         ("4lw.commands.whitelist=", "four_letter_words", set()),
         (f"DigestAuthenticationProvider.superDigest={DIGEST}", "super_digest", DIGEST),
@@ -156,7 +163,12 @@ def test_variables_beat_the_file_and_options_beat_variables(zoo_cfg: Path) -> No
     assert (config.port, config.tick_time_ms, config.max_connections_per_address) == (3, 20, 3)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.field)
+@pytest.mark.parametrize(
+    "setting",
+    # One of them has a single value, which no test can tell from its default.
+    [one for one in SETTINGS if one.field != "tls_ocsp"],
+    ids=lambda one: one.field,
+)
 def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Path) -> None:
     text = {
         "data_directory": "/data",
@@ -171,13 +183,29 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
         "admin_host": "::1",
         "admin_url": "/admin",
         "max_session_timeout_ms": "11000",
+        "tls_key_store_type": "pkcs12",
+        "tls_trust_store_type": "JKS",
+        "tls_client_auth": "want",
+        "tls_protocol": "TLSv1.2",
+        "tls_protocols": "TLSv1.3",
     }.get(setting.field, "11")
     if setting.is_switch:
         text = "false" if getattr(ServerConfig(), setting.field) else "true"
-    by_variable, by_option = Settings(), Settings()
+    # What no setting about TLS makes sense without.
+    needed = {
+        "PADDOCK_SECURE_PORT": "0",
+        "PADDOCK_TLS_KEY_STORE": "/key",
+        "PADDOCK_TLS_TRUST_STORE": "/trust",
+    }
+    by_file, by_variable, by_option = Settings(), Settings(), Settings()
+    zoo_cfg.write_text(f"{setting.key}={text}")
+    for one in (by_file, by_variable, by_option):
+        one.read_environment({name: needed[name] for name in needed if name != setting.variable})
+    by_file.read_file(zoo_cfg)
     by_variable.read_environment({setting.variable: text})
     by_option.read_options({setting.option: text})
-    value = getattr(config_of(zoo_cfg, f"{setting.key}={text}"), setting.field)
+    assert by_file.warnings == []
+    value = getattr(by_file.config(), setting.field)
     assert value != getattr(ServerConfig(), setting.field)
     assert getattr(by_variable.config(), setting.field) == value
     assert getattr(by_option.config(), setting.field) == value
@@ -275,6 +303,21 @@ def test_a_file_name_that_is_no_utf8_survives(zoo_cfg: Path) -> None:
         ("jute.maxbuffer=0", "a number of bytes, 1 or more, decimal or as 0x…"),
         ("jute.maxbuffer=0x80000000", "a number of bytes, 1 or more, decimal or as 0x…"),
         ("4lw.commands.whitelist=stats", "four-letter words with commas between them, or *"),
+        ("ssl.protocol=TLSv1.1", "TLSv1.2 or TLSv1.3; what is older is not secure"),
+        (
+            "ssl.enabledProtocols=TLSv1.2,TLSv1",
+            "TLSv1.2 and TLSv1.3, with a comma; what is older is not secure",
+        ),
+        ("ssl.clientAuth=yes", "need, want or none"),
+        (
+            "ssl.keyStore.type=WINDOWS",
+            "PEM (or JKS, PKCS12, BCFKS, which must be converted)",
+        ),
+        (
+            "ssl.ocsp=true",
+            "false: nobody is asked about certificates here, lists are looked at (ssl.crl)",
+        ),
+        ("ssl.handshakeDetectionTimeoutMillis=0", "milliseconds, 1 or more"),
         ("znode.container.checkIntervalMs=0", "milliseconds, 1 or more"),
         ("zookeeper.tickTime=x", "milliseconds, 1 or more"),
     ],
@@ -316,6 +359,53 @@ def test_a_timeout_that_contradicts_the_tick_is_refused(zoo_cfg: Path) -> None:
 def test_a_timeout_that_contradicts_the_default_tick_is_refused(zoo_cfg: Path) -> None:
     message = error_of(zoo_cfg, "minSessionTimeout=60000\n")
     assert message.startswith(f"{zoo_cfg}:1: minSessionTimeout = '60000': the smallest")
+
+
+STORES = "ssl.keyStore.location=/key\nssl.trustStore.location=/trust\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "port", "secure_port"),
+    [
+        ("", 2181, None),
+        ("secureClientPort=2281\n", None, 2281),
+        ("secureClientPort=2281\nclientPort=2182\n", 2182, 2281),
+        ("client.portUnification=true\n", 2181, None),
+    ],
+)
+def test_a_secure_port_alone_is_the_only_port(
+    zoo_cfg: Path, lines: str, port: int | None, secure_port: int | None
+) -> None:
+    config = config_of(zoo_cfg, STORES + lines)
+    assert (config.port, config.secure_port) == (port, secure_port)
+    assert config.speaks_tls() is bool(lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "message"),
+    [
+        ("secureClientPort=1", 1, "TLS needs our certificate and its key"),
+        ("client.portUnification=true", 1, "TLS needs our certificate and its key"),
+        (
+            "ssl.keyStore.location=/key\nsecureClientPort=1",
+            2,
+            "the certificates of clients cannot be checked without those that they come from",
+        ),
+        ("secureClientPortAddress=::1", 1, "there is a secure host, but no secure port"),
+    ],
+)
+def test_tls_without_what_it_needs_is_refused(
+    zoo_cfg: Path, lines: str, line: int, message: str
+) -> None:
+    error = error_of(zoo_cfg, lines)
+    assert error.startswith(f"{zoo_cfg}:{line}: {lines.splitlines()[-1].partition('=')[0]} = ")
+    assert message in error
+
+
+def test_a_password_is_neither_repeated_nor_shown(zoo_cfg: Path) -> None:
+    config = config_of(zoo_cfg, "ssl.keyStore.password=secret")
+    assert config.tls_key_store_password == "secret"
+    assert "secret" not in repr(config)
 
 
 def test_a_missing_file_is_one_line(zoo_cfg: Path) -> None:

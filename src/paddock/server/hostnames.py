@@ -1,0 +1,81 @@
+"""Whether a certificate names the host that a client comes from.
+
+The rules are upstream's: the alternative names of the certificate count, and the common name only
+if there are none of them. The address is tried first, then the name that it has, if that name in
+turn has the address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Any
+
+
+async def comes_from_its_host(certificate: Mapping[str, Any], address: str) -> bool:
+    """Tell whether a certificate, as `getpeercert()` gives it, names its client's host."""
+    if names_host(certificate, address):
+        return True
+    name = await _name_of(address)
+    return name is not None and names_host(certificate, name)
+
+
+def names_host(certificate: Mapping[str, Any], host: str) -> bool:
+    """Tell whether a certificate is for a host, given by its address or its name."""
+    alternatives: list[tuple[str, str]] = [
+        (kind, value.strip())
+        for kind, value in certificate.get("subjectAltName", ())
+        if kind in ("DNS", "IP Address")
+    ]
+    if not alternatives:
+        common = _common_name(certificate)
+        return common is not None and _matches(host, common)
+    address = _address(host)
+    if address is not None:
+        return any(
+            kind == "IP Address" and _address(value) == address for kind, value in alternatives
+        )
+    return any(kind == "DNS" and _matches(host, value) for kind, value in alternatives)
+
+
+def _matches(host: str, pattern: str) -> bool:
+    """Tell whether a name is meant; one star may stand for anything without a dot."""
+    host, pattern = host.lower(), pattern.lower()
+    prefix, star, suffix = pattern.partition("*")
+    if not star:
+        return host == pattern
+    if len(host) < len(prefix) + len(suffix):
+        return False
+    middle = host[len(prefix) : len(host) - len(suffix)]
+    return host.startswith(prefix) and host.endswith(suffix) and "." not in middle
+
+
+def _common_name(certificate: Mapping[str, Any]) -> str | None:
+    """Give the most specific one, which is the last."""
+    names = [
+        str(value)
+        for level in certificate.get("subject", ())
+        for keyword, value in level
+        if keyword == "commonName"
+    ]
+    return names[-1] if names else None
+
+
+def _address(host: str) -> object:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+async def _name_of(address: str) -> str | None:
+    loop = asyncio.get_running_loop()
+    try:
+        name, _ = await loop.getnameinfo((address, 0), socket.NI_NAMEREQD)
+        # Whoever owns an address may give it any name; that name's owner must agree.
+        found = await loop.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return None
+    return name if address in {sockaddr[0] for *_, sockaddr in found} else None
