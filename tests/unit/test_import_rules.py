@@ -3,7 +3,8 @@
     errors ← protocol ← state ← log ← server
     errors ← protocol ← client ← recipes ← sync
 
-`cli` sits on top of both. Client and server never import each other, and nothing imports `testing`.
+`upgrade` stands beside server: it makes the data folder that a server starts on. `cli` sits on top
+of all. Client and server never import each other, and nothing imports `testing`.
 An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled as a call
 of `import_module`. The pure packages touch no clock, randomness, IO or logging.
 """
@@ -26,11 +27,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "state": {"errors", "protocol"},
     "log": {"errors", "protocol", "state"},
     "server": _BELOW_SERVER,
+    "upgrade": _BELOW_SERVER,
     "client": {"errors", "protocol"},
     "recipes": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC,
-    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "sync"},
-    "testing": _BELOW_SERVER | _BELOW_SYNC | {"server", "sync", "cli"},
+    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync"},
+    "testing": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "cli"},
     "__main__": {"cli"},
     "": _BELOW_SYNC | {"sync"},
 }
@@ -130,6 +132,8 @@ def test_the_source_is_found() -> None:
         ("paddock.server.server", "from paddock.client import client"),
         ("paddock.client.client", "import paddock.state.machine"),
         ("paddock.recipes.lock", "import paddock.log"),
+        ("paddock.server.server", "import paddock.upgrade.source"),
+        ("paddock.upgrade.source", "from paddock.server.config import ServerConfig"),
         # Nothing imports testing, not even the top.
         ("paddock.cli.main", "import paddock.testing"),
         ("paddock.server.server", "from paddock.testing.clock import VirtualClock"),
@@ -179,6 +183,7 @@ def test_a_relative_import_in_a_package_itself_is_resolved_from_the_package() ->
         ("paddock.log.file", "import os, time\nfrom paddock.state.entry import Entry"),
         ("paddock.server.server", "import asyncio, logging, os\nimport paddock.log.file"),
         ("paddock.recipes.lock", "from paddock.client.client import Client"),
+        ("paddock.upgrade.source", "from paddock.state.tree import Tree"),
         ("paddock.cli.serve", "import time\nfrom paddock.server.server import Server"),
         ("paddock.testing.embedded", "from paddock.server.server import Server"),
         ("paddock.cli.main", "from paddock import __version__"),

@@ -19,6 +19,7 @@ _COMMANDS = {
     "backup": "Write a backup of a data folder, also while a server runs.",
     "restore": "Restore a backup, also while a server runs.",
     "fsck": "Check a data folder, and repair a copy of it.",
+    "upgrade": "Take over the data of an Apache ZooKeeper server.",
 }
 
 

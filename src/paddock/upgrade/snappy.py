@@ -1,0 +1,125 @@
+"""The stream format of snappy-java, which Apache writes snapshots in when it is told to.
+
+    stream:  magic (8)  version (4)  oldest reader (4)  then blocks
+    block:   length (4)  that many bytes, one block of raw Snappy
+
+Raw Snappy begins with the length of what comes out, as a little-endian base-128 number. Then come
+tags; the two low bits of a tag say what follows: a literal, or a copy of bytes that have come out
+already, with an offset of 11, 16 or 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+MAGIC: Final = b"\x82SNAPPY\x00"
+
+# A block is 32 KiB by default and at most 512 MiB for the writer; nobody sets more than this.
+BLOCK_BYTES_MAX: Final = 64 << 20
+
+
+class SnappyError(ValueError):
+    """The bytes are not what snappy-java writes."""
+
+
+class SnappyReader:
+    """Reads what a stream holds, as a file is read. Raises SnappyError."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self._block = b""
+        self._position = 0
+        if self._exactly(16)[:8] != MAGIC:
+            raise SnappyError("it does not begin as a snappy stream does")
+
+    def read(self, size: int) -> bytes:
+        """Give at least one byte and at most `size`; nothing only at the end."""
+        while self._position == len(self._block):
+            announced = self._read(4)
+            if not announced:
+                return b""
+            if len(announced) < 4:
+                raise SnappyError("it ends in the middle of a block")
+            length = int.from_bytes(announced, "big")
+            if length > BLOCK_BYTES_MAX:
+                raise SnappyError(f"a block of {length} bytes")
+            self._block = decompress(self._exactly(length))
+            self._position = 0
+        data = self._block[self._position : self._position + size]
+        self._position += len(data)
+        return data
+
+    def _exactly(self, size: int) -> bytes:
+        data = self._read(size)
+        if len(data) < size:
+            raise SnappyError("it ends in the middle of a block")
+        return data
+
+
+def decompress(block: bytes) -> bytes:
+    """Give what one block of raw Snappy holds. Raises SnappyError."""
+    try:
+        return _decompress(block)
+    except IndexError:
+        raise SnappyError("a block ends in the middle") from None
+
+
+def _decompress(block: bytes) -> bytes:
+    size, position = _varint(block)
+    if size > BLOCK_BYTES_MAX:
+        raise SnappyError(f"a block that would hold {size} bytes")
+    out = bytearray()
+    while position < len(block):
+        tag = block[position]
+        position += 1
+        kind = tag & 3
+        if kind == 0:
+            length = tag >> 2
+            if length >= 60:
+                extra = length - 59
+                length = int.from_bytes(block[position : position + extra], "little")
+                position += extra
+            length += 1
+            literal = block[position : position + length]
+            if len(literal) < length:
+                raise SnappyError("a block ends in the middle")
+            out += literal
+            position += length
+        else:
+            if kind == 1:
+                length = 4 + (tag >> 2 & 7)
+                offset = tag >> 5 << 8 | block[position]
+                position += 1
+            else:
+                extra = 2 if kind == 2 else 4
+                length = 1 + (tag >> 2)
+                offset = int.from_bytes(block[position : position + extra], "little")
+                position += extra
+            _copy(out, offset, length)
+        if len(out) > size:
+            break
+    if len(out) != size:
+        raise SnappyError(f"a block should hold {size} bytes and holds {len(out)}")
+    return bytes(out)
+
+
+def _copy(out: bytearray, offset: int, length: int) -> None:
+    """Append bytes that are already there; they may overlap what they become."""
+    start = len(out) - offset
+    if offset == 0 or start < 0:
+        raise SnappyError("a copy from before the beginning of its block")
+    piece = out[start : start + length]
+    if len(piece) < length:
+        piece = (piece * (length // len(piece) + 1))[:length]
+    out += piece
+
+
+def _varint(block: bytes) -> tuple[int, int]:
+    value = 0
+    for position in range(5):
+        byte = block[position]
+        value |= (byte & 0x7F) << (7 * position)
+        if byte < 0x80:
+            return value, position + 1
+    raise SnappyError("a block with a length that does not end")

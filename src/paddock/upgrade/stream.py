@@ -1,0 +1,168 @@
+"""One file of Apache's, read value by value with the checksum that Apache keeps beside.
+
+Values are jute's: big-endian integers, and lengths before buffers and strings. No memory is given
+for a length before the bytes have come, so one that lies costs no more than what the file holds.
+A snapshot may be compressed; then offsets count what comes out, which is what Apache wrote.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from paddock.upgrade.errors import DamagedFileError, UpgradeError
+from paddock.upgrade.snappy import SnappyError, SnappyReader
+
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+
+_PIECE_BYTES: Final = 1 << 20
+# Far above jute.maxbuffer, which bounds what Apache itself reads back: 1 MiB unless it is set.
+VALUE_BYTES_MAX: Final = 256 << 20
+
+
+class Stream:
+    """The values of one file, from its beginning. `with` closes it.
+
+    Raises DamagedFileError where the file does not hold what is asked for, and UpgradeError if it
+    cannot be read at all.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files = ExitStack()
+        # What was read and not dropped yet, where the next value is in it, and up to where the
+        # checksum has come. Invariant: _summed <= _position <= len(_data).
+        self._data = b""
+        self._position = 0
+        self._summed = 0
+        self._adler = zlib.adler32(b"")
+        # How much was dropped so far.
+        self._dropped = 0
+        try:
+            with self._guarded():
+                self._read = self._open()
+        except BaseException:
+            self._files.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._files.close()
+
+    @property
+    def offset(self) -> int:
+        """Where the next value is."""
+        return self._dropped + self._position
+
+    def int32(self) -> int:
+        number: int = _INT32.unpack(self.take(4))[0]
+        return number
+
+    def int64(self) -> int:
+        number: int = _INT64.unpack(self.take(8))[0]
+        return number
+
+    def buffer(self) -> bytes | None:
+        """Take a buffer, or a string as its bytes; either may be null."""
+        at = self.offset
+        length = self.int32()
+        if length == -1:
+            return None
+        if not 0 <= length <= VALUE_BYTES_MAX:
+            raise DamagedFileError(self.path, at, f"a value of {length} bytes")
+        return self.take(length)
+
+    def string(self) -> bytes:
+        """Take a string that may not be null."""
+        at = self.offset
+        value = self.buffer()
+        if value is None:
+            raise DamagedFileError(self.path, at, "a string is missing")
+        return value
+
+    def take(self, size: int) -> bytes:
+        """Take bytes as they are."""
+        if len(self._data) - self._position < size:
+            self._fill(size)
+        start = self._position
+        self._position = start + size
+        return self._data[start : self._position]
+
+    def rest(self, size_max: int) -> bytes:
+        """Look at what is left, up to a number of bytes, and leave it there."""
+        if len(self._data) - self._position < size_max:
+            self._fetch(size_max)
+        return self._data[self._position : self._position + size_max]
+
+    def checksum(self) -> int:
+        """Give the Adler-32 of everything before the next value."""
+        self._sum()
+        return self._adler
+
+    def damaged(self, reason: str) -> DamagedFileError:
+        """Give the error for something wrong just before the next value."""
+        return DamagedFileError(self.path, self.offset, reason)
+
+    def _fill(self, size: int) -> None:
+        if not self._fetch(size):
+            raise DamagedFileError(
+                self.path, self._dropped + len(self._data), "the file ends before its contents do"
+            )
+
+    def _fetch(self, size: int) -> bool:
+        """Read on until this many bytes are there; tell whether they are."""
+        self._sum()
+        self._dropped += self._position
+        pieces = [self._data[self._position :]]
+        self._position = self._summed = 0
+        have = len(pieces[0])
+        while have < size:
+            with self._guarded():
+                piece = self._read(_PIECE_BYTES)
+            if not piece:
+                break
+            pieces.append(piece)
+            have += len(piece)
+        self._data = b"".join(pieces)
+        return have >= size
+
+    def _sum(self) -> None:
+        self._adler = zlib.adler32(
+            memoryview(self._data)[self._summed : self._position], self._adler
+        )
+        self._summed = self._position
+
+    def _open(self) -> Callable[[int], bytes]:
+        file = self._files.enter_context(self.path.open("rb"))
+        if self.path.suffix == ".gz":
+            return self._files.enter_context(gzip.GzipFile(fileobj=file)).read
+        if self.path.suffix == ".snappy":
+            return SnappyReader(file.read).read
+        return file.read
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Give what reading the file may raise the form that people are told."""
+        offset = self._dropped + len(self._data)
+        try:
+            yield
+        except (EOFError, gzip.BadGzipFile, zlib.error, SnappyError) as error:
+            raise DamagedFileError(
+                self.path, offset, f"it cannot be decompressed: {error}"
+            ) from None
+        except OSError as error:
+            raise UpgradeError(f"{self.path}: cannot be read: {error.strerror}") from None

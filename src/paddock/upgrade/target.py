@@ -1,0 +1,70 @@
+"""Writing a state as a data folder of ours, whole or not at all.
+
+The folder is made beside the place it is for and gets its name when everything in it is synced: a
+run that is interrupted leaves the place as it was, and nothing that a server could start on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from paddock.log.directory import DataDirectory
+from paddock.log.disk import Disk
+from paddock.log.snapshots import SnapshotStore
+from paddock.state.machine import StateMachine
+from paddock.state.snapshot import Snapshot
+from paddock.upgrade.errors import UpgradeError
+
+# As if one batch had been: then a log that begins behind it proves that the snapshot must be there.
+_INDEX: Final = 1
+
+
+def check_target(target: Path, *sources: Path) -> None:
+    """See that a folder can be made here: nothing is there yet, and it is not in Apache's."""
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise UpgradeError(f"{target}: is not an empty folder, and is left as it is")
+        if os.path.ismount(target):
+            raise UpgradeError(f"{target}: another disk begins here; name a folder below it")
+        for source in sources:
+            if target.resolve().is_relative_to(source.resolve()):
+                raise UpgradeError(f"{target}: is in the folder that is taken over, {source}")
+    except OSError as error:
+        raise UpgradeError(f"{target}: cannot be read: {error.strerror}") from None
+
+
+def write_data_folder(machine: StateMachine, target: Path) -> None:
+    """Make the folder. Raises UpgradeError or LogError, and then nothing is there."""
+    target = target.absolute()
+    temporary: Path | None = None
+    try:
+        missing = [folder for folder in target.parents if not folder.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            Disk().sync_folder(folder.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        with DataDirectory(temporary) as directory:
+            _write_snapshot(machine, directory)
+            Disk().sync_folder(temporary)
+            temporary.rename(target)
+            temporary = None
+            Disk().sync_folder(target.parent)
+    except OSError as error:
+        raise UpgradeError(f"{target}: cannot be written: {error.strerror}") from None
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_snapshot(machine: StateMachine, folder: DataDirectory) -> None:
+    writer = SnapshotStore(folder.snapshots_path).begin(_INDEX)
+    try:
+        for chunk in Snapshot(machine).chunks():
+            writer.append(chunk)
+        writer.commit()
+    finally:
+        writer.abort()
