@@ -22,7 +22,7 @@ from paddock.upgrade.snappy import SnappyError, SnappyReader
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
 
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 17
 # Far above jute.maxbuffer, which bounds what Apache itself reads back: 1 MiB unless it is set.
 VALUE_BYTES_MAX: Final = 256 << 20
 

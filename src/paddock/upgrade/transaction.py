@@ -131,7 +131,7 @@ def _read_change(reader: Reader, kind: int, session: int) -> Change:
         case opcodes.CREATE | opcodes.CREATE2:
             path, data, acl = _read_path(reader), reader.buffer(), _read_acl(reader)
             owner = session if reader.boolean() else 0
-            is_of_3_3 = len(reader.data) - int(reader.position) < 4
+            is_of_3_3 = kind == opcodes.CREATE and int(reader.position) == len(reader.data)
             cversion = UNKNOWN_CVERSION if is_of_3_3 else reader.int32()
             return Create(path, data, acl, owner, cversion, kind == opcodes.CREATE)
         case opcodes.CREATE_CONTAINER:
