@@ -12,8 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from paddock.log.directory import DataDirectory
+from paddock.log.directory import DataDirectory, DataDirectoryError
 from paddock.log.disk import Disk
+from paddock.log.interface import LogError
 from paddock.log.snapshots import SnapshotStore
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import Snapshot
@@ -38,7 +39,7 @@ def check_target(target: Path, *sources: Path) -> None:
 
 
 def write_data_folder(machine: StateMachine, target: Path) -> None:
-    """Make the folder. Raises UpgradeError or LogError, and then nothing is there."""
+    """Make the folder. Raises UpgradeError, and then nothing is there."""
     target = target.absolute()
     temporary: Path | None = None
     try:
@@ -55,6 +56,9 @@ def write_data_folder(machine: StateMachine, target: Path) -> None:
             Disk().sync_folder(target.parent)
     except OSError as error:
         raise UpgradeError(f"{target}: cannot be written: {error.strerror}") from None
+    except (DataDirectoryError, LogError) as error:
+        # The name that it had for the time being tells nobody anything.
+        raise UpgradeError(str(error).replace(str(temporary), str(target))) from None
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
