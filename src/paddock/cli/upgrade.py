@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paddock.errors import PaddockError
+from paddock.cli.failure import one_line
 
 if TYPE_CHECKING:
     from paddock.state.machine import StateMachine
     from paddock.upgrade.source import Reading
 
 _FOLDER = click.Path(path_type=Path)
-
-
-class _CannotUpgrade(click.ClickException):
-    exit_code = 1
 
 
 @click.command()
@@ -61,12 +57,11 @@ def upgrade(
     # Nodes are in no cycles, and collections over a million of them take longer than the rest.
     gc.disable()
     try:
-        check_target(target, data, *([] if log is None else [log]))
-        machine, reading = read_service(data, log)
-        if not dry_run:
-            write_data_folder(machine, target)
-    except PaddockError as error:
-        raise _CannotUpgrade(str(error)) from None
+        with one_line():
+            check_target(target, data, *([] if log is None else [log]))
+            machine, reading = read_service(data, log)
+            if not dry_run:
+                write_data_folder(machine, target)
     finally:
         gc.enable()
     for warning in reading.warnings:

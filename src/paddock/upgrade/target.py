@@ -14,10 +14,10 @@ from typing import Final
 
 from paddock.log.directory import DataDirectory, DataDirectoryError
 from paddock.log.disk import Disk
+from paddock.log.exchange import write_state
 from paddock.log.interface import LogError
-from paddock.log.snapshots import SnapshotStore
+from paddock.log.layout import make_folder
 from paddock.state.machine import StateMachine
-from paddock.state.snapshot import Snapshot
 from paddock.upgrade.errors import UpgradeError
 
 # As if one batch had been: then a log that begins behind it proves that the snapshot must be there.
@@ -39,17 +39,15 @@ def check_target(target: Path, *sources: Path) -> None:
 
 
 def write_data_folder(machine: StateMachine, target: Path) -> None:
-    """Make the folder. Raises UpgradeError, and then nothing is there."""
-    target = target.absolute()
+    """Make the folder. Raises UpgradeError, and then it is not there, or not surely for ever."""
+    # A link to the place stays one.
+    target = target.resolve()
     temporary: Path | None = None
     try:
-        missing = [folder for folder in target.parents if not folder.exists()]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for folder in missing:
-            Disk().sync_folder(folder.parent)
+        make_folder(target.parent)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         with DataDirectory(temporary) as directory:
-            _write_snapshot(machine, directory)
+            write_state(directory.snapshots_path, machine, _INDEX, Disk())
             Disk().sync_folder(temporary)
             temporary.rename(target)
             temporary = None
@@ -62,13 +60,3 @@ def write_data_folder(machine: StateMachine, target: Path) -> None:
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _write_snapshot(machine: StateMachine, folder: DataDirectory) -> None:
-    writer = SnapshotStore(folder.snapshots_path).begin(_INDEX)
-    try:
-        for chunk in Snapshot(machine).chunks():
-            writer.append(chunk)
-        writer.commit()
-    finally:
-        writer.abort()

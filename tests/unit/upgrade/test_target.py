@@ -67,6 +67,16 @@ def test_an_empty_folder_may_be_there_already(tmp_path: Path, machine: StateMach
     assert (target / "format").exists()
 
 
+def test_a_link_to_an_empty_folder_stays_a_link(tmp_path: Path, machine: StateMachine) -> None:
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "data"
+    link.symlink_to(tmp_path / "disk")
+    check_target(link)
+    write_data_folder(machine, link)
+    assert link.is_symlink()
+    assert (tmp_path / "disk" / "format").exists()
+
+
 def test_a_place_that_is_taken_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "data"
     target.mkdir()
