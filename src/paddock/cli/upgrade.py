@@ -109,7 +109,7 @@ def _summary(machine: "StateMachine", reading: "Reading", target: Path | None) -
         "ephemerals": sum(map(len, tree.ephemerals.values())),
         "containers": len(tree.containers),
         "ttls": len(tree.ttls),
-        "quotas": len(tree.quotas),
+        "quotas": int(tree.quotas.size),
         "sessions": len(machine.sessions.by_id),
         "digest_fits": reading.digest_fits,
         "warnings": reading.warnings,

@@ -13,7 +13,8 @@ from typing import Final
 
 from paddock.protocol.acl import ACL, encode_acls
 from paddock.state.access import NodeACL
-from paddock.state.tree import LIMITS, QUOTA, ZOOKEEPER, Node, Tree
+from paddock.state.limits import Quotas, governed_by_limits, governed_by_statistics
+from paddock.state.tree import Node, Tree
 from paddock.upgrade import owners, quota
 from paddock.upgrade.transaction import (
     UNKNOWN_CVERSION,
@@ -41,8 +42,7 @@ class ApacheState:
         self.sessions: dict[int, int] = {}
         # Paths by the session that owns them.
         self.ephemerals: dict[int, dict[bytes, None]] = {}
-        # Paths that have a quota.
-        self.quotas: set[bytes] = set()
+        self.quotas = Quotas()
         # The last zxid, and the highest session that was seen, alive or over.
         self.zxid = 0
         self.last_session = 0
@@ -106,7 +106,7 @@ class ApacheState:
                     old, node.data = node.data, change.data
                     node.mzxid, node.mtime = zxid, transaction.time_ms
                     node.version = change.version
-                    quota.add(self, change.path, 0, _length(change.data) - _length(old))
+                    quota.count(self, change.path, 0, _length(change.data) - _length(old))
             case SetACL():
                 node = self.nodes.get(change.path)
                 if node is not None:
@@ -141,13 +141,12 @@ class ApacheState:
         self.nodes[path] = Node(change.data, self.acl(change.acl), zxid, time_ms, change.owner)
         _add_child(parent, name)
         self._own(path, change.owner)
-        if above.startswith(QUOTA):
-            governed = above[len(QUOTA) :]
-            if b"/" + name == LIMITS and governed:
-                self.quotas.add(governed)
-            elif b"/" + name == quota.STATISTICS:
-                quota.count_anew(self, governed)
-        quota.add(self, path, 1, _length(change.data))
+        limited, counted = governed_by_limits(path), governed_by_statistics(path)
+        if limited is not None:
+            self.quotas.add(limited)
+        elif counted is not None:
+            quota.count_anew(self, counted)
+        quota.count(self, path, 1, _length(change.data))
 
     def _delete(self, path: bytes, zxid: int) -> None:
         above, _, name = path.rpartition(b"/")
@@ -163,9 +162,10 @@ class ApacheState:
             return
         if owners.is_session(node.owner):
             self.ephemerals.get(node.owner, {}).pop(path, None)
-        if above.startswith(ZOOKEEPER) and b"/" + name == LIMITS:
-            self.quotas.discard(above[len(QUOTA) :])
-        quota.add(self, path, -1, -_length(node.data))
+        limited = governed_by_limits(path)
+        if limited is not None:
+            self.quotas.remove(limited)
+        quota.count(self, path, -1, -_length(node.data))
 
     def _own(self, path: bytes, owner: int) -> None:
         if owners.is_session(owner):

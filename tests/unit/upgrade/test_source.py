@@ -332,7 +332,8 @@ def test_the_tree_keeps_beside_its_nodes_what_trees_keep(apache: ApacheFolder) -
     tree = read(apache, apache.path)[0].tree
     assert len(tree) == 9
     assert len(tree.acls) == 3
-    assert tree.quotas == {b"/a": None}
+    assert tree.quotas.size == 1
+    assert tree.quotas.governor(b"/a/b") is not None
     assert tree.containers == {b"/box": None}
     assert tree.nodes[b"/a"].acl is tree.nodes[b"/a/b"].acl
     assert tree.nodes[b"/a"].acl.users == 2
