@@ -22,7 +22,12 @@ from tests.support.server import Options, Server
 SERVERS: dict[str, type[Server]] = {"apache": ApacheServer, "paddock": PaddockServer}
 
 #: Nothing may be reaped while the servers are compared: when it happens is not specified.
-OPTIONS = Options(tick_ms=2000, reap_interval_ms=86_400_000, durable=False)
+OPTIONS = Options(
+    tick_ms=2000,
+    reap_interval_ms=86_400_000,
+    durable=False,
+    extra=(("enforceQuota", "true"),),
+)
 
 
 def explain(pair: Pair, seed: int, segment: int, difference: Difference, few: bool) -> str:

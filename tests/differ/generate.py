@@ -62,6 +62,7 @@ class _Generator:
     def steps(self, operations: int) -> list[Step]:
         steps: list[Step] = [self._login(session) for session in range(SESSIONS)]
         steps.append(Burst(0, (Move("create", (f"{self._base}/k",)),)))
+        steps += [Burst(0, (move,)) for move in self._quota()]
         count = 0
         while count < operations:
             step = self._step()
@@ -79,7 +80,10 @@ class _Generator:
     def _step(self) -> Step:
         r = self._random
         session = r.randrange(SESSIONS)
-        match r.choices(("one", "burst", "alone", "renew", "reattach"), (78, 15, 4, 1.5, 1.5))[0]:
+        kinds = ("one", "burst", "alone", "governed", "renew", "reattach")
+        match r.choices(kinds, (68, 15, 4, 10, 1.5, 1.5))[0]:
+            case "governed":
+                return Burst(session, (self._governed(),))
             case "one":
                 return Burst(session, (self._move(),))
             case "burst":
@@ -91,6 +95,43 @@ class _Generator:
                 return Renew(session)
         breaking = Move("raw", (r.choice((99, 0, -1)), b"x")) if r.random() < 0.2 else None
         return Reattach(session, breaking, self._set_watches())
+
+    def _quota(self) -> list[Move]:
+        """A quota on `q`, before there is such a node."""
+        quota = f"/zookeeper/quota{self._base}"
+        return [
+            Move("create", (quota,)),
+            Move("create", (f"{quota}/q",)),
+            Move("create", (f"{quota}/q/zookeeper_limits", self._random.choice(_LIMITS))),
+            Move("create", (f"{quota}/q/zookeeper_stats",)),
+            Move("create", (f"{self._base}/q",)),
+        ]
+
+    def _governed(self) -> Move:
+        """Something below a quota, never pipelined nor in one transaction with its like.
+
+        Apache judges a write by counts that do not have the writes under way.
+        """
+        r = self._random
+        path = f"{self._base}/q" + r.choice(("", "/a", "/b", "/c", "/a/a", "/a/b"))
+        quota = f"/zookeeper/quota{self._base}/q"
+        match r.choices(
+            ("create", "set_data", "delete", "limits", "statistics"), (40, 30, 20, 4, 6)
+        )[0]:
+            case "create":
+                name = r.choice(("create", "create2", "create_container", "create_ttl"))
+                ttl = (LONG_TTL_MS,) if name == "create_ttl" else ()
+                flags = 5 if name == "create_ttl" else r.choice((0, 0, 1, 2, 3))
+                move = Move(name, (path, *ttl, self._data(), OPEN, flags))
+            case "set_data":
+                move = Move("set_data", (path, self._data(), self._version()))
+            case "delete":
+                move = Move("delete", (path, -1))
+            case "limits":
+                return Move("set_data", (f"{quota}/zookeeper_limits", r.choice(_LIMITS)))
+            case _:
+                return Move("get_data", (f"{quota}/zookeeper_stats", True))
+        return Move("multi", (move,)) if r.random() < 0.2 and move.name != "create_ttl" else move
 
     def _lonely(self) -> Move:
         """What is never pipelined: one server answers it out of turn, or Apache is not exact."""
@@ -327,6 +368,16 @@ _MIX: Final = {
 _KINDS: Final[Sequence[str]] = tuple(_MIX)
 _WEIGHTS: Final[Sequence[float]] = tuple(_MIX.values())
 
+_LIMITS: Final = (
+    b"count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=4",
+    b"count=2,bytes=-1=;byteHardLimit=-1;countHardLimit=3",
+    b"count=-1,bytes=-1=;byteHardLimit=205;countHardLimit=-1",
+    b"byteHardLimit=400;;countHardLimit=+5,",
+    b"byteHardLimit=4",
+    b"countHardLimit=0",
+    b"count=2,bytes=10",
+    b"",
+)
 _SPECIAL: Final = ("/", "", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/zookeeper/x")
 _BAD: Final = ("/", "//a", "/.", "/..", "/\x01", "/a/", "/\x00", "/\ue000", "/é", "/\xff")
 

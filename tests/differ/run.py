@@ -174,7 +174,7 @@ class Pair:
 
     def _walk(self, base: str, last: int) -> Difference | None:
         """Compare the trees that the segment has left behind."""
-        waiting = [base]
+        waiting = [base, f"/zookeeper/quota{base}"]
         while waiting:
             path = waiting.pop()
             left, children = self.left.look(path)
