@@ -53,7 +53,7 @@ NOBODY: Final = Identities(())
 class NodeACL:
     """One access control list, shared by all nodes that have the same."""
 
-    __slots__ = ("anyone", "entries", "epoch", "number", "users", "wire")
+    __slots__ = ("_grants", "anyone", "entries", "epoch", "number", "users", "wire")
 
     def __init__(self, entries: tuple[ACL, ...], wire: bytes) -> None:
         self.entries = entries
@@ -69,19 +69,60 @@ class NodeACL:
         # Its number in the snapshot being written, and which snapshot that is.
         self.number = 0
         self.epoch = 0
+        # Made when somebody first needs more than what everybody may do.
+        self._grants: Grants | None = None
 
     def permits(self, permission: int, identities: Identities) -> bool:
         """Tell whether any of the identities has any of the permissions."""
         if self.anyone & permission or identities.is_super:
             return True
-        for entry in self.entries:
-            if entry.permissions & permission:
-                for identity in identities.entries:
-                    if identity.scheme == entry.identity.scheme and _matches(
-                        identity, entry.identity.id
-                    ):
-                        return True
-        return False
+        grants = self._grants
+        if grants is None:
+            grants = Grants(self.entries)
+            self._grants = grants
+        return any(grants.to(identity) & permission for identity in identities.entries)
+
+
+class Grants:
+    """What an ACL grants to whom, to be looked up: a list may be as long as a request.
+
+    A network is found by the bits that its prefix has, so an address costs one look for each
+    different length of a prefix, and not one for each network.
+    """
+
+    __slots__ = ("_by_identity", "_by_network", "_prefixes")
+
+    def __init__(self, entries: tuple[ACL, ...]) -> None:
+        self._by_identity: dict[Identity, int] = {}
+        # By width, prefix and the bits of it.
+        self._by_network: dict[tuple[int, int, int], int] = {}
+        self._prefixes: dict[tuple[int, int], None] = {}
+        for entry in entries:
+            identity = entry.identity
+            if identity.scheme != "ip":
+                known = self._by_identity.get(identity, 0)
+                self._by_identity[identity] = known | entry.permissions
+                continue
+            network = _network(identity.id)
+            if network is not None:
+                value, width, prefix = network
+                self._prefixes[width, prefix] = None
+                key = (width, prefix, value >> (width - prefix))
+                self._by_network[key] = self._by_network.get(key, 0) | entry.permissions
+
+    def to(self, identity: Identity) -> int:
+        """Give the permissions of one identity."""
+        if identity.scheme != "ip":
+            return self._by_identity.get(identity, 0)
+        address = _address(identity.id)
+        granted = 0
+        if address is not None:
+            value, width = address
+            for of_width, prefix in self._prefixes:
+                if of_width == width:
+                    bits = value >> (width - prefix)
+                    granted |= self._by_network.get((width, prefix, bits), 0)
+        return granted
 
 
 class ACLTable:
@@ -173,17 +214,6 @@ def user_name(identity: Identity) -> str:
 def _proves(identity: Identity) -> bool:
     """Tell whether having this identity took a proof; an address is only where one is."""
     return identity.scheme not in ("ip", "super")
-
-
-def _matches(identity: Identity, expression: str) -> bool:
-    if identity.scheme != "ip":
-        return identity.id == expression
-    network = _network(expression)
-    address = _address(identity.id)
-    if network is None or address is None or network[1] != address[1]:
-        return False
-    value, width, prefix = network
-    return value >> (width - prefix) == address[0] >> (width - prefix)
 
 
 def _is_digest(identifier: str) -> bool:

@@ -240,3 +240,34 @@ def test_equal_acls_are_kept_once_and_as_long_as_somebody_has_them() -> None:
     table.release(first)
     assert len(table) == 1
     assert table.acquire((ACL(READ, BOB),)).users == 1
+
+
+def test_networks_of_every_length_are_found() -> None:
+    acl = node_acl(
+        ACL(READ, Identity("ip", "10.0.0.0/8")),
+        ACL(WRITE, Identity("ip", "10.1.0.0/16")),
+        ACL(CREATE, Identity("ip", "10.1.2.3")),
+        ACL(DELETE, Identity("ip", "10.1.2.3/32")),
+        ACL(ADMIN, Identity("ip", "0.0.0.0/0")),
+        ACL(ALL, Identity("ip", "::/0")),
+    )
+
+    def granted(address: str) -> int:
+        mine = Identities((Identity("ip", address),))
+        return sum(one for one in (READ, WRITE, CREATE, DELETE, ADMIN) if acl.permits(one, mine))
+
+    assert granted("10.1.2.3") == ALL
+    assert granted("10.1.2.4") == READ | WRITE | ADMIN
+    assert granted("10.2.2.3") == READ | ADMIN
+    assert granted("11.1.2.3") == ADMIN
+    assert granted("2001:db8::1") == ALL
+    assert granted("nonsense") == 0
+
+
+def test_an_identity_is_granted_what_all_its_entries_grant_whatever_stands_before() -> None:
+    strangers = [ACL(ALL, Identity("digest", f"user{number}:x")) for number in range(1000)]
+    acl = node_acl(*strangers, ACL(READ, BOB), ACL(WRITE, BOB), ACL(ALL, Identity("x509", BOB.id)))
+    bob = Identities((HOME, BOB))
+    assert acl.permits(READ, bob)
+    assert acl.permits(WRITE, bob)
+    assert not acl.permits(ADMIN, bob)
