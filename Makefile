@@ -10,12 +10,14 @@ SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/integration
 	tests/conformance tests/fault)
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
-# How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`.
+# How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`,
+# `make hostile HOSTILE_SCALE=20`.
 DIFFER_OPERATIONS ?= 100000
 CRASH_ROUNDS ?= 100
+HOSTILE_SCALE ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all check format bench compiled differ crash judges clean help
+.PHONY: install serve test test-all check format bench compiled differ crash hostile judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -72,6 +74,9 @@ differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operat
 
 crash: $(VENV)/.dev judges ## the long crash tests
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
+
+hostile: $(VENV)/.dev ## the attacks on a server, larger than in the tests
+	HOSTILE_SCALE=$(HOSTILE_SCALE) $(BIN)/python -m pytest -s tests/fault -k hostile
 
 bench: $(VENV)/.dev judges ## measure Paddock and Apache ZooKeeper side by side
 	$(BIN)/python -m bench.run $(BENCH)

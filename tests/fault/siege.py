@@ -1,0 +1,185 @@
+"""A server under attack, and what must hold meanwhile.
+
+    with besieged_server(tmp_path, {"maxClientCnxns": 60}) as server:
+        with siege(server, growth_mb_max=60) as bystander:
+            …
+
+A bystander is served all the time, the server's resident memory grows by no more than what is said,
+the process lives, serves newcomers, and has reported no error of its own.
+
+`HOSTILE_SCALE=10` makes the attacks ten times as large where size is the point.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import resource
+import socket
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.fault.bystander import Bystander
+from tests.fault.process import FaultServer
+from tests.support import wire
+from tests.support.records import INT, Request
+from tests.support.server import Options
+
+SCALE = int(os.environ.get("HOSTILE_SCALE", "1"))
+
+#: What any process of Python may take more, for no reason that concerns an attack: arenas that are
+#: half empty, caches, the buffers of a few connections.
+SLACK_MB = 24
+
+_RESET = struct.pack("ii", 1, 0)
+
+
+class Memory:
+    """The resident memory of a process, from now on."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path(f"/proc/{pid}")
+        # The peak is counted anew from here.
+        (self._folder / "clear_refs").write_text("5")
+        self._begun_kb = self._read("VmRSS")
+
+    def growth_mb(self) -> float:
+        """How much more there was at the worst moment than at the beginning."""
+        return (self._read("VmHWM") - self._begun_kb) / 1024
+
+    def _read(self, name: str) -> int:
+        status = (self._folder / "status").read_text()
+        match = re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)
+        assert match is not None, f"no {name}"
+        return int(match[1])
+
+
+def besieged_server(folder: Path, settings: dict[str, int] | None = None) -> FaultServer:
+    """Give a server with some limits of its own, that may have as many descriptors as we may."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    extra = tuple((key, str(value)) for key, value in (settings or {}).items())
+    return FaultServer(folder, Options(extra=extra))
+
+
+@contextlib.contextmanager
+def siege(server: FaultServer, *, growth_mb_max: float) -> Iterator[Bystander]:
+    """Have a bystander while the block attacks; check everything at its end."""
+    with Bystander(server.address) as bystander:
+        bystander.wait_rounds(1)
+        memory = Memory(server.pid)
+        yield bystander
+        bystander.wait_rounds(3)
+    growth_mb = memory.growth_mb()
+    print(f"\n  bystander: {bystander.report}\n  memory: {growth_mb:+.1f} MB", end=" ")
+    assert server.alive, server.log_tail()
+    with wire.connect(server.address) as newcomer:
+        assert newcomer.session_id != 0
+        newcomer.close()
+    assert growth_mb < growth_mb_max, f"{growth_mb:.1f} MB more, at most {growth_mb_max} expected"
+    log = server.log.read_text()
+    complaints = re.findall(r"^.*(?:ERROR|CRITICAL|Traceback).*$", log, re.MULTILINE)
+    assert complaints == [], complaints[0]
+
+
+class Crowd:
+    """Attackers: raw sockets from many addresses. Leaving the block closes all of them."""
+
+    def __init__(self, address: wire.Address, per_address: int = 50) -> None:
+        self._address = address
+        self._per_address = per_address
+        self._sockets: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for one in self._sockets:
+            one.close()
+
+    def join(self, *first: bytes, receive_bytes: int | None = None) -> socket.socket:
+        """Connect one more, and send what it says first."""
+        number = len(self._sockets) // self._per_address
+        one = socket.socket()
+        self._sockets.append(one)
+        one.settimeout(wire.DEADLINE_S)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if receive_bytes is not None:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        one.bind((f"127.0.{1 + number // 250}.{1 + number % 250}", 0))
+        one.connect(self._address)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for data in first:
+            one.sendall(data)
+        return one
+
+    def join_session(self, receive_bytes: int | None = None) -> socket.socket:
+        """Connect one more, and give it a session."""
+        one = self.join(handshake(), receive_bytes=receive_bytes)
+        take_frame(one)
+        return one
+
+
+def handshake(timeout_ms: int = wire.SESSION_TIMEOUT_MS) -> bytes:
+    return framed(wire.connect_body(timeout_ms=timeout_ms))
+
+
+def framed(payload: bytes) -> bytes:
+    return INT.pack(len(payload)) + payload
+
+
+def encoded(requests: Iterable[Request]) -> bytes:
+    """Requests as they travel, numbered from 1 on."""
+    return b"".join(
+        framed(struct.pack(">ii", xid if one.xid is None else one.xid, one.op) + one.body)
+        for xid, one in zip(itertools.count(1), requests)
+    )
+
+
+def take_frame(one: socket.socket) -> bytes:
+    """Take the next frame from a socket."""
+    (length,) = INT.unpack(_take(one, 4))
+    return _take(one, length)
+
+
+def send_some(one: socket.socket, data: bytes) -> bool:
+    """Send to somebody who may not take it, or may hang up: as much as goes at once.
+
+    Tells whether the connection still stands.
+    """
+    one.setblocking(False)
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[one.send(view) :]
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
+    return True
+
+
+def reset(one: socket.socket) -> None:
+    """Hang up in the rudest way: the peer gets a reset and not an end."""
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    one.close()
+
+
+def _take(one: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = one.recv(size - len(data))
+        if not more:
+            raise wire.ConnectionClosedError
+        data += more
+    return data
