@@ -22,6 +22,7 @@ from tests.support.records import INT, Code
 DEADLINE_S = 30.0
 UNIT = Path(__file__).parents[2] / "packaging" / "systemd" / "paddock.service"
 PROGRAM = "/opt/paddock/bin/paddock"
+CREATES = [rq.create(f"/n{number}") for number in range(2000)]
 
 
 class Service:
@@ -144,6 +145,26 @@ def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(start: Start, tmp_p
     service = start("--data", tmp_path / "data")
     with wire.connect(service.address) as client:
         assert client.call(rq.exists("/large")).err == Code.OK
+
+
+def test_a_second_signal_leaves_no_line_of_the_audit_log_behind(
+    start: Start, tmp_path: Path
+) -> None:
+    # Nobody reads it, so most lines have to wait.
+    pipe = tmp_path / "audit"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
+        service = start("--memory", "--audit-enabled", "--audit-file", pipe)
+        with wire.connect(service.address) as client:
+            assert not any(reply.err for reply in client.calls(*CREATES))
+        service.process.send_signal(signal.SIGTERM)
+        service.told("STOPPING=1")
+        service.process.send_signal(signal.SIGTERM)
+        os.set_blocking(reader.fileno(), True)
+        lines = reader.read().splitlines()
+    assert service.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
+    found = [line for line in lines if "operation=create" in line]
+    assert len(found) == len(CREATES)
 
 
 def test_its_whole_life_is_told_in_lines_of_json(start: Start, tmp_path: Path) -> None:
