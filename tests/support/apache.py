@@ -17,8 +17,12 @@ _LOGGING_JARS: Final = (
     Path("/usr/share/java/log4j-1.2.jar"),
 )
 # Nothing is logged but what was done, and that only where a test asks for the audit log.
-# What the admin server needs and the server's jar does not name.
+# What the admin server and TLS need and the server's jar does not name.
 _SERVLETS: Final = Path("/usr/share/java/servlet-api.jar")
+NETTY: Final = (
+    Path("/usr/share/java/netty-codec.jar"),
+    Path("/usr/share/java/netty-resolver.jar"),
+)
 
 _LOGGING = """\
 log4j.rootLogger=OFF, console
@@ -68,7 +72,7 @@ class ApacheServer(Server):
         }
         command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-D{key}={value}" for key, value in properties.items()]
-        jars = (jar, _SERVLETS, *_LOGGING_JARS)
+        jars = (jar, _SERVLETS, *NETTY, *_LOGGING_JARS)
         command += ["-cp", ":".join(map(str, (configuration, *jars)))]
         command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
         return command, {}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.support.apache import find_jar, find_java
+from tests.support.apache import NETTY, find_jar, find_java
 from tests.support.wire import Address
 
 DEADLINE_S: Final = 60.0
@@ -45,7 +45,9 @@ class Transcript:
     events: list[str] = field(default_factory=list)
 
 
-def run(address: Address, commands: Sequence[str]) -> Transcript:
+def run(
+    address: Address, commands: Sequence[str], properties: Mapping[str, str] | None = None
+) -> Transcript:
     """Run the commands in one shell, and let it quit.
 
     Raises `ServerMissingError` if the shell is not installed.
@@ -53,7 +55,9 @@ def run(address: Address, commands: Sequence[str]) -> Transcript:
     lines: list[str] = []
     for number, command in enumerate(commands):
         lines += [command, f"get {_MARK}{number}"]
-    java = [find_java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", str(find_jar())]
+    java = [find_java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    java += [f"-D{key}={value}" for key, value in (properties or {}).items()]
+    java += ["-cp", ":".join(map(str, (find_jar(), *NETTY)))]
     finished = subprocess.run(
         [*java, "org.apache.zookeeper.ZooKeeperMain", "-server", f"{address[0]}:{address[1]}"],
         input="".join(f"{line}\n" for line in [*lines, "quit"]),
