@@ -158,7 +158,9 @@ class Connection(Client):
                     self._receive(frame)
             if not self._serves or (self._line and self._is_too_far_ahead()):
                 self.regulate()
-        self._count_unfinished()
+        if self._unfinished or not frames:
+            # What little may be left behind whole frames is not worth counting.
+            self._count_unfinished()
         if self._frames.error is not None and self.stage != CLOSED:
             logger.warning("%s: %s; closing it", self._address, self._frames.error)
             self.close()
