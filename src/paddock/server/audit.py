@@ -26,6 +26,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -310,11 +311,16 @@ def _shown_acls(acls: list[ACL | None] | None) -> str:
 
 
 def _text_line(event: Event) -> str:
-    moment = datetime.fromtimestamp(event.time_ms / 1000, UTC).astimezone()
     level = "ERROR" if event.result == FAILURE else "INFO"
     fields = "\t".join(f"{name}={escaped(value)}" for name, value in event.fields())
-    time = f"{moment:%Y-%m-%d %H:%M:%S},{event.time_ms % 1000:03d}"
-    return f"{time} {level} paddock.audit: {fields}\n"
+    return f"{_local_time(event.time_ms)} {level} paddock.audit: {fields}\n"
+
+
+# All entries of a batch have the same time.
+@lru_cache(maxsize=16)
+def _local_time(time_ms: int) -> str:
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone()
+    return f"{moment:%Y-%m-%d %H:%M:%S},{time_ms % 1000:03d}"
 
 
 def _json_line(event: Event) -> str:

@@ -162,7 +162,12 @@ class Connection(Client):
             # What little may be left behind whole frames is not worth counting.
             self._count_unfinished()
         if self._frames.error is not None and self.stage != CLOSED:
-            logger.warning("%s: %s; closing it", self._address, self._frames.error)
+            logger.warning(
+                "%s: %s; closing it",
+                self._address,
+                self._frames.error,
+                extra={"address": self._address, "session": self.session},
+            )
             self.close()
         self.flush()
 
@@ -254,6 +259,7 @@ class Connection(Client):
                 "%s: session 0x%x does not read what it asks for; dropping it",
                 self._address,
                 self.session,
+                extra={"address": self._address, "session": self.session},
             )
             self.abort()
         elif self.stage == CLOSED and outlet.transport is not None and outlet.is_empty():
@@ -471,7 +477,12 @@ class Connection(Client):
         announced = read_i32_be(data, 0)
         if announced <= _HANDSHAKE_BYTES_MAX:
             return True
-        logger.warning("%s: handshake of %d bytes announced; closing it", self._address, announced)
+        logger.warning(
+            "%s: handshake of %d bytes announced; closing it",
+            self._address,
+            announced,
+            extra={"address": self._address},
+        )
         self.close()
         self.flush()
         return False
@@ -480,7 +491,12 @@ class Connection(Client):
         try:
             request = ConnectRequest.read(Reader(frame))
         except DecodeError as error:
-            logger.warning("%s: handshake not understood: %s", self._address, error)
+            logger.warning(
+                "%s: handshake not understood: %s",
+                self._address,
+                error,
+                extra={"address": self._address},
+            )
             self.close()
             return
         self._handshake = request
@@ -623,12 +639,20 @@ class Connection(Client):
             within = self._service.keep_unfinished(size - self._unfinished)
             self._unfinished = size
             if not within:
-                logger.warning("%s: too many large requests at a time; closing it", self._address)
+                logger.warning(
+                    "%s: too many large requests at a time; closing it",
+                    self._address,
+                    extra={"address": self._address, "session": self.session},
+                )
                 self.close()
 
     def _request(self, frame: bytes) -> None:
         if len(frame) < 8:
-            logger.warning("%s: frame without a header; closing it", self._address)
+            logger.warning(
+                "%s: frame without a header; closing it",
+                self._address,
+                extra={"address": self._address, "session": self.session},
+            )
             self.close()
             return
         xid = read_i32_be(frame, 0)

@@ -115,7 +115,12 @@ class Service:
         if 0 < self.config.max_connections <= self._sockets:
             oldest = next(iter(self._newcomers), None)
             if oldest is None:
-                logger.warning("refused a connection from %s: %d are open", address, self._sockets)
+                logger.warning(
+                    "refused a connection from %s: %d are open",
+                    address,
+                    self._sockets,
+                    extra={"address": address, "connections": self._sockets},
+                )
                 self.statistics.connections_rejected += 1
                 return False
             oldest.abort()
