@@ -35,15 +35,18 @@ def load(folder: Path, up_to: int | None = None) -> Loaded:
 
     Raises LogCorruptError if something of it is damaged or missing, LogError if it cannot be read.
     """
+    suspected = ""
     for _ in range(_ATTEMPTS):
         before = generation(folder)
         try:
             loaded = _load(folder, up_to)
         except FileNotFoundError:
             continue
-        except LogError:
-            if generation(folder) == before:
+        except LogError as error:
+            # Beside a server, what was purged between two looks seems to be missing, for once.
+            if generation(folder) == before and str(error) == suspected:
                 raise
+            suspected = str(error)
             continue
         except OSError as error:
             raise LogError(f"{error.filename}: cannot be read: {error.strerror}") from error

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from paddock.log.folder import segment_files
 from paddock.log.interface import LogError, Record
@@ -58,6 +59,10 @@ class Torn:
     size_bytes: int
 
 
+# What a walk comes across.
+Item: TypeAlias = Record | Gap | Torn | Segment
+
+
 def user_of(folder: Path) -> int | None:
     """Give the process id of the server that uses a data folder, 0 if it is not known; or None."""
     try:
@@ -74,7 +79,7 @@ def user_of(folder: Path) -> int | None:
     return None
 
 
-def walk(folder: Path, after: int = 0) -> Iterator[Record | Gap | Torn | Segment]:
+def walk(folder: Path, after: int = 0) -> Iterator[Item]:
     """Go through a log in order: its whole records, and what is wrong, each at its place.
 
     Segments that only hold records up to `after` are passed over. A record behind a gap is whole,
@@ -89,9 +94,7 @@ def walk(folder: Path, after: int = 0) -> Iterator[Record | Gap | Torn | Segment
             yield from _walk_segment(path, first_index, end)
 
 
-def _walk_segment(
-    path: Path, first_index: int, end: int | None
-) -> Iterator[Record | Gap | Torn | Segment]:
+def _walk_segment(path: Path, first_index: int, end: int | None) -> Iterator[Item]:
     """Go through one segment, whose records from `end` on are superseded by the next segment."""
     # None: the last segment, of which nobody knows how many records it should have.
     last = None if end is None else end - 1

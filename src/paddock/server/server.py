@@ -113,6 +113,17 @@ class Server:
         assert self._admin is not None, "there is no admin server"
         return self._admin.address
 
+    def config_with_ports(self) -> ServerConfig:
+        """Give the settings with the ports that the system has chosen, for the next server."""
+        config = self._config
+        if config.port is not None:
+            config = dataclasses.replace(config, port=self.address[1])
+        if self.secure_address is not None:
+            config = dataclasses.replace(config, secure_port=self.secure_address[1])
+        if self._admin is not None:
+            config = dataclasses.replace(config, admin_port=self.admin_address[1])
+        return config
+
     async def start(self) -> None:
         """Restore the state and open the port.
 

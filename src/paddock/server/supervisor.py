@@ -8,7 +8,6 @@ new state cannot be served, the old one is brought back and served.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import gc
 import logging
 import os
@@ -69,11 +68,7 @@ class Supervisor:
     async def start(self) -> None:
         """Start the first server. Raises what `Server.start` raises."""
         await self._start_server()
-        # What the system chose is kept.
-        if self._config.port is not None:
-            self._config = dataclasses.replace(self._config, port=self.address[1])
-        if self.secure_address is not None:
-            self._config = dataclasses.replace(self._config, secure_port=self.secure_address[1])
+        self._config = self._running().config_with_ports()
         if self._config.data_directory is not None:
             self._control = Control(self._config.data_directory, self._answer)
             await self._control.open()

@@ -12,6 +12,7 @@ from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.exchange import write_state
 from paddock.log.file import FileLog
+from paddock.log.snapshots import SnapshotStore
 from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest
 from paddock.state.entry import Batch, Entry
@@ -54,6 +55,10 @@ class FolderBuilder:
 
     def snapshot(self) -> Path:
         return write_state(self._directory.snapshots_path, self.machine, self.index, Disk())
+
+    def purge(self) -> None:
+        """Remove what the newest snapshot makes up for, and the older ones."""
+        self._log.purge(SnapshotStore(self._directory.snapshots_path).purge(1))
 
     def _write(self, entry: Entry, digest: int | None = None) -> None:
         known = self.machine.digest() if digest is None else digest

@@ -1,21 +1,25 @@
 """Checking a data folder and repairing a copy, for each way in which one can be damaged."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from paddock.log import check as checking
+from paddock.log import load as loading
 from paddock.log.check import Report, check
 from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.file import FileLog
 from paddock.log.folder import SegmentFolder
-from paddock.log.interface import LogError
+from paddock.log.interface import LogError, Record
 from paddock.log.layout import DataDirectoryError
 from paddock.log.load import load
 from paddock.log.repair import Repaired, repair
 from paddock.log.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentReader
 from paddock.log.snapshots import SnapshotStore
+from paddock.log.walk import Gap, Item, walk
 from paddock.server.recovery import recover_state
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
 from tests.unit.log.helpers import flip, segments
@@ -370,3 +374,51 @@ def test_the_state_is_loaded_up_to_any_record(snapped: Path) -> None:
         loaded = load(snapped, index)
         assert loaded.index == index
         assert paths(loaded.machine) == set(names(index - 1))
+
+
+def test_a_record_that_is_written_while_it_is_read_is_not_taken_for_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    with FolderBuilder(folder, segment_bytes=8192) as builder:
+        builder.create(*names(6))
+    (path,) = segments(folder / "log")
+    whole = path.read_bytes()
+    begin, end = offsets(path)[3:5]
+    # The page with this record was read before it was written, the next page after.
+    early = whole[:begin] + bytes(end - begin) + whole[end:]
+    reads = [early, early, whole, whole]
+    monkeypatch.setattr(Path, "read_bytes", lambda _: reads.pop(0))
+    items = list(walk(folder / "log"))
+    assert [item.index for item in items if isinstance(item, Record)] == list(range(1, 8))
+    assert not any(isinstance(item, Gap) for item in items)
+
+
+def test_what_a_server_purges_between_two_looks_is_not_taken_for_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    with FolderBuilder(folder) as builder:
+        builder.create(*names(4))
+        builder.snapshot()
+        builder.create(*names(6, 4))
+        calls: list[Path] = []
+
+        def walk_behind_a_purge(log: Path, after: int = 0) -> Iterator[Item]:
+            calls.append(log)
+            if len(calls) == 1:
+                # As a server does that has gone on meanwhile.
+                builder.snapshot()
+                builder.purge()
+            return walk(log, after)
+
+        for module in (loading, checking):
+            monkeypatch.setattr(module, "walk", walk_behind_a_purge)
+        assert load(folder).index == 11
+        builder.create(*names(6, 10))
+        calls.clear()
+        report = check(folder)
+        assert report.findings == []
+        assert report.state is not None
+        assert report.state.index == 17
+        assert len(calls) > 1

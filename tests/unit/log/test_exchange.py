@@ -2,11 +2,13 @@
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from paddock.log import check as checking
+from paddock.log import load as loading
 from paddock.log.check import check
 from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
@@ -24,6 +26,7 @@ from paddock.log.exchange import (
 from paddock.log.interface import LogError
 from paddock.log.layout import DataDirectoryError
 from paddock.log.load import load
+from paddock.log.walk import Item, walk
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
 
 OLD, NEW = set(names(6)), set(names(3))
@@ -284,3 +287,20 @@ def test_a_damaged_record_of_an_exchange_stops_the_start(data: Path) -> None:
     (data / "exchange").write_text("{")
     with pytest.raises(DataDirectoryError, match="its file 'exchange' cannot be read"):
         DataDirectory(data)
+
+
+def test_a_state_that_is_exchanged_while_it_is_read_is_read_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the snapshot would be of the old one and the log, empty, of the new."""
+
+    def walk_behind_an_exchange(folder: Path, after: int = 0) -> Iterator[Item]:
+        if list(data.glob("restore-incoming-*")):
+            exchange(data, staged_in(data), NOW, Disk())
+        return walk(folder, after)
+
+    monkeypatch.setattr(loading, "walk", walk_behind_an_exchange)
+    assert paths(load(data).machine) == NEW
+    stage_new(data)
+    monkeypatch.setattr(checking, "walk", walk_behind_an_exchange)
+    assert not check(data).is_damaged
