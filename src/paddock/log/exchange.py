@@ -168,8 +168,8 @@ def _forward(folder: Path, this: Exchange, disk: Disk) -> None:
     log = folder / "log"
     (log.resolve() if log.is_symlink() else log).mkdir(mode=0o700, exist_ok=True)
     write_format(folder, disk)
-    _give_to_owner(log, folder)
-    _give_to_owner(folder / "format", folder)
+    for name in ("log", "format", "lock"):
+        _give_to_owner(folder / name, folder)
     _end(folder, staged, disk)
 
 
@@ -258,8 +258,9 @@ def _new_name(folder: Path, now_text: str) -> str:
 
 def _give_to_owner(path: Path, folder: Path) -> None:
     """Let what root has written belong to whom the data folder belongs: the server reads it."""
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or not os.path.lexists(path):
         return
     owner = folder.stat()
-    for each in (path, *path.rglob("*")):
+    # A link leads to the log, if that is elsewhere.
+    for each in {path, path.resolve(), *path.rglob("*")}:
         os.chown(each, owner.st_uid, owner.st_gid, follow_symlinks=False)

@@ -29,7 +29,7 @@ from paddock.log.load import load
 from paddock.log.walk import Item, walk
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
 
-OLD, NEW = set(names(6)), set(names(3))
+OLD, NEW = set(names(6)), set(names(3, 100))
 NOW = "now"
 
 
@@ -75,7 +75,7 @@ class CountingDisk(Disk):
 def data(tmp_path: Path) -> Path:
     """A folder with the old state, and the new one staged in it."""
     with FolderBuilder(tmp_path / "new") as builder:
-        builder.create(*names(3))
+        builder.create(*names(3, 100))
     folder = tmp_path / "data"
     with FolderBuilder(folder) as builder:
         builder.create(*names(4))
@@ -249,6 +249,30 @@ def test_an_exchange_can_be_undone(fixture: str, request: pytest.FixtureRequest)
     assert leftovers(folder) == []
     kept = {name: data for name, data in before.items() if not name.startswith("restore-")}
     assert contents(folder) == kept | {"lock": contents(folder)["lock"]}
+
+
+def test_a_state_without_snapshots_comes_back_too(data: Path) -> None:
+    for path in (data / "snapshots").iterdir():
+        path.unlink()
+    (data / "snapshots").rmdir()
+    undo_exchange(data, exchange(data, staged_in(data), NOW, Disk()), Disk())
+    assert state(data) == OLD
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("fixture", ["data", "apart"])
+def test_what_root_exchanges_belongs_to_the_owner_of_the_folder(
+    fixture: str, request: pytest.FixtureRequest
+) -> None:
+    folder: Path = request.getfixturevalue(fixture)
+    discard_staged(folder, staged_in(folder))
+    os.chown(folder, 12345, 12345)
+    exchange(folder, stage_new(folder), NOW, Disk())
+    ours = ["format", "lock", "log", "snapshots", "replaced-now"]
+    for path in (folder / name for name in ours):
+        assert path.stat().st_uid == 12345, path
+    for path in (folder / "snapshots").iterdir():
+        assert path.stat().st_uid == 12345, path
 
 
 def test_undoing_may_be_interrupted_anywhere(data: Path) -> None:

@@ -129,9 +129,13 @@ def test_who_says_nothing_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyP
     asyncio.run(main())
 
 
-def test_those_who_are_too_many_are_dropped_at_once(tmp_path: Path) -> None:
+def test_those_who_are_too_many_are_dropped_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "LINE_TIMEOUT", 3600.0)
+
     async def main() -> None:
-        async with opened(tmp_path):
+        async with opened(tmp_path), asyncio.timeout(DEADLINE_S):
             silent = [
                 await asyncio.open_unix_connection(str(tmp_path / "control"))
                 for _ in range(CONNECTIONS_MAX)
