@@ -14,10 +14,11 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from typing import Final, cast
 
+from paddock.server.authentication import IDENTITIES_BYTES_MAX
 from paddock.server.config import ServerConfig
 from paddock.server.hostnames import comes_from_its_host
 from paddock.server.service import Service
@@ -199,6 +200,10 @@ class Listener:
         return None
 
     async def _is_welcome(self, gate: _Gate, address: str) -> bool:
+        if gate.certificate_size() > IDENTITIES_BYTES_MAX:
+            # Its subject would go along with every write.
+            logger.warning("%s: its certificate is too large; closing it", address)
+            return False
         if not self._config.tls_client_hostname_verification:
             return True
         certificate = gate.certificate()
@@ -225,10 +230,14 @@ class _Gate(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
 
-    def certificate(self) -> dict[str, object]:
+    def certificate(self) -> Mapping[str, object]:
         """Give what the peer's certificate says, nothing if it has shown none."""
-        tls = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        tls = self._tls()
         return {} if tls is None else tls.getpeercert() or {}
+
+    def certificate_size(self) -> int:
+        tls = self._tls()
+        return 0 if tls is None else len(tls.getpeercert(binary_form=True) or b"")
 
     def open(self, connection: asyncio.Protocol) -> None:
         """Let the connection be served, unless it is gone already."""
@@ -246,6 +255,12 @@ class _Gate(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def _tls(self) -> ssl.SSLObject | None:
+        if self._transport is None:
+            return None
+        tls: ssl.SSLObject | None = self._transport.get_extra_info("ssl_object")
+        return tls
 
 
 async def _first_byte(accepted: socket.socket) -> int | None:
