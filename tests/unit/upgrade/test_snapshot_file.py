@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddock.protocol.acl import ACL, OPEN, Identity
+from paddock.upgrade import stream
 from paddock.upgrade.errors import DamagedFileError, UpgradeError
 from paddock.upgrade.snapshot_file import SnapshotFile, read_snapshot
 from paddock.upgrade.state import NOT_YET_KNOWN
@@ -166,6 +167,16 @@ def test_a_length_that_lies_takes_no_memory(tmp_path: Path, length: int) -> None
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 4 << 20
+
+
+def test_a_value_larger_than_any_that_apache_reads_back_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compressed file may hold a thousand times its size."""
+    monkeypatch.setattr(stream, "VALUE_BYTES_MAX", 1_000)
+    assert read(tmp_path, files.snapshot({"/a": Node(bytes(1_000))})).state.nodes[b"/a"].data
+    with pytest.raises(DamagedFileError, match="a value of 1001 bytes"):
+        read(tmp_path, gzip.compress(files.snapshot({"/a": Node(bytes(1_001))})), ".gz")
 
 
 def test_a_snapshot_larger_than_what_is_read_at_once_is_whole(tmp_path: Path) -> None:

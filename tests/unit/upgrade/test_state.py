@@ -129,6 +129,17 @@ def test_a_session_that_ends_takes_its_nodes_along(state: ApacheState, body: fil
     assert state.last_session == files.SESSION
 
 
+def test_the_nodes_that_the_end_of_a_session_names_go_whoever_has_them(state: ApacheState) -> None:
+    # The snapshot has the one that another session made in its place, later in the log.
+    apply(state, 9, files.create("/theirs", 3, ephemeral=True), session=5)
+    apply(state, 10, files.close_session(["/theirs", "/a/gone"]))
+    assert b"/theirs" not in state.nodes
+    assert state.nodes[b"/a"].pzxid == 10
+    assert state.ephemerals == {5: {}}
+    apply(state, 11, files.create("/theirs", 4, ephemeral=True), session=5)
+    assert state.ephemerals == {5: {b"/theirs": None}}
+
+
 # What a snapshot may have that was written while the server went on.
 
 
@@ -216,6 +227,10 @@ def test_an_acl_that_was_not_known_comes_with_the_transaction(state: ApacheState
 
 
 # The digest that comes with transactions.
+
+
+def test_the_digest_of_a_fresh_server_is_the_one_that_apache_logs() -> None:
+    assert tree_digest(ApacheState.fresh().nodes) == 1371985504
 
 
 def test_the_digest_counts_as_long_as_nothing_changes_after_it(state: ApacheState) -> None:
