@@ -252,6 +252,19 @@ def test_server_starts_from_an_older_snapshot_and_the_log(stopped: Snapshots, da
             assert read_tree(again) == stopped.tree
 
 
+def test_server_refuses_when_the_log_ends_before_a_damaged_snapshot(stopped: Snapshots) -> None:
+    server = stopped.copy("snapshots-without-log")
+    newest = server.snapshots[-1]
+    flip(newest, newest.stat().st_size // 2)
+    for segment in server.segments:
+        segment.unlink()
+    line = server.refusal()
+    assert line.startswith(f"{newest}: ")
+    assert "the log ends at record " in line
+    assert "paddock fsck" in line
+    assert paddock("fsck", server.data).returncode == 1
+
+
 def test_server_refuses_when_no_snapshot_is_whole_and_the_log_is_purged(tmp_path: Path) -> None:
     options = Options(extra=(("snapCount", "20"),))
     with FaultServer(tmp_path, options) as server:

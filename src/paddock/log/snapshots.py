@@ -151,6 +151,7 @@ class Snapshot:
 class Damaged:
     """A snapshot that was passed over, and why, in words."""
 
+    index: int
     path: Path
     reason: str
 
@@ -197,7 +198,7 @@ class SnapshotStore:
                     pass
             except (SnapshotDamagedError, OSError) as error:
                 self._damaged.add(index)
-                damaged.append(Damaged(path, str(error)))
+                damaged.append(Damaged(index, path, str(error)))
             else:
                 return Newest(Snapshot(index, path), tuple(damaged))
         return Newest(None, tuple(damaged))

@@ -8,7 +8,7 @@ from typing import Final
 
 from paddock.log.interface import WAY_ON, Log, LogCorruptError
 from paddock.log.replay import Replay
-from paddock.log.snapshots import SnapshotStore
+from paddock.log.snapshots import Damaged, SnapshotStore
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
 
@@ -33,12 +33,12 @@ class Recovered:
 def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
     """Find out what was acknowledged. Raises LogCorruptError."""
     machine, index, zxid = StateMachine(), 0, -1
+    damaged: tuple[Damaged, ...] = ()
     if store is not None:
         newest = store.newest()
-        for damaged in newest.damaged:
-            logger.warning(
-                "snapshot %s is damaged and passed over: %s", damaged.path, damaged.reason
-            )
+        damaged = newest.damaged
+        for one in damaged:
+            logger.warning("snapshot %s is damaged and passed over: %s", one.path, one.reason)
         if newest.snapshot is not None:
             index = newest.snapshot.index
             try:
@@ -49,4 +49,11 @@ def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
     replay = Replay(machine, index)
     for record in log.records(index):
         replay.apply(record)
+    for one in damaged:
+        if one.index > replay.index:
+            # It was whole once, and so was the log up to it.
+            raise LogCorruptError(
+                f"{one.path}: {one.reason}; and the log ends at record {replay.index}, before what"
+                f" was in it. {WAY_ON}"
+            )
     return Recovered(machine, replay.index, index, zxid, replay.entries)
