@@ -375,7 +375,7 @@ def test_stalled_handshakes_count_as_connections_of_their_address(start: Start) 
     wait_until(lambda: not refused(place, place.alice()))
 
 
-def test_handshakes_beyond_the_limit_wait_for_the_others(start: Start) -> None:
+def test_one_handshake_too_many_takes_the_place_of_the_oldest(start: Start) -> None:
     place = start(
         tls_max_handshakes=5, max_connections_per_address=0, tls_handshake_timeout_ms=600_000
     )
@@ -385,27 +385,26 @@ def test_handshakes_beyond_the_limit_wait_for_the_others(start: Start) -> None:
         stalled = [stack.enter_context(wire.Connection(place.secure)) for _ in range(5)]
         for one in stalled:
             one.send_bytes(HALF_HELLO)
-        # Who is in is served; who comes now is, as soon as one of them gives up.
-        assert early.call(rq.exists("/")).err == Code.OK
-        stalled[0].disconnect()
         with place.connect(alice) as late:
             assert late.call(rq.exists("/")).err == Code.OK
             late.close()
+        assert stalled[0].wait_closed() == b""
+        assert early.call(rq.exists("/")).err == Code.OK
         early.close()
 
 
-def test_a_thousand_stalled_handshakes_do_not_hinder_a_client(start: Start) -> None:
-    place = start(max_connections_per_address=0, tls_max_handshakes=0)
+def test_hundreds_of_stalled_handshakes_do_not_hinder_a_client(start: Start) -> None:
+    place = start(max_connections_per_address=0, tls_max_handshakes=100)
     alice = place.alice()
     with contextlib.ExitStack() as stack:
         early = stack.enter_context(place.connect(alice))
-        for number in range(400):
+        for number in range(300):
             stalled = stack.enter_context(wire.Connection(place.secure))
             if number % 4 == 0:
                 stalled.send_bytes(HALF_HELLO)
             if number % 50 == 0:
                 assert early.call(rq.exists("/")).err == Code.OK
-        assert not refused(place, alice)
+                assert not refused(place, alice)
         early.close()
 
 

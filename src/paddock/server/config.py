@@ -127,7 +127,7 @@ class ServerConfig:
     # Upstream reads the stores once, unless told otherwise.
     tls_reload: bool = True
     tls_handshake_timeout_ms: int = 5_000
-    # Connections whose TLS is being agreed on; more wait until they are fewer.
+    # Connections whose TLS is being agreed on; one more takes the place of the oldest.
     tls_max_handshakes: int = 1_000
     # The admin server. Upstream has one on every interface unless told otherwise; here somebody
     # has to ask for it, by saying so or by saying where.

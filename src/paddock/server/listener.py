@@ -2,8 +2,9 @@
 
 It accepts connections by itself, since much happens before there is one to serve: a peer is counted
 from its first packet on, costs next to nothing until it says something, must say what begins TLS,
-and has a limited time to agree on it. How many are at it together is limited, too: more wait in the
-system's queue. Only then a `Connection` takes over, and behaves as on any other port.
+and has a limited time to agree on it. How many are at it together is limited, too: one more takes
+the place of whoever has been at it longest, since an honest peer is done in no time. Only then a
+`Connection` takes over, and behaves as on any other port.
 
 A unified port serves those as well who do not begin with TLS, without it.
 """
@@ -49,8 +50,10 @@ class Listener:
         self._service: Service | None = None
         self._connection: Callable[[], asyncio.Protocol] | None = None
         self.sockets: list[socket.socket] = []
-        # One for each peer that is not served yet.
-        self._arrivals: set[asyncio.Task[None]] = set()
+        # One for each peer that is not served yet, in the order of coming.
+        self._arrivals: dict[asyncio.Task[None], None] = {}
+        # Those of them that have been told to give up.
+        self._leaving: set[asyncio.Task[None]] = set()
         self._is_accepting = False
         self._resumption: asyncio.TimerHandle | None = None
 
@@ -73,10 +76,9 @@ class Listener:
         """Close the port, and leave those who are not served yet."""
         self._pause()
         self._close_sockets()
-        arrivals = list(self._arrivals)
-        for arrival in arrivals:
-            arrival.cancel()
-        await asyncio.gather(*arrivals, return_exceptions=True)
+        for arrival in list(self._arrivals):
+            self._send_away(arrival)
+        await asyncio.gather(*self._leaving, return_exceptions=True)
 
     def _bind(self, listening: socket.socket, address: tuple[object, ...]) -> None:
         self.sockets.append(listening)
@@ -110,9 +112,6 @@ class Listener:
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
-            if 0 < self._limit <= len(self._arrivals):
-                self._pause()
-                return
             try:
                 accepted, peer = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -134,16 +133,23 @@ class Listener:
         if not service.reserve(address):
             accepted.close()
             return
+        if 0 < self._limit <= len(self._arrivals):
+            logger.warning("%d agree on TLS, and one more; closing the oldest", self._limit)
+            self._send_away(next(iter(self._arrivals)))
         arrival = asyncio.get_running_loop().create_task(
             self._welcome(accepted, address, service, connection)
         )
-        self._arrivals.add(arrival)
+        self._arrivals[arrival] = None
         arrival.add_done_callback(self._arrived)
 
     def _arrived(self, arrival: asyncio.Task[None]) -> None:
-        self._arrivals.discard(arrival)
-        if self.sockets and not self._is_accepting and self._resumption is None:
-            self._resume()
+        self._arrivals.pop(arrival, None)
+        self._leaving.discard(arrival)
+
+    def _send_away(self, arrival: asyncio.Task[None]) -> None:
+        del self._arrivals[arrival]
+        self._leaving.add(arrival)
+        arrival.cancel()
 
     async def _welcome(
         self,

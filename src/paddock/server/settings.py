@@ -475,7 +475,7 @@ SETTINGS: Final = (
         values.at_least_zero_else_zero,
         _COUNT,
         TLS,
-        "Connections whose TLS is being agreed on; more wait.",
+        "Connections whose TLS is being agreed on; one more takes the place of the oldest.",
         metavar="COUNT",
     ),
     Setting(
