@@ -329,6 +329,22 @@ def test_a_client_that_does_not_read_is_not_read_from(start: Start) -> None:
         other.close()
 
 
+def test_a_client_that_never_reads_its_events_is_disconnected(start: Start) -> None:
+    """What waits for it is bounded as on a plain port."""
+    place = start(max_reply_bytes_per_connection=1_000_000)
+    alice = place.alice()
+    path = "/" + "x" * 50_000
+    with place.connect(alice) as deaf, place.connect(alice) as other:
+        assert other.call(rq.create(path)).err == Code.OK
+        assert deaf.call(rq.add_watch(path, 0)).err == Code.OK
+        # Each write is an event with the long path; the sockets hold some megabytes of them.
+        for _ in range(20):
+            replies = other.calls(*[rq.set_data(path, b"") for _ in range(50)])
+            assert {reply.err for reply in replies} == {Code.OK}
+        deaf.wait_closed()
+        other.close()
+
+
 def test_plain_text_on_the_secure_port_is_closed_at_once(start: Start) -> None:
     place = start()
     for words in (b"ruok", bytes(44), b"GET / HTTP/1.1\r\n\r\n"):
