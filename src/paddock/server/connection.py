@@ -1,16 +1,7 @@
-"""One client's connection: frames in, requests in order, replies in the same order.
+"""One client's connection: its socket, its handshake, its session, its end.
 
-A whole read is handled at once and answered with one write. A query is answered on the spot,
-from memory, unless writes of the same connection are under way: then it waits in line behind them,
-and is answered right after the write before it was applied and before the one after it is. The
-same line holds whatever is refused without the log, so that replies never overtake each other.
-Pings alone are answered at once.
-
-Nobody can keep the server to itself. A connection has its turn: when it has been answered a lot, or
-has asked for something heavy, the rest of what it has sent is held until everybody else had theirs.
-What is heavy does not go into the line, where it would have to be answered in the middle of a
-batch, but is held until the line is empty. While frames are held nothing more is read, and that is
-not the client's silence.
+A whole read is handled at once and answered with one write. How requests are served is a matter of
+the desk (`paddock.server.desk`), which a connection is from the moment it has a session.
 
 A connection goes through stages, and only forward:
 
@@ -27,33 +18,22 @@ import asyncio
 import logging
 from typing import Final, cast
 
-from librt.strings import BytesWriter, read_i32_be
+from librt.strings import read_i32_be
 
-from paddock.errors import AUTH_FAILED, OK, SESSION_EXPIRED, SESSION_MOVED, UNIMPLEMENTED
+from paddock.errors import OK, SESSION_EXPIRED, SESSION_MOVED
 from paddock.protocol import opcodes
-from paddock.protocol.framing import FrameBuffer
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.protocol.records import PING_XID, ConnectRequest
-from paddock.protocol.requests import AuthPacket, SaslToken
+from paddock.protocol.records import ConnectRequest
 from paddock.server import handshake
-from paddock.server.expiry import Client, Liveness
-from paddock.server.line import GOODBYE, READY, Line, Waiting
-from paddock.server.outlet import LARGE_BYTES, Outlet
-from paddock.server.restriction import ReadOnly, Restriction
+from paddock.server.desk import ATTACHING, CLOSED, CLOSING, NEW, OPEN, Desk
+from paddock.server.restriction import ReadOnly
 from paddock.server.service import Service
 from paddock.server.statistics import ConnectionReport, Tally
 from paddock.server.stream import Stream
-from paddock.state.access import Identities
 from paddock.state.entry import ATTACH, Entry
 from paddock.state.machine import PASSWORD_BYTES, Outcome
 
 logger: Final = logging.getLogger(__name__)
-
-NEW: Final = 0
-ATTACHING: Final = 1
-OPEN: Final = 2
-CLOSING: Final = 3
-CLOSED: Final = 4
 
 # The one four-letter word with something behind it, and the length of both.
 _STMK: Final = b"stmk"
@@ -65,48 +45,19 @@ _GOODBYE_TIMEOUT: Final = 10.0
 _HANDSHAKE_BYTES_MAX: Final = 1024
 
 
-class Connection(Client):
+class Connection(Desk):
     """The server's end of a connection; an asyncio protocol by its methods."""
 
     def __init__(self, service: Service) -> None:
-        super().__init__()
-        self.stage = NEW
-        # Under which generation it is attached to its session.
-        self.generation = 0
-        self._service = service
-        self._pipeline = service.pipeline
-        self._queries = service.queries
-        self._machine = service.machine
-        self._address = ""
+        super().__init__(service)
         self._port = 0
-        self._conversation = service.conversation("")
-        self._frames = FrameBuffer(service.config.max_frame_bytes)
         # The first bytes, while they are too few to tell a frame from a four-letter word; then
         # None.
         self._first: bytes | None = b""
-        # Frames that came when they could not be served; what one read brings at most.
-        self._held: list[bytes] = []
-        # Whether a frame is served when it comes. Invariant: then none is held.
-        self._serves = False
-        # What it may not do, if there is such a thing; then nothing is simply served.
-        self._restriction: Restriction | None = None
-        # Whether its next turn is scheduled.
-        self._turn_is_due = False
-        # Bytes of a frame that comes in many pieces.
-        self._unfinished = 0
-        # Writes under way, and what must not overtake them.
-        config = service.config
-        self._line = Line(
-            config.max_requests_per_connection, config.max_request_bytes_per_connection
-        )
-        self._outlet = Outlet(service.statistics, service.backlog)
-        self._tally = Tally()
         # The answer to a four-letter word, while it is on its way.
         self._stream: Stream | None = None
-        self._liveness: Liveness | None = None
+        self._tally = Tally()
         self._handshake: ConnectRequest | None = None
-        # Whether we do not read from the peer for now.
-        self._is_paused = False
         # Ends a connection that is not getting anywhere, at its beginning or at its end.
         self._deadline: asyncio.TimerHandle | None = None
         self._is_admitted = False
@@ -154,8 +105,10 @@ class Connection(Client):
             for frame in frames:
                 if self._serves:
                     self._request(frame)
+                elif self.stage == NEW:
+                    self._connect(frame)
                 else:
-                    self._receive(frame)
+                    self._hold(frame)
             if not self._serves or (self._line and self._is_too_far_ahead()):
                 self.regulate()
         if self._unfinished or not frames:
@@ -207,11 +160,6 @@ class Connection(Client):
         self._go_on()
 
     # What the rest of the server calls.
-
-    def notify(self, event: bytes) -> None:
-        if self.stage != CLOSED:
-            self._outlet.packet(event)
-            self._pipeline.mark_dirty(self)
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         if self.stage == CLOSED:
@@ -293,11 +241,6 @@ class Connection(Client):
                 self._outlet.reply(read_i32_be(frame, 0), self._machine.zxid, SESSION_EXPIRED, b"")
         self.close()
 
-    def is_excused(self) -> bool:
-        # A peer that does not read as fast as we write is not read from; if it reads at all, it
-        # lives.
-        return self._outlet.peer_reads or self._outlet.has_progressed()
-
     def report(self) -> ConnectionReport:
         transport = self._outlet.transport
         unsent = transport is not None and transport.get_write_buffer_size() > 0
@@ -335,36 +278,6 @@ class Connection(Client):
         self._outlet.sent = 0
         # What stands for none, as upstream has it.
         self._outlet.last_zxid = -1
-
-    def regulate(self) -> None:
-        transport = self._outlet.transport
-        if transport is None or self.stage == CLOSED:
-            return
-        # Reading begins again at half the length at which it stopped.
-        share = 2 if self._is_paused else 1
-        congested = len(self._line) > 0 and self._pipeline.is_congested(share)
-        if congested:
-            self._service.hold_back(self)
-        pause = (
-            congested
-            or self.stage in (ATTACHING, CLOSING)
-            or not self._outlet.peer_reads
-            or len(self._held) > 0
-            or self._line.is_longer_than(share)
-        )
-        if pause == self._is_paused:
-            return
-        self._is_paused = pause
-        if self._liveness is not None:
-            self._liveness.is_held = pause
-            self._liveness.heard = self._service.tracker.now()
-        if pause:
-            transport.pause_reading()
-        else:
-            transport.resume_reading()
-
-    def _is_too_far_ahead(self) -> bool:
-        return self._line.is_longer_than(1) or self._pipeline.is_congested(1)
 
     def _leave(self) -> None:
         if self.stage != CLOSED and self._outlet.transport is not None:
@@ -583,183 +496,3 @@ class Connection(Client):
         self._restriction = ReadOnly()
         self.stage = OPEN
         self._go_on()
-
-    # Requests.
-
-    def _receive(self, frame: bytes) -> None:
-        """Take a frame that comes when it is not simply served."""
-        if self.stage == NEW:
-            self._connect(frame)
-        elif self.stage != CLOSED:
-            self._held.append(frame)
-            if self._restriction is not None and self.stage == OPEN and not self._turn_is_due:
-                self._go_on()
-
-    def _go_on(self) -> None:
-        """Serve what was held, as far as it goes now."""
-        self._turn_is_due = False
-        if self.stage == OPEN and self._outlet.peer_reads:
-            self._serves = True
-            while self._held and self._serves:
-                if self._restriction is None:
-                    self._request(self._held.pop(0))
-                else:
-                    self._request_restricted(self._held.pop(0), self._restriction)
-            if self._restriction is not None:
-                self._serves = False
-            self._pipeline.mark_dirty(self)
-        self.regulate()
-
-    def _request_restricted(self, frame: bytes, restriction: Restriction) -> None:
-        verdict = restriction.judge(read_i32_be(frame, 4)) if len(frame) >= 8 else None
-        if verdict is not None:
-            kind = GOODBYE if verdict.is_final else READY
-            self._in_turn(kind, read_i32_be(frame, 0), b"", verdict.code, self._machine.zxid)
-            return
-        self._request(frame)
-        if restriction.is_lifted(self.identities):
-            self._restriction = None
-
-    def _end_turn(self) -> None:
-        """Let the others be served before more of this one is."""
-        self.flush()
-        if self._serves:
-            self._serves = False
-            self._schedule_turn()
-
-    def _schedule_turn(self) -> None:
-        if not self._turn_is_due:
-            self._turn_is_due = True
-            asyncio.get_running_loop().call_soon(self._go_on)
-
-    def _count_unfinished(self) -> None:
-        """Count what has come of a frame that is not whole, with that of all others."""
-        size = self._frames.unfinished()
-        if size != self._unfinished and self.stage != CLOSED:
-            within = self._service.keep_unfinished(size - self._unfinished)
-            self._unfinished = size
-            if not within:
-                logger.warning(
-                    "%s: too many large requests at a time; closing it",
-                    self._address,
-                    extra={"address": self._address, "session": self.session},
-                )
-                self.close()
-
-    def _request(self, frame: bytes) -> None:
-        if len(frame) < 8:
-            logger.warning(
-                "%s: frame without a header; closing it",
-                self._address,
-                extra={"address": self._address, "session": self.session},
-            )
-            self.close()
-            return
-        xid = read_i32_be(frame, 0)
-        operation = read_i32_be(frame, 4)
-        if operation in opcodes.READS:
-            if self._line:
-                if operation in opcodes.HEAVY:
-                    self._serves = False
-                    self._held.insert(0, frame)
-                else:
-                    self._line.put(Waiting(operation, xid, frame[8:], self.identities))
-            else:
-                self._answer(operation, xid, frame[8:], self.identities)
-                if self._outlet.is_full() or operation in opcodes.HEAVY:
-                    self._end_turn()
-        elif operation in opcodes.WRITES:
-            self._line.enter_write(len(frame) - 8)
-            self._pipeline.submit(
-                Entry(
-                    operation,
-                    frame[8:],
-                    self.session,
-                    self.generation,
-                    xid,
-                    0,
-                    self._service.flags,
-                    self.identities,
-                ),
-                self,
-            )
-        elif operation == opcodes.PING:
-            self._outlet.reply(PING_XID, self._machine.zxid, OK, b"")
-        elif operation == opcodes.AUTH:
-            self._authenticate(xid, frame)
-        elif operation == opcodes.SASL:
-            self._answer_sasl(xid, frame)
-        else:
-            logger.warning(
-                "session 0x%x: unknown operation %d; closing its connection",
-                self.session,
-                operation,
-                extra={"session": self.session, "address": self._address},
-            )
-            self._in_turn(GOODBYE, xid, b"", UNIMPLEMENTED, -1)
-
-    def _authenticate(self, xid: int, frame: bytes) -> None:
-        try:
-            packet = AuthPacket.read(Reader(frame, 8))
-        except DecodeError:
-            self.close()
-            return
-        error, identities = self._conversation.receive(
-            packet.scheme, packet.credentials, self.identities
-        )
-        # From here on the client is more than before, also for what it has sent already.
-        self.identities = identities
-        if error != OK:
-            logger.warning(
-                "session 0x%x: authentication failed from %s, scheme %r",
-                self.session,
-                self._address,
-                # As long as it likes, for all that the client knows.
-                (packet.scheme or "")[:40],
-                extra={"session": self.session, "address": self._address},
-            )
-        self._in_turn(GOODBYE if error == AUTH_FAILED else READY, xid, b"", error, 0)
-
-    def _answer_sasl(self, xid: int, frame: bytes) -> None:
-        """Answer that no mechanism is offered, as a server without one does: with no token."""
-        try:
-            Reader(frame, 8).string()
-        except DecodeError:
-            self.close()
-            return
-        writer = BytesWriter()
-        SaslToken(None).write(writer)
-        self._in_turn(READY, xid, writer.getvalue(), OK, 0)
-
-    def _in_turn(self, operation: int, xid: int, body: bytes, error: int, zxid: int) -> None:
-        """Send a reply that needs no work, behind everything that came before it."""
-        self._line.put(Waiting(operation, xid, body, self.identities, error, zxid))
-        self._answer_line()
-
-    def _answer_line(self) -> None:
-        """Answer what is first in line, up to the next write."""
-        line = self._line
-        while line.can_answer() and not self._outlet.is_overdue:
-            place = line.take()
-            if place.operation in opcodes.READS:
-                self._answer(place.operation, place.xid, place.body, place.identities)
-                if self._outlet.is_full():
-                    self._outlet.flush()
-            else:
-                self._outlet.reply(place.xid, place.zxid, place.error, place.body)
-                if place.operation == GOODBYE:
-                    self.close()
-        if self._is_paused:
-            if self._held and not line:
-                # Not now, in the middle of a batch.
-                self._schedule_turn()
-            self.regulate()
-
-    def _answer(self, operation: int, xid: int, body: bytes, identities: Identities) -> None:
-        error, answer = self._queries.answer(operation, body, self, identities, self.session)
-        if len(answer) < LARGE_BYTES:
-            self._outlet.reply(xid, self._machine.zxid, error, answer)
-        else:
-            # The node keeps these two for the next who asks.
-            is_shared = operation in (opcodes.GET_DATA, opcodes.GET_CHILDREN)
-            self._outlet.reply_large(xid, self._machine.zxid, answer, is_shared)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from paddock.errors import QUOTA_EXCEEDED
-from paddock.server.connection import CLOSED, OPEN
+from paddock.server.desk import CLOSED, OPEN
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.records import Code, Request
