@@ -1,5 +1,7 @@
 """The settings of a server that make sense together."""
 
+from typing import Any
+
 import pytest
 
 from paddock.server.config import ConfigError, ServerConfig
@@ -53,3 +55,19 @@ def test_srvr_is_answered_even_if_the_list_leaves_it_out() -> None:
 
 def test_a_star_answers_every_word() -> None:
     assert ServerConfig(four_letter_words=frozenset({"*"})).answers_word("mntr")
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ({}, None),
+        ({"admin_enabled": True}, ("127.0.0.1", 8080)),
+        ({"admin_port": 0}, ("127.0.0.1", 0)),
+        ({"admin_host": "::"}, ("::", 8080)),
+        ({"admin_enabled": False, "admin_host": "::", "admin_port": 1}, None),
+    ],
+)
+def test_there_is_an_admin_server_if_somebody_asks_for_it(
+    given: dict[str, Any], address: tuple[str, int] | None
+) -> None:
+    assert ServerConfig(**given).admin_address == address

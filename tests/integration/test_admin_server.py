@@ -1,0 +1,163 @@
+"""The admin server and those who speak to it badly: garbage, slow requests, unread answers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.client import HTTPResponse
+
+import pytest
+
+from tests.support import requests as rq
+from tests.support import wire
+from tests.support.paddock_server import PaddockServer
+from tests.support.server import Options, free_port
+
+
+class Admin:
+    def __init__(self, server: PaddockServer, port: int) -> None:
+        self.server = server
+        self.port = port
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[Admin]:
+    port = free_port()
+    keys = {"admin.serverPort": str(port), "admin.idleTimeout": "500"}
+    with PaddockServer(Options(extra=tuple(keys.items()))) as server:
+        yield Admin(server, port)
+
+
+@pytest.fixture(autouse=True)
+def healthy(admin: Admin) -> Iterator[wire.Client]:
+    """A session that must not notice anything."""
+    with wire.connect(admin.server.address) as client:
+        yield client
+        assert client.call(rq.set_data("/", b"x")).err == 0
+        client.close()
+    with admin.connect() as asking:
+        asking.sendall(b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\n\r\n")
+        assert answer(asking)[0] == 200
+
+
+def answer(connection: socket.socket) -> tuple[int, bytes]:
+    response = HTTPResponse(connection)
+    response.begin()
+    return response.status, response.read()
+
+
+def until_closed(connection: socket.socket) -> bytes:
+    received = b""
+    try:
+        while data := connection.recv(65536):
+            received += data
+    except ConnectionError:
+        pass
+    return received
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"\x00\x01\x02\xff\r\n\r\n", 400),
+        (b"ruok\r\n\r\n", 400),
+        (b"GET /commands/ruok HTTP/1.1\r\n\r\n", 400),
+        (b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 100_000, 431),
+        (b"GET /" + b"x" * 100_000, 431),
+        (b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\nContent-Length: -1\r\n\r\n", 400),
+    ],
+    ids=["bytes", "word", "no-host", "head", "target", "length"],
+)
+def test_what_is_no_http_is_refused_and_the_connection_closed(
+    admin: Admin, sent: bytes, status: int
+) -> None:
+    with admin.connect() as connection:
+        connection.sendall(sent)
+        assert until_closed(connection).startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_a_slow_request_is_not_waited_for(admin: Admin) -> None:
+    with admin.connect() as connection:
+        connection.settimeout(0.05)
+        received = b"nothing yet"
+        # A byte now and then does not help: the request has to be there as a whole.
+        while received:
+            try:
+                connection.sendall(b"G")
+                received = connection.recv(10)
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+
+
+def test_a_connection_on_which_nothing_comes_is_closed(admin: Admin) -> None:
+    with admin.connect() as connection:
+        assert until_closed(connection) == b""
+
+
+def test_requests_in_one_write_are_answered_one_after_another(admin: Admin) -> None:
+    with admin.connect() as connection:
+        for name in ("ruok", "stats", "nope"):
+            connection.sendall(f"GET /commands/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(b"GET /commands HTTP/1.0\r\n\r\n")
+        received = until_closed(connection)
+    assert received.count(b"HTTP/1.1 200 ") == 4
+    assert b'"command" : "stats"' in received
+    assert received.index(b'"ruok"') < received.index(b'"stats"') < received.index(b'"nope"')
+
+
+def test_a_body_is_not_waited_for(admin: Admin) -> None:
+    with admin.connect() as connection:
+        head = b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+        connection.sendall(head + b"some of it")
+        received = until_closed(connection)
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert b"connection: close" in received.lower()
+
+
+def test_more_connections_than_allowed_are_closed_at_once(admin: Admin) -> None:
+    held = [admin.connect() for _ in range(100)]
+    extra = admin.connect()
+    assert until_closed(extra) == b""
+    extra.close()
+    for connection in held:
+        until_closed(connection)
+        connection.close()
+
+
+def test_a_long_answer_comes_whole_and_one_that_is_not_read_hurts_nobody(
+    admin: Admin, healthy: wire.Client
+) -> None:
+    count = 40_000
+    healthy.send(*(rq.exists(f"/watched/{number:040}", watch=True) for number in range(count)))
+    for _ in range(count):
+        healthy.read()
+    with admin.connect() as lazy, admin.connect() as eager:
+        for connection in (lazy, eager):
+            connection.sendall(b"GET /commands/watches HTTP/1.1\r\nHost: x\r\n\r\n")
+        status, body = answer(eager)
+        assert status == 200
+        (paths,) = json.loads(body)["session_id_to_watched_paths"].values()
+        assert len(set(paths)) == count
+        assert healthy.call(rq.get_data("/")).err == 0
+    text = wire.four_letter_word(admin.server.address, "wchp")
+    assert text.count("\n\t0x") == count
+
+
+def test_a_port_that_is_taken_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "paddock", "serve", "--memory", "--port", "0"]
+        command += ["--admin-port", str(port), "--log-level", "error"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert f"the admin server cannot listen on 127.0.0.1:{port}: " in last
+    assert "Traceback" not in ended.stderr
