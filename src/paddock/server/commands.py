@@ -124,11 +124,13 @@ class Commands:
         return self._all_connections(_full_report)
 
     def _all_connections(self, report: Callable[[ConnectionReport], Values]) -> Values:
-        connections = list(self._service.connections)
-        return {
-            "connections": Rows(report(one.report()) for one in connections),
-            "secure_connections": [],
-        }
+        all_of_them = list(self._service.connections)
+
+        def each(is_secure: bool) -> Iterator[Values]:
+            reports = (one.report() for one in all_of_them)
+            return (report(one) for one in reports if one.is_secure == is_secure)
+
+        return {"connections": Rows(each(False)), "secure_connections": Rows(each(True))}
 
     def _configuration(self, _: Arguments) -> Values:
         values = self._figures.configuration()

@@ -271,6 +271,7 @@ class Connection(Desk):
             tally,
             responded_at,
             until,
+            transport is not None and transport.get_extra_info("ssl_object") is not None,
         )
 
     def reset_statistics(self) -> None:

@@ -162,6 +162,7 @@ class ConnectionReport:
     __slots__ = (
         "address",
         "interest",
+        "is_secure",
         "last_zxid",
         "port",
         "queued",
@@ -186,6 +187,7 @@ class ConnectionReport:
         tally: Tally,
         responded_at: float,
         silent_until: float,
+        is_secure: bool,
     ) -> None:
         self.address = address
         self.port = port
@@ -203,6 +205,8 @@ class ConnectionReport:
         # When it was last answered, and until when it may be silent, in the event loop's time.
         self.responded_at = responded_at
         self.silent_until = silent_until
+        # Whether it speaks TLS.
+        self.is_secure = is_secure
 
     def where(self) -> str:
         """Give the other end, as Java writes it."""

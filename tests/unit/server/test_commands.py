@@ -1,0 +1,70 @@
+"""The commands of the admin server, where no other server can be asked for comparison."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from paddock.server.commands import Commands
+from paddock.server.figures import Figures
+from paddock.testing.clock import run_virtually
+from tests.unit.server.harness import Harness
+
+
+def commands(made: Harness) -> Commands:
+    return Commands(Figures(made.service, None, 2181, asyncio.get_running_loop().time))
+
+
+def answer(made: Harness, name: str) -> dict[str, Any]:
+    answer = json.loads(b"".join(commands(made).run(name, {})))
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_a_connection_over_tls_is_listed_apart() -> None:
+    async def scenario() -> None:
+        made = Harness()
+        plain, secure = await made.client(), await made.client()
+        secure.transport._extra["ssl_object"] = object()  # type: ignore[attr-defined]
+        for name in ("connections", "stats"):
+            found = answer(made, name)
+            assert [one["packets_sent"] for one in found["connections"]] == [1]
+            assert [one["packets_sent"] for one in found["secure_connections"]] == [1]
+        found = answer(made, "connections")
+        assert found["connections"][0]["session_id"] == plain.session
+        assert found["secure_connections"][0]["session_id"] == secure.session
+
+    run_virtually(scenario())
+
+
+def test_while_sessions_are_not_served_every_command_says_so() -> None:
+    async def scenario() -> None:
+        made = Harness()
+        made.service.is_open = False
+        for name in commands(made).names:
+            error = "This ZooKeeper instance is not currently serving requests"
+            assert answer(made, name) == {"command": name, "error": error}
+
+    run_virtually(scenario())
+
+
+def test_without_a_snapshot_the_last_one_is_none() -> None:
+    async def scenario() -> None:
+        found = answer(Harness(), "last_snapshot")
+        assert (found["zxid"], found["timestamp"]) == ("ffffffffffffffff", -1)
+
+    run_virtually(scenario())
+
+
+def test_any_path_is_valid_json() -> None:
+    async def scenario() -> None:
+        made = Harness()
+        client = await made.client()
+        for path in (b'/"quoted"\\', b"/\xff", b"/\n", "/ü".encode()):
+            made.watches.data.add(path, client.connection, 0)
+        (paths,) = answer(made, "watches")["session_id_to_watched_paths"].values()
+        assert paths == ['/"quoted"\\', "/\ufffd", "/\\x0a", "/ü"]
+        assert set(answer(made, "watches_by_path")["path_to_session_ids"]) == set(paths)
+
+    run_virtually(scenario())
