@@ -11,13 +11,14 @@ SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/integration
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
 # How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`,
-# `make hostile HOSTILE_SCALE=20`.
+# `make hostile HOSTILE_SCALE=20`, `make fuzz FUZZ_SECONDS=3600`.
 DIFFER_OPERATIONS ?= 100000
 CRASH_ROUNDS ?= 100
 HOSTILE_SCALE ?= 5
+FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all check format bench compiled differ crash hostile judges clean help
+.PHONY: install serve test test-all check format bench compiled differ crash hostile fuzz judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -77,6 +78,9 @@ crash: $(VENV)/.dev judges ## the long crash tests
 
 hostile: $(VENV)/.dev ## the attacks on a server, larger than in the tests
 	HOSTILE_SCALE=$(HOSTILE_SCALE) $(BIN)/python -m pytest -s tests/fault -k hostile
+
+fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 bench: $(VENV)/.dev judges ## measure Paddock and Apache ZooKeeper side by side
 	$(BIN)/python -m bench.run $(BENCH)
