@@ -122,16 +122,6 @@ def test_a_body_is_not_waited_for(admin: Admin) -> None:
     assert b"connection: close" in received.lower()
 
 
-def test_more_connections_than_allowed_are_closed_at_once(admin: Admin) -> None:
-    held = [admin.connect() for _ in range(100)]
-    extra = admin.connect()
-    assert until_closed(extra) == b""
-    extra.close()
-    for connection in held:
-        until_closed(connection)
-        connection.close()
-
-
 def test_a_long_answer_comes_whole_and_one_that_is_not_read_hurts_nobody(
     admin: Admin, healthy: wire.Client
 ) -> None:
@@ -147,8 +137,11 @@ def test_a_long_answer_comes_whole_and_one_that_is_not_read_hurts_nobody(
         (paths,) = json.loads(body)["session_id_to_watched_paths"].values()
         assert len(set(paths)) == count
         assert healthy.call(rq.get_data("/")).err == 0
-    text = wire.four_letter_word(admin.server.address, "wchp")
-    assert text.count("\n\t0x") == count
+    # Whoever closes its half, as some versions of nc do, still waits for the answer.
+    with socket.create_connection(admin.server.address, timeout=30) as asking:
+        asking.sendall(b"wchp")
+        asking.shutdown(socket.SHUT_WR)
+        assert until_closed(asking).count(b"\n\t0x") == count
 
 
 def test_a_port_that_is_taken_is_one_line() -> None:

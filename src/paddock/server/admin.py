@@ -28,8 +28,6 @@ logger: Final = logging.getLogger(__name__)
 _CONNECTIONS_MAX: Final = 100
 _HEAD_BYTES_MAX: Final = 16 << 10
 _ARGUMENTS_MAX: Final = 16
-# Reading goes on while this much of an answer waits.
-_UNSENT_BYTES_MAX: Final = 64 << 10
 
 _JSON: Final = "application/json"
 _HTML: Final = "text/html;charset=utf-8"
@@ -97,7 +95,6 @@ class AdminConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(_UNSENT_BYTES_MAX)
         if len(self._server.connections) >= _CONNECTIONS_MAX:
             self._transport.abort()
             return
