@@ -188,9 +188,9 @@ class Server(abc.ABC):
             try:
                 with wire.connect(self.address, deadline_s=1.0) as client:
                     if client.session_id:
-                        # A server may want everybody to authenticate; another does not mind.
-                        client.call(requests.auth("digest", b"starter:starter"))
-                        client.close()
+                        # A server that wants everybody to authenticate refuses even this.
+                        client.call(requests.close_session())
+                        client.wait_closed()
                         return
             except (OSError, wire.ConnectionClosedError):
                 with contextlib.suppress(subprocess.TimeoutExpired):
