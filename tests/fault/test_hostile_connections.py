@@ -75,7 +75,7 @@ def test_five_thousand_sessions_with_an_ephemeral_each(server: FaultServer) -> N
 def test_connections_over_the_limit_of_an_address_are_refused(tmp_path: Path) -> None:
     with besieged_server(tmp_path, {"maxClientCnxns": 60}) as server:
         with siege(server, growth_mb_max=SLACK_MB) as bystander:
-            with Crowd(server.address, per_address=1_000) as crowd:
+            with Crowd(server.address, per_address=1_000 * SCALE) as crowd:
                 for _ in range(1_000 * SCALE):
                     crowd.join()
                 bystander.wait_rounds(5)
