@@ -159,7 +159,9 @@ class _Check:
         report = self._report
         if not self._check_format():
             return report
-        if is_interrupted(report.folder) and report.user is None:
+        if is_interrupted(report.folder):
+            if report.user is not None:
+                raise LogError(f"{report.folder}: a restore is under way; check again behind it")
             self._note(
                 "interrupted-restore",
                 report.folder,

@@ -5,9 +5,13 @@
        whatever happens, whoever claims the folder next finishes it.
     3. Log and snapshots are moved aside, the staged snapshot takes their place, and the file goes.
 
-An exchange that fails is undone, in the same way: a file says so first. Every step looks whether it
-has been done before. The old state is never removed, only moved, into a folder that is a data
-folder itself. A log that is on a disk of its own (`log` is a link then) is moved aside there.
+An exchange that fails is undone, in the same way: the file gets another name first, which takes no
+room on a disk that is full. Every step looks whether it has been done before. The old state is
+never removed, only moved, into a folder that is a data folder itself.
+
+A log that is on a disk of its own (`log` is a link then) is moved aside there. If that disk is not
+there, nothing is done: a new log beside the old one, or the old one beside new snapshots, would be
+taken for what belongs together.
 
 Whoever calls this has claimed the folder, except to stage.
 """
@@ -33,6 +37,7 @@ from paddock.state.snapshot import Snapshot
 _STAGED_PREFIX: Final = "restore-incoming-"
 _ASIDE_PREFIX: Final = "replaced-"
 _JOURNAL: Final = "exchange"
+_UNDOING: Final = "exchange-undone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,6 @@ class Exchange:
     staged: str
     # None if there was nothing before.
     aside: str | None
-    undo: bool = False
 
 
 def write_state(folder: Path, machine: StateMachine, index: int, disk: Disk) -> Path:
@@ -65,7 +69,6 @@ def stage(folder: Path, machine: StateMachine, index: int, disk: Disk) -> str:
         staged = Path(tempfile.mkdtemp(prefix=_STAGED_PREFIX, dir=folder))
         try:
             write_state(staged / "snapshots", machine, index, disk)
-            _give_to_owner(staged, folder)
             disk.sync_folder(staged)
             disk.sync_folder(folder)
         except BaseException:
@@ -83,8 +86,7 @@ def discard_staged(folder: Path, name: str) -> None:
 
 def is_staged(folder: Path, name: str) -> bool:
     """Tell whether a state is staged under this name."""
-    is_name = name.startswith(_STAGED_PREFIX) and "/" not in name
-    return is_name and (folder / name / "snapshots").is_dir()
+    return _is_name(name, _STAGED_PREFIX) and (folder / name / "snapshots").is_dir()
 
 
 def holds_data(folder: Path) -> bool:
@@ -94,12 +96,12 @@ def holds_data(folder: Path) -> bool:
 
 def is_interrupted(folder: Path) -> bool:
     """Tell whether an exchange was begun and is not finished."""
-    return (folder / _JOURNAL).exists()
+    return any((folder / name).exists() for name in (_JOURNAL, _UNDOING))
 
 
 def generation(folder: Path) -> tuple[int, ...]:
     """Give what changes when the folder gets another state, for whoever reads meanwhile."""
-    parts = [folder / name for name in ("log", "snapshots", _JOURNAL)]
+    parts = [folder / name for name in ("log", "snapshots", _JOURNAL, _UNDOING)]
     return tuple(part.stat().st_ino if part.exists() else 0 for part in parts)
 
 
@@ -111,9 +113,17 @@ def exchange(folder: Path, staged: str, now_text: str, disk: Disk) -> Exchange:
     assert is_staged(folder, staged)
     this = Exchange(staged, _new_name(folder, now_text) if holds_data(folder) else None)
     try:
-        _write_journal(folder, this, disk)
+        if this.aside is not None:
+            _see_log(folder / "log")
+        _write_journal(folder / _JOURNAL, this, disk)
+    except (OSError, LogError) as error:
+        if is_interrupted(folder):
+            undo_exchange(folder, this, disk)
+        discard_staged(folder, staged)
+        raise LogError(f"{folder}: the data cannot be exchanged: {error}") from error
+    try:
         _forward(folder, this, disk)
-    except OSError as error:
+    except (OSError, LogError) as error:
         undo_exchange(folder, this, disk)
         raise LogError(f"{folder}: the data cannot be exchanged: {error}") from error
     return this
@@ -121,11 +131,14 @@ def exchange(folder: Path, staged: str, now_text: str, disk: Disk) -> Exchange:
 
 def undo_exchange(folder: Path, done: Exchange, disk: Disk) -> None:
     """Bring the old state back; what was staged is removed. Raises LogError."""
-    this = Exchange(done.staged, done.aside, undo=True)
     try:
-        _write_journal(folder, this, disk)
-        _back(folder, this, disk)
-    except OSError as error:
+        if (folder / _JOURNAL).exists():
+            disk.rename(folder / _JOURNAL, folder / _UNDOING)
+            disk.sync_folder(folder)
+        else:
+            _write_journal(folder / _UNDOING, done, disk)
+        _back(folder, done, disk)
+    except (OSError, LogError) as error:
         raise LogError(
             f"{folder}: the old data cannot be brought back: {error}; the next start tries again"
         ) from error
@@ -134,20 +147,11 @@ def undo_exchange(folder: Path, done: Exchange, disk: Disk) -> None:
 def finish_exchange(folder: Path, disk: Disk) -> None:
     """Finish an exchange that was interrupted, or undo it, and remove what was staged in vain."""
     try:
-        written = (folder / _JOURNAL).read_bytes()
-    except FileNotFoundError:
-        written = None
-    if written is not None:
-        try:
-            this = Exchange(**json.loads(written))
-        except (ValueError, TypeError) as error:
-            raise DataDirectoryError(
-                f"data folder {folder}: its file {_JOURNAL!r} cannot be read: {error}"
-            ) from error
-        if this.undo:
-            _back(folder, this, disk)
-        else:
-            _forward(folder, this, disk)
+        for name, work in ((_UNDOING, _back), (_JOURNAL, _forward)):
+            if (folder / name).exists():
+                work(folder, _read_journal(folder / name), disk)
+    except LogError as error:
+        raise DataDirectoryError(f"data folder {folder}: {error}") from error
     for leftover in folder.glob(f"{_STAGED_PREFIX}*"):
         shutil.rmtree(leftover, ignore_errors=True)
 
@@ -163,13 +167,13 @@ def _forward(folder: Path, this: Exchange, disk: Disk) -> None:
             # Made if need be: what is aside says, to whoever undoes this, that ours are in place.
             (folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
             _move(folder / "snapshots", aside / "snapshots", disk)
-        _give_to_owner(aside, folder)
     _move(staged / "snapshots", folder / "snapshots", disk)
     log = folder / "log"
+    if log.is_symlink() and this.aside is not None:
+        # The disk may be gone since the log was moved.
+        _see_log(folder / this.aside / "log")
     (log.resolve() if log.is_symlink() else log).mkdir(mode=0o700, exist_ok=True)
     write_format(folder, disk)
-    for name in ("log", "format", "lock"):
-        _give_to_owner(folder / name, folder)
     _end(folder, staged, disk)
 
 
@@ -185,7 +189,7 @@ def _back(folder: Path, this: Exchange, disk: Disk) -> None:
         (folder / "format").unlink(missing_ok=True)
     else:
         _move(aside / "snapshots", folder / "snapshots", disk)
-        _move_log_back(aside / "log", folder / "log", disk)
+        _move_log_back(folder / "log", aside / "log", disk)
         if (aside / "format").exists():
             disk.rename(aside / "format", folder / "format")
         (aside / "format.tmp").unlink(missing_ok=True)
@@ -196,8 +200,9 @@ def _back(folder: Path, this: Exchange, disk: Disk) -> None:
 
 def _end(folder: Path, staged: Path, disk: Disk) -> None:
     disk.sync_folder(folder)
-    with contextlib.suppress(FileNotFoundError):
-        disk.remove(folder / _JOURNAL)
+    for name in (_JOURNAL, _UNDOING):
+        with contextlib.suppress(FileNotFoundError):
+            disk.remove(folder / name)
     disk.sync_folder(folder)
     shutil.rmtree(staged, ignore_errors=True)
 
@@ -210,29 +215,43 @@ def _move(old: Path, new: Path, disk: Disk) -> None:
         disk.sync_folder(old.parent)
 
 
+def _see_log(log: Path) -> None:
+    """Raise LogError if the log is elsewhere, and that place is not there."""
+    if log.is_symlink() and not log.exists():
+        raise LogError(f"its log is in {log.readlink()}, which is not there")
+
+
+def _place_aside(log: Path, aside: Path) -> Path:
+    """Give the place beside a log on a disk of its own that it is moved to."""
+    place = log.resolve()
+    return place.with_name(f"{place.name}-{aside.parent.name}")
+
+
 def _move_log_aside(log: Path, aside: Path, disk: Disk) -> None:
     if os.path.lexists(aside):
         return
     if not log.is_symlink():
         _move(log, aside, disk)
         return
-    place = log.resolve()
-    place_aside = place.with_name(f"{place.name}-{aside.parent.name}")
-    _move(place, place_aside, disk)
+    place_aside = _place_aside(log, aside)
+    if not place_aside.exists():
+        _see_log(log)
+        _move(log.resolve(), place_aside, disk)
     # Comes last: it says that the log was moved.
     aside.symlink_to(place_aside)
     disk.sync_folder(aside.parent)
 
 
-def _move_log_back(aside: Path, log: Path, disk: Disk) -> None:
-    if not os.path.lexists(aside):
-        return
-    old = aside.readlink() if aside.is_symlink() else aside
+def _move_log_back(log: Path, aside: Path, disk: Disk) -> None:
+    # Also if the link that says that it was moved could not be made any more.
+    old = _place_aside(log, aside) if log.is_symlink() else aside
     place = log.resolve() if log.is_symlink() else log
     if old.exists():
-        # Nothing was acknowledged in it.
-        shutil.rmtree(place, ignore_errors=True)
+        if place.exists():
+            # Nothing was acknowledged in it.
+            shutil.rmtree(place)
         _move(old, place, disk)
+    _see_log(log)
     if aside.is_symlink():
         aside.unlink()
 
@@ -243,24 +262,38 @@ def _keep_format(folder: Path, aside: Path, disk: Disk) -> None:
         write_file(aside / "format", old.read_bytes(), disk)
 
 
-def _write_journal(folder: Path, this: Exchange, disk: Disk) -> None:
-    write_file(folder / _JOURNAL, json.dumps(asdict(this)).encode(), disk)
+def _write_journal(path: Path, this: Exchange, disk: Disk) -> None:
+    write_file(path, json.dumps(asdict(this)).encode(), disk)
+
+
+def _read_journal(path: Path) -> Exchange:
+    try:
+        this = Exchange(**json.loads(path.read_bytes()))
+        if not _is_name(this.staged, _STAGED_PREFIX):
+            raise ValueError("it names nothing that was staged")
+        if this.aside is not None and not _is_name(this.aside, _ASIDE_PREFIX):
+            raise ValueError("it does not say where the old data goes")
+    except (ValueError, TypeError) as error:
+        raise LogError(f"its file {path.name!r} cannot be read: {error}") from error
+    return this
+
+
+def _is_name(value: object, prefix: str) -> bool:
+    return isinstance(value, str) and value.startswith(prefix) and "/" not in value
 
 
 def _new_name(folder: Path, now_text: str) -> str:
+    """Choose a name that is free here, and beside a log on a disk of its own."""
     name = f"{_ASIDE_PREFIX}{now_text}"
     number = 1
-    while (folder / name).exists():
+    while _is_taken(folder, name):
         number += 1
         name = f"{_ASIDE_PREFIX}{now_text}-{number}"
     return name
 
 
-def _give_to_owner(path: Path, folder: Path) -> None:
-    """Let what root has written belong to whom the data folder belongs: the server reads it."""
-    if os.geteuid() != 0 or not os.path.lexists(path):
-        return
-    owner = folder.stat()
-    # A link leads to the log, if that is elsewhere.
-    for each in {path, path.resolve(), *path.rglob("*")}:
-        os.chown(each, owner.st_uid, owner.st_gid, follow_symlinks=False)
+def _is_taken(folder: Path, name: str) -> bool:
+    if os.path.lexists(folder / name):
+        return True
+    log = folder / "log"
+    return log.is_symlink() and os.path.lexists(_place_aside(log, folder / name / "log"))

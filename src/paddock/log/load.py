@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.log.exchange import generation
+from paddock.log.exchange import generation, is_interrupted
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
 from paddock.log.replay import Replay
 from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
@@ -38,6 +38,12 @@ def load(folder: Path, up_to: int | None = None) -> Loaded:
     suspected = ""
     for _ in range(_ATTEMPTS):
         before = generation(folder)
+        if is_interrupted(folder):
+            # The snapshots may be there and their log not: that is neither state.
+            raise LogError(
+                f"{folder}: a restore is under way, or was interrupted and a server that starts"
+                " finishes it; try again then"
+            )
         try:
             loaded = _load(folder, up_to)
         except FileNotFoundError:

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from paddock.log.exchange import (
     undo_exchange,
 )
 from paddock.log.interface import LogError
-from paddock.log.layout import DataDirectoryError
+from paddock.log.layout import Claim, DataDirectoryError
 from paddock.log.load import load
 from paddock.log.walk import Item, walk
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
@@ -71,6 +72,19 @@ class CountingDisk(Disk):
         super().sync_folder(folder)
 
 
+class FullDisk(Disk):
+    """A disk with room for so many more files."""
+
+    def __init__(self, room_for: int) -> None:
+        self._room_for = room_for
+
+    def create(self, path: Path) -> int:
+        if self._room_for == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        self._room_for -= 1
+        return super().create(path)
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A folder with the old state, and the new one staged in it."""
@@ -99,6 +113,16 @@ def apart(data: Path) -> Path:
 def stage_new(folder: Path) -> str:
     loaded = load(folder.parent / "new")
     return stage(folder, loaded.machine, loaded.index, Disk())
+
+
+def copied(folder: Path, name: str) -> Path:
+    """Copy a folder; a log on a disk of its own is copied to one of the copy's own."""
+    copy = copy_of(folder, name)
+    if (folder / "log").is_symlink():
+        place = copy_of((folder / "log").resolve().parent, f"{name}-fast") / "log"
+        shutil.rmtree(copy / "log")
+        (copy / "log").symlink_to(place)
+    return copy
 
 
 def staged_in(folder: Path) -> str:
@@ -173,33 +197,15 @@ def test_a_power_cut_anywhere_leaves_the_old_state_or_the_new_one(
     fixture: str, request: pytest.FixtureRequest
 ) -> None:
     original: Path = request.getfixturevalue(fixture)
-    fast = original.parent / "fast"
     found = []
-
-    def attempt(work: Callable[[Path, Disk], object], disk: CountingDisk) -> Path:
-        folder = copy_of(original, "cut")
-        if fast.exists():
-            # Each copy has a log of its own.
-            place = copy_of(fast, "cut-fast") / "log"
-            (folder / "log").unlink() if (folder / "log").is_symlink() else None
-            if (folder / "log").exists():
-                for file in (folder / "log").iterdir():
-                    file.unlink()
-                (folder / "log").rmdir()
-            (folder / "log").symlink_to(place)
-        work(folder, disk)
-        return folder
-
     counted = CountingDisk()
-    attempt(lambda folder, disk: exchange(folder, staged_in(folder), NOW, disk), counted)
+    folder = copied(original, "cut")
+    exchange(folder, staged_in(folder), NOW, counted)
     assert counted.count > 10
     for stop_at in range(1, counted.count + 1):
-
-        def cut(folder: Path, disk: Disk) -> None:
-            with pytest.raises(PowerCut):
-                exchange(folder, staged_in(folder), NOW, disk)
-
-        folder = attempt(cut, CountingDisk(stop_at))
+        folder = copied(original, "cut")
+        with pytest.raises(PowerCut):
+            exchange(folder, staged_in(folder), NOW, CountingDisk(stop_at))
         interrupted = is_interrupted(folder)
         found.append(state(folder))
         assert found[-1] in (OLD, NEW)
@@ -227,17 +233,101 @@ def test_finishing_may_be_interrupted_too(data: Path) -> None:
             assert state(folder / "replaced-now") == OLD
 
 
-def test_an_error_anywhere_leaves_the_old_state(data: Path) -> None:
+@pytest.mark.parametrize("fixture", ["data", "apart"])
+def test_an_error_anywhere_leaves_the_old_state(
+    fixture: str, request: pytest.FixtureRequest
+) -> None:
+    original: Path = request.getfixturevalue(fixture)
     counted = CountingDisk()
-    folder = copy_of(data, "failed")
+    folder = copied(original, "failed")
     exchange(folder, staged_in(folder), NOW, counted)
     for stop_at in range(1, counted.count + 1):
-        folder = copy_of(data, "failed")
+        folder = copied(original, "failed")
         error = OSError(errno.EIO, os.strerror(errno.EIO))
         with pytest.raises(LogError, match="cannot be exchanged"):
             exchange(folder, staged_in(folder), NOW, CountingDisk(stop_at, error))
         assert state(folder) == OLD
         assert leftovers(folder) == []
+
+
+@pytest.mark.parametrize("fixture", ["data", "apart"])
+def test_a_disk_that_is_full_from_some_point_on_keeps_the_old_state(
+    fixture: str, request: pytest.FixtureRequest
+) -> None:
+    """To undo an exchange takes no room."""
+    original: Path = request.getfixturevalue(fixture)
+    for room_for in range(3):
+        folder = copied(original, "full")
+        with pytest.raises(LogError, match=r"cannot be exchanged: .*No space left"):
+            exchange(folder, staged_in(folder), NOW, FullDisk(room_for))
+        assert not is_interrupted(folder)
+        assert state(folder) == OLD
+        assert leftovers(folder) == []
+    exchange(folder, stage_new(folder), NOW, FullDisk(3))
+
+
+def test_a_log_whose_disk_is_not_there_is_not_exchanged(apart: Path) -> None:
+    """A new log would hide the old one, and the old one would follow new snapshots."""
+    fast = apart.parent / "fast"
+    fast.rename(apart.parent / "away")
+    fast.mkdir()
+    before = contents(apart / "snapshots")
+    with pytest.raises(LogError, match=r"its log is in .*, which is not there"):
+        exchange(apart, staged_in(apart), NOW, Disk())
+    assert contents(apart / "snapshots") == before
+    assert leftovers(apart) == []
+    assert list(fast.iterdir()) == []
+    fast.rmdir()
+    (apart.parent / "away").rename(fast)
+    assert state(apart) == OLD
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_a_log_whose_disk_goes_in_the_middle_is_waited_for(apart: Path, is_undone: bool) -> None:
+    counted = CountingDisk()
+    folder = copied(apart, "gone")
+    this = exchange(folder, staged_in(folder), NOW, counted)
+    total = counted.count
+    if is_undone:
+        counted = CountingDisk()
+        undo_exchange(folder, this, counted)
+    for stop_at in range(1, counted.count + 1):
+        folder = copied(apart, "gone")
+        fast, away = apart.parent / "gone-fast", apart.parent / "gone-away"
+        cut = CountingDisk(stop_at)
+        if is_undone:
+            this = exchange(folder, staged_in(folder), NOW, Disk())
+            with pytest.raises(PowerCut):
+                undo_exchange(folder, this, cut)
+        else:
+            with pytest.raises(PowerCut):
+                exchange(folder, staged_in(folder), NOW, cut)
+        if not is_interrupted(folder):
+            continue
+        shutil.rmtree(away, ignore_errors=True)
+        fast.rename(away)
+        fast.mkdir()
+        with pytest.raises(DataDirectoryError, match=r"its log is in .*, which is not there"):
+            DataDirectory(folder)
+        assert list(fast.iterdir()) == []
+        fast.rmdir()
+        away.rename(fast)
+        assert state(folder) == (OLD if is_undone else NEW)
+    assert total > 10
+
+
+def test_an_old_log_that_was_left_on_its_disk_is_not_taken_for_the_one_that_goes(
+    apart: Path,
+) -> None:
+    exchange(apart, staged_in(apart), NOW, Disk())
+    # Somebody has removed what was moved aside, but for the log on the other disk.
+    shutil.rmtree(apart / "replaced-now")
+    with FolderBuilder(apart) as builder:
+        builder.index = load(apart).index
+    this = exchange(apart, stage_new(apart), NOW, Disk())
+    assert this.aside == "replaced-now-2"
+    assert state(apart) == NEW
+    assert list((apart / "log").iterdir()) == []
 
 
 @pytest.mark.parametrize("fixture", ["data", "apart"])
@@ -257,22 +347,6 @@ def test_a_state_without_snapshots_comes_back_too(data: Path) -> None:
     (data / "snapshots").rmdir()
     undo_exchange(data, exchange(data, staged_in(data), NOW, Disk()), Disk())
     assert state(data) == OLD
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize("fixture", ["data", "apart"])
-def test_what_root_exchanges_belongs_to_the_owner_of_the_folder(
-    fixture: str, request: pytest.FixtureRequest
-) -> None:
-    folder: Path = request.getfixturevalue(fixture)
-    discard_staged(folder, staged_in(folder))
-    os.chown(folder, 12345, 12345)
-    exchange(folder, stage_new(folder), NOW, Disk())
-    ours = ["format", "lock", "log", "snapshots", "replaced-now"]
-    for path in (folder / name for name in ours):
-        assert path.stat().st_uid == 12345, path
-    for path in (folder / "snapshots").iterdir():
-        assert path.stat().st_uid == 12345, path
 
 
 def test_undoing_may_be_interrupted_anywhere(data: Path) -> None:
@@ -307,9 +381,44 @@ def test_a_check_says_that_an_exchange_was_interrupted(data: Path) -> None:
     assert not report.is_damaged
 
 
-def test_a_damaged_record_of_an_exchange_stops_the_start(data: Path) -> None:
-    (data / "exchange").write_text("{")
-    with pytest.raises(DataDirectoryError, match="its file 'exchange' cannot be read"):
+def test_what_is_neither_state_is_not_read(data: Path) -> None:
+    """In the middle the snapshots may be there without the log that follows them."""
+    counted = CountingDisk()
+    folder = copy_of(data, "middle")
+    exchange(folder, staged_in(folder), NOW, counted)
+    refused = 0
+    for stop_at in range(1, counted.count + 1):
+        folder = copy_of(data, "middle")
+        with pytest.raises(PowerCut):
+            exchange(folder, staged_in(folder), NOW, CountingDisk(stop_at))
+        with Claim(folder):
+            # As beside a server that is in the middle of it.
+            if not is_interrupted(folder):
+                assert paths(load(folder).machine) in (OLD, NEW)
+                assert not check(folder).is_damaged
+                continue
+            refused += 1
+            with pytest.raises(LogError, match="a restore is under way"):
+                load(folder)
+            with pytest.raises(LogError, match="a restore is under way"):
+                check(folder)
+    assert refused > 5
+
+
+@pytest.mark.parametrize("name", ["exchange", "exchange-undone"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"staged": 5, "aside": null}',
+        '{"staged": "restore-incoming-1/../..", "aside": null}',
+        '{"staged": "restore-incoming-1", "aside": "log"}',
+    ],
+)
+def test_a_damaged_record_of_an_exchange_stops_the_start(data: Path, name: str, text: str) -> None:
+    (data / name).write_text(text)
+    with pytest.raises(DataDirectoryError, match=f"its file '{name}' cannot be read"):
         DataDirectory(data)
 
 
