@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import stat
+import subprocess
+import sys
 import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +25,7 @@ from tests.fault.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import paddock, refusal, success
-from tests.support.disks import unwritable
+from tests.support.disks import skip_or_fail, unwritable
 from tests.support.kazoo_clients import KazooClients, watch_states
 from tests.support.records import Code, Mode
 from tests.unit.log.folders import FolderBuilder, contents, names
@@ -244,6 +251,10 @@ def test_a_backup_is_not_overwritten_unless_asked(data: Path, tmp_path: Path) ->
         (["backup", "missing", "b.tar"], 2, "missing: holds no data of Paddock"),
         (["backup", "empty", "b.tar"], 2, "empty: holds no data of Paddock"),
         (["backup", "data", "file"], 1, "file: exists already"),
+        (["backup", "data", "empty", "--overwrite"], 1, "empty: is not a file"),
+        (["backup", "data", "pipe", "--overwrite"], 1, "pipe: is not a file"),
+        (["backup", "data", "data/format", "--overwrite"], 1, "data/format: lies in data"),
+        (["backup", "data", "data/log/b.tar"], 1, "data/log/b.tar: lies in data"),
         (["backup", "data", "nowhere/b.tar"], 1, "there is no folder"),
         (["restore", "missing.tar", "new"], 1, "missing.tar: No such file"),
         (["restore", "file", "new"], 1, "file: is not a whole backup"),
@@ -251,6 +262,8 @@ def test_a_backup_is_not_overwritten_unless_asked(data: Path, tmp_path: Path) ->
         (["restore", "good.tar", "file"], 2, "file: is not a folder"),
         (["restore", "good.tar", "full"], 1, "full: is not empty"),
         (["restore", "good.tar", "data"], 1, "data: is not empty"),
+        (["restore", "good.tar", "full", "--replace"], 1, "full: holds something else"),
+        (["restore", "good.tar", "other", "--replace"], 1, "other: holds something else"),
         (["restore", "good.tar", "file/new"], 1, "Not a directory"),
         (["restore", "good.tar"], 2, "DATA"),
     ],
@@ -268,10 +281,15 @@ def test_a_mistake_is_one_line(
     (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "other" / "log").mkdir(parents=True)
+    (tmp_path / "other" / "log" / "access.log").touch()
     if "good.tar" in arguments:
         success("backup", data, "good.tar")
+    before = contents(tmp_path)
     assert named in refusal(*arguments, status=status)
     assert not (tmp_path / "new").exists()
+    assert contents(tmp_path) == before
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(data: Path, tmp_path: Path) -> None:
@@ -285,6 +303,85 @@ def test_a_folder_that_cannot_be_written_is_one_line(data: Path, tmp_path: Path)
         assert str(target) in refusal("backup", data, target / "b.tar", status=1)
         assert str(target) in refusal("fsck", data, "--repair", target / "copy", status=1)
     assert list(target.iterdir()) == []
+
+
+def test_a_folder_that_must_not_be_looked_into_is_one_line(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    success("backup", data, file)
+    before = contents(tmp_path)
+    data.chmod(0)
+    # Root may look into everything, unless that is taken away from it.
+    powerless = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    if powerless and shutil.which("setpriv") is None:
+        skip_or_fail("there is no setpriv")
+    for arguments in (
+        ["fsck", data],
+        ["fsck", data / "inside"],
+        ["backup", data, tmp_path / "new.tar"],
+        ["restore", file, data],
+        ["restore", file, data, "--replace"],
+        ["restore", file, data / "inside", "--replace"],
+    ):
+        result = subprocess.run(
+            [*powerless, sys.executable, "-m", "paddock", *map(str, arguments)], capture_output=True
+        )
+        assert result.returncode in (1, 2), result
+        assert result.stderr.count(b"\n") == 1, result
+        assert re.search(b"Permission denied|not readable", result.stderr), result
+    data.chmod(0o700)
+    assert contents(tmp_path) == before
+
+
+@pytest.fixture
+def theirs(data: Path) -> Iterator[Path]:
+    """A data folder of somebody else, where everybody may come by."""
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name) / "home"
+        Path(name).chmod(0o755)
+        shutil.copytree(data, home / "data")
+        for path in [home, *home.rglob("*")]:
+            os.chown(path, 12345, 12345)
+        yield home / "data"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_what_root_restores_belongs_to_the_owner_of_the_folder(
+    data: Path, theirs: Path, tmp_path: Path, is_apart: bool
+) -> None:
+    success("backup", data, tmp_path / "b.tar")
+    if is_apart:
+        (theirs / "log").rename(theirs.parent / "log")
+        (theirs / "log").symlink_to("../log")
+        os.chown(theirs / "log", 12345, 12345, follow_symlinks=False)
+    (theirs / "lock").unlink()
+    success("restore", tmp_path / "b.tar", theirs, "--replace")
+    success("fsck", theirs)
+    for path in theirs.parent.rglob("*"):
+        assert path.lstat().st_uid == 12345, path
+    for path in (theirs / "snapshots").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((theirs / "snapshots").stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize(("link", "leads_to"), [("log", "precious"), ("lock", "precious/file")])
+def test_root_follows_no_link_that_the_owner_of_the_folder_could_not(
+    data: Path, theirs: Path, tmp_path: Path, link: str, leads_to: str
+) -> None:
+    success("backup", data, tmp_path / "b.tar")
+    precious = theirs.parent.parent / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("of root")
+    before = contents(theirs.parent.parent)
+    (theirs / link).rename(tmp_path / link)
+    (theirs / link).symlink_to(f"../../{leads_to}")
+    refusal("restore", tmp_path / "b.tar", theirs, "--replace", status=1)
+    assert contents(precious) == {"file": b"of root"}
+    assert (precious / "file").stat().st_uid == precious.stat().st_uid == 0
+    (theirs / link).unlink()
+    (tmp_path / link).rename(theirs / link)
+    assert contents(theirs.parent.parent).keys() <= before.keys()
 
 
 def test_a_data_folder_that_can_only_be_read_is_checked_and_backed_up(

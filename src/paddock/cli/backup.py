@@ -35,16 +35,16 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
     before it was asked for.
     """
     to_stdout = str(file) == "-"
+    if file.is_symlink():
+        # What it leads to is written, not the link replaced.
+        file = file.resolve()
     if to_stdout and sys.stdout.isatty():
         raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
-    if not (data / "format").is_file():
-        raise click.UsageError(f"{data}: holds no data of Paddock")
-    if not to_stdout:
-        if file.exists() and not overwrite:
-            raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
-        if not file.absolute().parent.is_dir():
-            raise CannotBeDone(f"{file}: there is no folder {file.absolute().parent}")
     with one_line():
+        if not (data / "format").is_file():
+            raise click.UsageError(f"{data}: holds no data of Paddock")
+        if not to_stdout:
+            _check_target(file, data, overwrite)
         loaded = _load(data)
         if to_stdout:
             manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()))
@@ -58,8 +58,21 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
     )
 
 
+def _check_target(file: Path, data: Path, overwrite: bool) -> None:
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise CannotBeDone(f"{file}: there is no folder {folder}")
+    if os.path.lexists(file) and not file.is_file():
+        # A device would be replaced by a file, and gone.
+        raise CannotBeDone(f"{file}: is not a file")
+    if file.exists() and not overwrite:
+        raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
+    for ours in (data, data / "log"):
+        if folder.resolve().is_relative_to(ours.resolve()):
+            raise CannotBeDone(f"{file}: lies in {ours}, which is not to be touched")
+
+
 def _load(data: Path) -> "Loaded":
-    from paddock.log.exchange import is_interrupted
     from paddock.log.load import load
     from paddock.log.walk import user_of
     from paddock.server.control import ControlError, ask
@@ -70,8 +83,6 @@ def _load(data: Path) -> "Loaded":
             ask(data, {"command": "snapshot"}, _SNAPSHOT_TIMEOUT)
         except ControlError as error:
             click.echo(f"paddock: warning: no fresh snapshot: {error}", err=True)
-    elif is_interrupted(data):
-        raise CannotBeDone(f"{data}: a restore was interrupted; start a server, which finishes it")
     return load(data)
 
 

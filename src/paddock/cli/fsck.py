@@ -37,9 +37,9 @@ def fsck(data: Path, copy: Path | None, as_json: bool) -> int:
     from paddock.log.check import check
     from paddock.log.repair import repair
 
-    if not data.is_dir():
-        raise click.UsageError(f"{data}: there is no such folder")
     with one_line():
+        if not data.is_dir():
+            raise click.UsageError(f"{data}: there is no such folder")
         repaired = None if copy is None else repair(data, copy)
         report = check(data) if repaired is None else repaired.report
     if as_json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.owner import as_owner_of
 
 if TYPE_CHECKING:
     from paddock.log.backup import Manifest
@@ -28,24 +29,30 @@ def restore(file: Path, data: Path, replace: bool) -> None:
     The backup is checked whole before anything is touched. If a server runs on DATA, it is told: it
     is away for a moment, and its clients connect again by themselves.
     """
-    from paddock.log.layout import Claim, DataDirectoryError, make_folder
+    # All of them now: who owns the folder may not be able to read where they are.
+    import paddock.log.check
+    import paddock.log.epoch
+    import paddock.log.exchange
+    import paddock.server.control  # noqa: F401
+    from paddock.log.layout import make_folder
     from paddock.log.walk import user_of
 
-    if data.exists() and not data.is_dir():
-        raise click.UsageError(f"{data}: is not a folder")
-    if not replace and _holds_anything(data):
-        raise CannotBeDone(f"{data}: is not empty; --replace moves what it holds aside")
     with one_line():
+        if data.exists() and not data.is_dir():
+            raise click.UsageError(f"{data}: is not a folder")
+        if not replace and _holds_anything(data):
+            raise CannotBeDone(f"{data}: is not empty; --replace moves what it holds aside")
+        if replace and not _is_replaceable(data):
+            raise CannotBeDone(
+                f"{data}: holds something else than data of Paddock; it is left alone"
+            )
         loaded, manifest = _read(file)
-        if data.exists() and user_of(data) is not None:
-            aside = _restore_running(data, loaded)
-        else:
-            make_folder(data)
-            try:
-                with Claim(data):
-                    aside = _restore_offline(data, loaded)
-            except DataDirectoryError as error:
-                raise CannotBeDone(f"{error}, which has just been started; try again") from None
+        make_folder(data)
+        with as_owner_of(data):
+            if user_of(data) is not None:
+                aside = _restore_running(data, loaded)
+            else:
+                aside = _restore_claimed(data, loaded)
     when = datetime.fromtimestamp(manifest.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     click.echo(
         f"{data}: restored the backup of {when}: {manifest.nodes} nodes, {manifest.sessions}"
@@ -58,6 +65,21 @@ def restore(file: Path, data: Path, replace: bool) -> None:
 def _holds_anything(data: Path) -> bool:
     harmless = {"lock", "lost+found"}
     return data.is_dir() and any(path.name not in harmless for path in data.iterdir())
+
+
+def _is_replaceable(data: Path) -> bool:
+    """Tell whether a folder is Paddock's, as far as one can tell, or holds nothing."""
+    from paddock.log.exchange import is_interrupted
+    from paddock.log.folder import segment_files
+    from paddock.log.snapshots import snapshot_files
+
+    if not _holds_anything(data) or (data / "format").is_file() or is_interrupted(data):
+        return True
+    # Damaged: the file that says so is missing.
+    log, snapshots = data / "log", data / "snapshots"
+    return bool(
+        (log.is_dir() and segment_files(log)) or (snapshots.is_dir() and snapshot_files(snapshots))
+    )
 
 
 def _read(file: Path) -> "tuple[Loaded, Manifest]":
@@ -86,6 +108,16 @@ def _restore_running(data: Path, loaded: "Loaded") -> str | None:
         raise
     aside = reply["aside"]
     return None if aside is None else str(aside)
+
+
+def _restore_claimed(data: Path, loaded: "Loaded") -> str | None:
+    from paddock.log.layout import Claim, DataDirectoryError
+
+    try:
+        with Claim(data):
+            return _restore_offline(data, loaded)
+    except DataDirectoryError as error:
+        raise CannotBeDone(f"{error}, which has just been started; try again") from None
 
 
 def _restore_offline(data: Path, loaded: "Loaded") -> str | None:

@@ -37,6 +37,8 @@ _BACKUP_FORMAT: Final = 1
 _MANIFEST: Final = "manifest.json"
 _MANIFEST_BYTES_MAX: Final = 1 << 20
 _COMPRESSION: Final = 4
+# The end of the year 9999: what can be shown as a date.
+_TIME_MS_MAX: Final = 253_402_300_799_999
 
 
 class BackupError(LogError):
@@ -142,9 +144,10 @@ def read_backup(file: IO[bytes], name: str) -> tuple[Loaded, Manifest]:
     if manifest is None or loaded is None:
         raise BackupError(f"{name}: is not a whole backup: its end is missing")
     machine = loaded.machine
-    found = (loaded.index, machine.zxid, len(machine.tree), machine.digest(), sums)
-    said = (manifest.index, manifest.zxid, manifest.nodes, manifest.digest, manifest.sha256)
-    if found != said:
+    sessions = len(machine.sessions.by_id)
+    found = (loaded.index, machine.zxid, len(machine.tree), sessions, machine.digest(), sums)
+    said = (manifest.index, manifest.zxid, manifest.nodes, manifest.sessions, manifest.digest)
+    if found != (*said, manifest.sha256):
         raise BackupError(f"{name}: does not hold what its manifest says")
     return loaded, manifest
 
@@ -153,7 +156,10 @@ def _read_manifest(text: bytes) -> Manifest:
     values: Any = json.loads(text)
     if not isinstance(values, dict) or values.get("backup") != _BACKUP_FORMAT:
         raise ValueError("its manifest is not one that this version knows")
-    return Manifest(**values)
+    manifest = Manifest(**values)
+    if type(manifest.time_ms) is not int or not 0 <= manifest.time_ms <= _TIME_MS_MAX:
+        raise ValueError("its manifest does not say when it was made")
+    return manifest
 
 
 def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], size: int, time_ms: int) -> None:

@@ -41,8 +41,9 @@ def repair(folder: Path, copy: Path) -> Repaired:
 
     Raises LogError or DataDirectoryError if that cannot be done, and then there is no copy.
     """
-    if copy.resolve().is_relative_to(folder.resolve()):
-        raise DataDirectoryError(f"{copy}: lies in {folder}, which is not to be touched")
+    for ours in (folder, folder / "log"):
+        if copy.resolve().is_relative_to(ours.resolve()):
+            raise DataDirectoryError(f"{copy}: lies in {ours}, which is not to be touched")
     if copy.exists() and (not copy.is_dir() or any(copy.iterdir())):
         raise DataDirectoryError(f"{copy}: exists already and is not an empty folder")
     with _unused(folder):

@@ -154,11 +154,15 @@ def test_a_manifest_that_says_something_else_is_refused(loaded: Loaded, tmp_path
         ("index", 7),
         ("zxid", 9),
         ("nodes", 1),
+        ("sessions", 5),
         ("digest", 5),
         ("sha256", {**manifest.sha256, "format": hashlib.sha256(b"").hexdigest()}),
     ):
         text = json.dumps({**values, key: value}).encode()
         assert "its manifest says" in refusal(repacked(data, **{"manifest.json": text}))
+    for time_ms in (-1, 1 << 60, 1.5, "now", None, True):
+        text = json.dumps({**values, "time_ms": time_ms}).encode()
+        assert "when it was made" in refusal(repacked(data, **{"manifest.json": text}))
     assert read_backup(
         io.BytesIO(repacked(data, **{"manifest.json": json.dumps(values).encode()})), "b.tar"
     )
