@@ -1,4 +1,4 @@
-"""What the commands that look after the data say when something cannot be done: one line."""
+"""What a command says when something cannot be done: one line."""
 
 import contextlib
 from collections.abc import Iterator

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock import __version__
-from paddock.errors import PaddockError
+from paddock.cli.failure import one_line
 from paddock.server.config import ConfigError, ServerConfig
-from paddock.server.ports import explain
 from paddock.server.settings import SETTINGS, Settings
 
 if TYPE_CHECKING:
@@ -25,14 +24,6 @@ if TYPE_CHECKING:
     from paddock.server.journal import Journal
 
 DEFAULT_DATA = Path("data")
-
-
-class _WrongConfig(click.ClickException):
-    exit_code = 2
-
-
-class _CannotServe(click.ClickException):
-    exit_code = 1
 
 
 class _Serve(click.Command):
@@ -113,7 +104,7 @@ def _server_config(
             settings.set("data_directory", None)
         config = settings.config()
     except ConfigError as error:
-        raise _WrongConfig(str(error)) from None
+        raise click.UsageError(str(error)) from None
     return config, settings.warnings
 
 
@@ -125,15 +116,13 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
     _warn(config, warnings)
     _raise_file_limit()
     _tune_interpreter()
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve_until_signal(config, journal))
-    except ConfigError as error:
-        raise _WrongConfig(str(error)) from None
-    except PaddockError as error:
-        raise _CannotServe(str(error)) from None
-    except OSError as error:
-        raise _CannotServe(_explain(error, config)) from None
+    with one_line():
+        try:
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(_serve_until_signal(config, journal))
+        except ConfigError as error:
+            # A file that TLS needs, say: it is read only now.
+            raise click.UsageError(str(error)) from None
 
 
 def _open_journal(config: ServerConfig) -> "Journal":
@@ -222,13 +211,6 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
     except BrokenPipeError:
         # Whoever started us need not read this.
         pass
-
-
-def _explain(error: OSError, config: ServerConfig) -> str:
-    """Say in one line what the system refused."""
-    if error.filename is not None:
-        return f"{error.filename}: {error.strerror or error}"
-    return explain(error, config.host, config.port)
 
 
 def _tune_interpreter() -> None:

@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
-from paddock.errors import PaddockError
 from paddock.server.commands import Commands
+from paddock.server.ports import explained
 from paddock.server.stream import Stream
 
 logger: Final = logging.getLogger(__name__)
@@ -32,10 +32,6 @@ _ARGUMENTS_MAX: Final = 16
 _JSON: Final = "application/json"
 _HTML: Final = "text/html;charset=utf-8"
 _TEXT: Final = "text/plain;charset=utf-8"
-
-
-class AdminServerError(PaddockError):
-    """The admin server cannot listen; one line that says where and why."""
 
 
 class AdminServer:
@@ -61,15 +57,10 @@ class AdminServer:
         return str(host), int(port)
 
     async def start(self, host: str, port: int) -> None:
-        """Open the port. Raises AdminServerError."""
+        """Open the port. Raises PortError."""
         loop = asyncio.get_running_loop()
-        try:
+        with explained(host, port, "the admin server"):
             self._listener = await loop.create_server(lambda: AdminConnection(self), host, port)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise AdminServerError(
-                f"the admin server cannot listen on {host}:{port}: {reason}"
-            ) from None
         logger.info("admin server on http://%s:%d%s", *self.address, self.url)
 
     def close(self) -> None:

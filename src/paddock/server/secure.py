@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from paddock.server.config import ServerConfig
 from paddock.server.listener import Listener
-from paddock.server.ports import PortError, explain
+from paddock.server.ports import explained
 from paddock.server.service import Service
 from paddock.server.tls import Credentials
 
@@ -66,10 +66,8 @@ class SecurePorts:
 
 
 async def _bind(listener: Listener, host: str, port: int) -> None:
-    try:
+    with explained(host, port):
         await listener.bind(host, port)
-    except OSError as error:
-        raise PortError(explain(error, host, port)) from None
 
 
 def _address(listener: Listener | None) -> tuple[str, int] | None:

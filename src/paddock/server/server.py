@@ -29,7 +29,9 @@ from paddock.server.audit import (
 from paddock.server.config import ServerConfig
 from paddock.server.connection import Connection
 from paddock.server.figures import Figures
+from paddock.server.outages import Outages
 from paddock.server.pipeline import Pipeline
+from paddock.server.ports import explained
 from paddock.server.reaper import Reaper
 from paddock.server.recovery import Recovered, recover_state
 from paddock.server.service import Service
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger(__name__)
 
-# How long a broken log is left alone before it is tried again.
-_RECOVERY_PAUSE: Final = 1.0
 # How long a stop waits at most for clients that do not take their last answers.
 _GOODBYES: Final = 15.0
 _GOODBYES_TOLD_AFTER: Final = 0.5
@@ -88,8 +88,7 @@ class Server:
         self._listener: asyncio.Server | None = None
         self._admin: AdminServer | None = None
         self._secure: SecurePorts | None = None
-        self._recovery: asyncio.Task[None] | None = None
-        self._stopping = asyncio.Event()
+        self._outages: Outages | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -127,7 +126,7 @@ class Server:
     async def start(self) -> None:
         """Restore the state and open the port.
 
-        Raises PaddockError if the data folder cannot be used, OSError if the port cannot.
+        Raises PaddockError if the data folder, a file of TLS or a port cannot be used.
         """
         try:
             await self._start()
@@ -162,8 +161,9 @@ class Server:
 
     async def stop(self) -> None:
         """Close the port, answer what is under way, write a snapshot, let go of everything."""
-        service = self._service
+        service, outages = self._service, self._outages
         assert service is not None, "the server has not been started"
+        assert outages is not None
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._tell_audit(SERVER_STOP, INVOKED)
@@ -175,14 +175,13 @@ class Server:
         service.tracker.stop()
         if self._reaper is not None:
             self._reaper.stop()
-        self._stopping.set()
-        await self._end_recovery()
+        await outages.stop()
         for connection in list(service.connections):
             connection.hold()
         await service.pipeline.drain()
         drained = loop.time() - begun
         # The log may have failed just now.
-        await self._end_recovery()
+        await outages.stop()
         for connection in list(service.connections):
             connection.close()
         if self._snapshotter is not None:
@@ -196,6 +195,12 @@ class Server:
             drained,
             extra={"seconds": seconds, "draining": drained},
         )
+
+    def abandon(self) -> None:
+        """Keep what would be lost if the process ended now; for the log, that is nothing."""
+        audit, self._audit = self._audit, None
+        if audit is not None:
+            audit.close()
 
     async def _say_goodbye(self, service: Service) -> None:
         """Wait until every client has the last of its answers, or had its time to take it."""
@@ -216,27 +221,7 @@ class Server:
         config = self._config
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        if config.speaks_tls():
-            # Imported only where it is asked for.
-            from paddock.server.secure import SecurePorts
-
-            self._secure = SecurePorts(config, self._wall_clock_ms)
-        if config.data_directory is not None:
-            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
-        # Nobody can connect before `start_serving`, but a port that cannot be had is noticed now
-        # and not after everything has been loaded.
-        if config.port is not None and not config.port_unification:
-            self._listener = await loop.create_server(
-                self._connection,
-                config.host,
-                config.port,
-                backlog=config.listen_backlog,
-                start_serving=False,
-            )
-        if self._secure is not None:
-            await self._secure.bind()
-        if config.audit_enabled:
-            self._audit = self._open_audit()
+        await self._open_places()
         _tell_start(config)
         store: SnapshotStore | None = None
         if self._directory is None:
@@ -246,58 +231,16 @@ class Server:
             log = FileLog(self._directory.log_path, disk=self._disk)
         self._log = log
         recovered = recover_state(log, store)
-        loaded = loop.time()
+        load_seconds = loop.time() - begun
         if store is not None:
-            _tell_loaded(recovered, loop.time() - begun)
-        machine, index = recovered.machine, recovered.index
-        statistics = Statistics()
-        watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
-        pipeline = Pipeline(
-            machine,
-            watches,
-            log,
-            index,
-            statistics,
-            self._wall_clock_ms,
-            config.max_requests,
-            config.max_request_bytes,
-        )
-        service = Service(
-            _within_descriptors(config),
-            machine,
-            watches,
-            pipeline,
-            statistics,
-            self._wall_clock_ms,
-            self._random_bytes,
-        )
-        self._service = service
-        if store is not None:
-            retain = config.purge_retain_count if config.purge_interval_hours else None
-            self._snapshotter = Snapshotter(
-                pipeline, log, store, config.snapshot_every, retain, recovered
-            )
-            pipeline.on_applied = self._snapshotter.look
-        pipeline.on_unknown = self._outcome_unknown
-        pipeline.slow_sync = config.slow_sync_ms / 1000
-        if self._audit is not None:
-            pipeline.on_entry = self._audit.take
-        self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
-        secure = self.secure_address
-        figures = Figures(
-            service,
-            self._directory,
-            -1 if config.port is None else self.address[1],
-            loop.time,
-            secure_port=-1 if secure is None else secure[1],
-            snapshotter=self._snapshotter,
-            load_seconds=loaded - begun,
-            replayed_entries=recovered.replayed_entries,
-        )
+            _tell_loaded(recovered, load_seconds)
+        service = self._assemble(log, store, recovered)
+        figures = self._figures(service, recovered, load_seconds)
         service.words = FourLetterWords(figures).answer
         if config.admin_address is not None:
             await self._start_admin(figures, *config.admin_address)
         service.tracker.start()
+        assert self._reaper is not None
         self._reaper.start()
         if self._listener is not None:
             await self._listener.start_serving()
@@ -314,11 +257,83 @@ class Server:
             extra={"host": host, "port": port, "seconds": seconds},
         )
 
-    def abandon(self) -> None:
-        """Keep what would be lost if the process ended now; for the log, that is nothing."""
-        audit, self._audit = self._audit, None
-        if audit is not None:
-            audit.close()
+    async def _open_places(self) -> None:
+        """Have the folder, the ports and the audit log, or find out now that they cannot be had.
+
+        Nobody can connect yet: that comes when everything has been loaded.
+        """
+        config = self._config
+        if config.speaks_tls():
+            # Imported only where it is asked for.
+            from paddock.server.secure import SecurePorts
+
+            self._secure = SecurePorts(config, self._wall_clock_ms)
+        if config.data_directory is not None:
+            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
+        if config.port is not None and not config.port_unification:
+            with explained(config.host, config.port):
+                self._listener = await asyncio.get_running_loop().create_server(
+                    self._connection,
+                    config.host,
+                    config.port,
+                    backlog=config.listen_backlog,
+                    start_serving=False,
+                )
+        if self._secure is not None:
+            await self._secure.bind()
+        if config.audit_enabled:
+            self._audit = self._open_audit()
+
+    def _assemble(self, log: Log, store: SnapshotStore | None, recovered: Recovered) -> Service:
+        """Put the parts together that serve the state."""
+        config, machine = self._config, recovered.machine
+        statistics = Statistics()
+        watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
+        pipeline = Pipeline(
+            machine,
+            watches,
+            log,
+            recovered.index,
+            statistics,
+            self._wall_clock_ms,
+            config.max_requests,
+            config.max_request_bytes,
+        )
+        pipeline.slow_sync = config.slow_sync_ms / 1000
+        if self._audit is not None:
+            pipeline.on_entry = self._audit.take
+        if store is not None:
+            retain = config.purge_retain_count if config.purge_interval_hours else None
+            self._snapshotter = Snapshotter(
+                pipeline, log, store, config.snapshot_every, retain, recovered
+            )
+            pipeline.on_applied = self._snapshotter.look
+        self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
+        self._service = Service(
+            _within_descriptors(config),
+            machine,
+            watches,
+            pipeline,
+            statistics,
+            self._wall_clock_ms,
+            self._random_bytes,
+        )
+        self._outages = Outages(self._service, log)
+        pipeline.on_unknown = self._outages.begin
+        return self._service
+
+    def _figures(self, service: Service, recovered: Recovered, load_seconds: float) -> Figures:
+        secure = self.secure_address
+        return Figures(
+            service,
+            self._directory,
+            -1 if self._config.port is None else self.address[1],
+            asyncio.get_running_loop().time,
+            secure_port=-1 if secure is None else secure[1],
+            snapshotter=self._snapshotter,
+            load_seconds=load_seconds,
+            replayed_entries=recovered.replayed_entries,
+        )
 
     def _open_audit(self) -> AuditLog:
         file = self._config.audit_file
@@ -364,49 +379,6 @@ class Server:
         if self._directory is not None:
             self._directory.close()
             self._directory = None
-
-    def _outcome_unknown(self, reason: str) -> None:
-        """Disconnect everybody and read the log again: nobody knows what was written."""
-        service = self._service
-        assert service is not None
-        logger.error("the log failed, clients are disconnected until it works again: %s", reason)
-        service.is_open = False
-        for connection in list(service.connections):
-            connection.abort()
-        service.is_read_only = self._config.read_only_mode_enabled
-        service.pipeline.drop()
-        self._recovery = asyncio.get_running_loop().create_task(self._recover())
-
-    async def _recover(self) -> None:
-        service, log = self._service, self._log
-        assert service is not None
-        assert log is not None
-        loop = asyncio.get_running_loop()
-        while not self._stopping.is_set():
-            try:
-                survivors = await loop.run_in_executor(None, log.recover)
-            except LogError as error:
-                logger.error("the log still fails: %s", error)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_RECOVERY_PAUSE):
-                        await self._stopping.wait()
-                continue
-            # Nobody could be heard meanwhile, so nobody is to be expired for that.
-            service.pipeline.drop()
-            service.is_read_only = False
-            for connection in list(service.connections):
-                connection.abort()
-            service.pipeline.resume(survivors)
-            service.reconcile_sessions()
-            service.is_open = not self._stopping.is_set()
-            logger.warning("the log works again, clients may come back")
-            break
-        self._recovery = None
-
-    async def _end_recovery(self) -> None:
-        """Wait for the attempt under way: the log is not to be closed, nor left, in the middle."""
-        if self._recovery is not None:
-            await self._recovery
 
 
 def _tell_start(config: ServerConfig) -> None:
