@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paddock.server.journal import BURST, INTERVAL
-from paddock.server.settings import Settings
+from paddock.server.sources import Settings
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.paddock_server import PaddockServer

@@ -15,7 +15,8 @@ from paddock.log.segment import HeaderError, SegmentHeader, SegmentReader, encod
 from paddock.log.snapshots import SnapshotDamagedError, SnapshotStore, read_chunks, snapshot_name
 from paddock.server.config import ConfigError
 from paddock.server.properties import read_properties
-from paddock.server.settings import SETTINGS, Settings
+from paddock.server.settings import SETTINGS
+from paddock.server.sources import Settings
 from paddock.state.snapshot import Snapshot, SnapshotError, restore
 from tests.property.actions import Action, changes
 from tests.property.bounds import examples

@@ -15,7 +15,8 @@ import click
 from paddock import __version__
 from paddock.cli.failure import one_line
 from paddock.server.config import ConfigError, ServerConfig
-from paddock.server.settings import SETTINGS, Settings
+from paddock.server.settings import SETTINGS
+from paddock.server.sources import Settings
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -1,7 +1,7 @@
 """The settings of a server.
 
 `ServerConfig` holds settings that make sense together; it refuses to be made otherwise. Where they
-come from (a `zoo.cfg`, the environment, the command line) is a matter of `settings`.
+come from (a `zoo.cfg`, the environment, the command line) is a matter of `sources`.
 """
 
 from __future__ import annotations

@@ -1,37 +1,21 @@
-"""Where settings come from: a `zoo.cfg`, the environment, the command line.
+"""All settings: how each is called, how its value is read, and what is said of it.
 
 Every setting is one row of `SETTINGS`: its key in a `zoo.cfg`, and a name from which its option
 (`--tick-time-ms`) and its environment variable (`PADDOCK_TICK_TIME_MS`) follow. Its value is
-written the same way in all three, and is read by the same function. Options beat the environment,
-which beats the file, which beats the defaults. A value that cannot be used raises `ConfigError`,
-whose message is one line that says where it was given:
-
-    zoo.cfg:3: tickTime = 'two': expected milliseconds, 1 or more
-
-A key or a variable that is not used gets a warning, which says why if that is known.
+written the same way in all three, and is read by the same function. The options of the command and
+the table in the documentation are made from these rows, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Final
 
 from paddock.server import values
-from paddock.server.config import (
-    DEFAULT_ADMIN_HOST,
-    DEFAULT_ADMIN_PORT,
-    ConfigError,
-    ServerConfig,
-)
-from paddock.server.properties import read_properties
-from paddock.server.unused import why_unused
+from paddock.server.config import DEFAULT_ADMIN_HOST, DEFAULT_ADMIN_PORT, ServerConfig
 
-_VARIABLE_PREFIX: Final = "PADDOCK_"
-# Variables that are not for the server: those of the build, and of the tests.
-_OTHER_VARIABLES: Final = frozenset({"PADDOCK_PURE", "PADDOCK_COMPILE"})
+VARIABLE_PREFIX: Final = "PADDOCK_"
 
 PLACE: Final = "Where it is"
 STORAGE: Final = "Storage"
@@ -73,7 +57,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        return _VARIABLE_PREFIX + (self.name or self.field).upper().replace("-", "_")
+        return VARIABLE_PREFIX + (self.name or self.field).upper().replace("-", "_")
 
     @property
     def is_switch(self) -> bool:
@@ -116,7 +100,7 @@ def _store_type(field: str, key: str) -> Setting:
     return Setting(
         field,
         key,
-        values.store_type,
+        values.one_of("PEM", "JKS", "PKCS12", "BCFKS"),
         "PEM (or JKS, PKCS12, BCFKS, which must be converted)",
         TLS,
         "What that is; only PEM can be used, and is recognised without this.",
@@ -422,7 +406,7 @@ SETTINGS: Final = (
     Setting(
         "tls_protocols",
         "ssl.enabledProtocols",
-        values.protocols,
+        values.words_of("TLSv1.2", "TLSv1.3"),
         "TLSv1.2 and TLSv1.3, with a comma; what is older is not secure",
         TLS,
         "The versions of TLS that are spoken; beats the one above.",
@@ -488,6 +472,41 @@ SETTINGS: Final = (
         metavar="WORDS",
     ),
     Setting(
+        "log_level",
+        "paddock.logLevel",
+        values.one_of("debug", "info", "warning", "error"),
+        "debug, info, warning or error",
+        OPERATION,
+        "How much is logged on stderr: debug, info, warning or error.",
+        metavar="LEVEL",
+    ),
+    Setting(
+        "log_format",
+        "paddock.logFormat",
+        values.one_of("text", "json"),
+        "text or json",
+        OPERATION,
+        "How it is logged: as text, or as one JSON object in each line.",
+        metavar="FORMAT",
+    ),
+    _milliseconds(
+        "slow_sync_ms",
+        "fsync.warningthresholdms",
+        OPERATION,
+        "A sync of the log that takes longer gets a warning.",
+    ),
+    _switch("audit_enabled", "audit.enable", OPERATION, "Keep an audit log: who did what."),
+    Setting(
+        "audit_file",
+        "paddock.auditFile",
+        values.some_path,
+        "a file",
+        OPERATION,
+        "Where the audit log is.",
+        metavar="FILE",
+        default="audit.log in the data folder",
+    ),
+    Setting(
         "admin_enabled",
         "admin.enableServer",
         values.boolean,
@@ -531,46 +550,8 @@ SETTINGS: Final = (
         ADMIN,
         "The time in which an HTTP request must have come.",
     ),
-    Setting(
-        "log_level",
-        "paddock.logLevel",
-        values.one_of("debug", "info", "warning", "error"),
-        "debug, info, warning or error",
-        OPERATION,
-        "How much is logged on stderr: debug, info, warning or error.",
-        metavar="LEVEL",
-    ),
-    Setting(
-        "log_format",
-        "paddock.logFormat",
-        values.one_of("text", "json"),
-        "text or json",
-        OPERATION,
-        "How it is logged: as text, or as one JSON object in each line.",
-        metavar="FORMAT",
-    ),
-    _milliseconds(
-        "slow_sync_ms",
-        "fsync.warningthresholdms",
-        OPERATION,
-        "A sync of the log that takes longer gets a warning.",
-    ),
-    _switch("audit_enabled", "audit.enable", OPERATION, "Keep an audit log: who did what."),
-    Setting(
-        "audit_file",
-        "paddock.auditFile",
-        values.some_path,
-        "a file",
-        OPERATION,
-        "Where the audit log is.",
-        metavar="FILE",
-        default="audit.log in the data folder",
-    ),
 )
 
-_BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
-_BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
-_BY_OPTION: Final = {setting.option: setting for setting in SETTINGS}
 _DEFAULTS: Final = {
     name: getattr(ServerConfig(), name) for name in (setting.field for setting in SETTINGS)
 }
@@ -594,93 +575,6 @@ def as_file(config: ServerConfig) -> str:
         for one, value in given
         if value != _DEFAULTS[one.field]
     )
-
-
-class Settings:
-    """What has been given so far, later sources over earlier ones."""
-
-    def __init__(self) -> None:
-        # One line for each thing to warn of.
-        self.warnings: list[str] = []
-        # By the fields of a ServerConfig, in the order in which they were given.
-        self._values: dict[str, Any] = {}
-        # Where each of them was given, for errors that concern several.
-        self._origins: dict[str, str] = {}
-
-    def read_file(self, path: Path) -> None:
-        """Read a `zoo.cfg`. Of a key that is given twice the last one counts, as in Java."""
-        try:
-            # Bytes that are no UTF-8 can only be part of a file name, which they survive this way.
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-        for entry in read_properties(text):
-            where = f"{path}:{entry.line}: "
-            setting = _BY_KEY.get(entry.key.removeprefix("zookeeper."))
-            if setting is None:
-                self.warnings.append(f"{where}key {entry.key!r} {_why_not_a_key(entry.key)}")
-            else:
-                self._take(setting, f"{where}{entry.key}", entry.value)
-
-    def read_environment(self, environment: Mapping[str, str]) -> None:
-        """Read the variables that begin with `PADDOCK_`."""
-        for name in sorted(environment):
-            setting = _BY_VARIABLE.get(name)
-            if setting is not None:
-                self._take(setting, name, environment[name])
-            elif name.startswith(_VARIABLE_PREFIX) and name not in _OTHER_VARIABLES:
-                self.warnings.append(f"variable {name} is not known{_meant(name, _BY_VARIABLE)}")
-
-    def read_options(self, options: Mapping[str, str]) -> None:
-        """Read options as they stood on the command line."""
-        for name, text in options.items():
-            self._take(_BY_OPTION[name], name, text)
-
-    def set(self, field: str, value: object, origin: str = "") -> None:
-        """Set a field to a value that is read already."""
-        # Taken out first, so that the last that was given stands last.
-        self._values.pop(field, None)
-        self._values[field] = value
-        self._origins[field] = origin
-
-    def config(self) -> ServerConfig:
-        """Give the whole; raises ConfigError if it makes no sense together."""
-        try:
-            return ServerConfig(**self._values)
-        except ConfigError as error:
-            origins = [
-                self._origins[field]
-                for field in self._values
-                if field in error.fields and self._origins[field]
-            ]
-            if not origins:
-                raise
-            raise ConfigError(f"{origins[-1]}: {error}") from None
-
-    def _take(self, setting: Setting, where: str, text: str) -> None:
-        origin = f"{where} = {'(not shown)' if setting.secret else repr(text)}"
-        try:
-            value = setting.parse(text)
-        except ValueError:
-            raise ConfigError(f"{origin}: expected {setting.expected}") from None
-        if setting.minimum is not None and value < setting.minimum:
-            self.warnings.append(f"{where} = {value} is too small, {setting.minimum} is used")
-            value = setting.minimum
-        self.set(setting.field, value, origin)
-
-
-def _why_not_a_key(key: str) -> str:
-    reason = why_unused(key.removeprefix("zookeeper."))
-    if reason is not None:
-        return f"is not used by this server: {reason}"
-    return f"is not known{_meant(key, _BY_KEY)}"
-
-
-def _meant(name: str, known: Mapping[str, Setting]) -> str:
-    # Case is what is most often wrong in a key.
-    lower = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
-    return f"; did you mean {lower[close[0]]}?" if close else ""
 
 
 def settings_table() -> str:

@@ -53,7 +53,7 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
         ssl.trustStore.password ssl.trustStore.passwordPath
         """,
     "certificates of clients are known by their subject, scheme x509": """
-        ssl.authProvider authProvider.* X509AuthenticationProvider.clientCertId*
+        ssl.authProvider X509AuthenticationProvider.clientCertId*
         """,
     "it is about servers that are connected to; for clients see ssl.clientHostnameVerification": """
         ssl.hostnameVerification

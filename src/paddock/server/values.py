@@ -78,31 +78,15 @@ def url_path(text: str) -> str:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
+    """Read one of the words, in capitals or not; it is given as it stands here."""
+    by_lower = {word.lower(): word for word in words}
+
     def parse(text: str) -> str:
-        if text.lower() not in words:
+        if text.lower() not in by_lower:
             raise ValueError(text)
-        return text.lower()
+        return by_lower[text.lower()]
 
     return parse
-
-
-def protocols(text: str) -> frozenset[str]:
-    names = frozenset(name.strip() for name in text.split(","))
-    if not names <= {"TLSv1.2", "TLSv1.3"}:
-        raise ValueError(text)
-    return names
-
-
-def store_type(text: str) -> str:
-    if text.upper() not in ("PEM", "JKS", "PKCS12", "BCFKS"):
-        raise ValueError(text)
-    return text.upper()
-
-
-def only_false(text: str) -> bool:
-    if boolean(text):
-        raise ValueError(text)
-    return False
 
 
 def one_of_exactly(*words: str) -> Callable[[str], str]:
@@ -114,6 +98,12 @@ def one_of_exactly(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def only_false(text: str) -> bool:
+    if boolean(text):
+        raise ValueError(text)
+    return False
+
+
 def some_path(text: str) -> Path:
     return Path(some_text(text))
 
@@ -122,7 +112,7 @@ def words_of(*known: str) -> Callable[[str], frozenset[str]]:
     """Read some of the known words, with commas between them."""
 
     def parse(text: str) -> frozenset[str]:
-        words = frozenset(word.strip() for word in text.split(",")) - {""}
+        words = _words(text)
         if not words or not words <= set(known):
             raise ValueError(text)
         return words
@@ -131,7 +121,7 @@ def words_of(*known: str) -> Callable[[str], frozenset[str]]:
 
 
 def four_letter_words(text: str) -> frozenset[str]:
-    words = frozenset(word.strip() for word in text.split(",")) - {""}
+    words = _words(text)
     if any(word != "*" and not re.fullmatch(r"[a-z]{4}", word) for word in words):
         raise ValueError(text)
     return words
@@ -158,6 +148,10 @@ def shown(value: object) -> str:
         case frozenset():
             return ",".join(sorted(value))
     return str(value)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.strip() for word in text.split(",")) - {""}
 
 
 def _within(number: int, low: int, high: int = INT32_MAX) -> int:
