@@ -18,14 +18,8 @@ from paddock.log.file import FileLog
 from paddock.log.interface import Log, LogError
 from paddock.log.memory import MemoryLog
 from paddock.log.snapshots import SnapshotStore
-from paddock.server.audit import (
-    FAILURE,
-    INVOKED,
-    SERVER_START,
-    SERVER_STOP,
-    SUCCESS,
-    AuditLog,
-)
+from paddock.server.audit import AuditLog
+from paddock.server.audit_events import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.config import ServerConfig
 from paddock.server.connection import Connection
 from paddock.server.figures import Figures

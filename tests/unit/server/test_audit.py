@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from paddock.server.audit import SERVER_STOP, SUCCESS, AppendedFile, AuditError, AuditLog, events_of
+from paddock.server.audit import AppendedFile, AuditError, AuditLog
+from paddock.server.audit_events import SERVER_STOP, SUCCESS, events_of
 from paddock.server.journal import JSON, TEXT
 from paddock.state.entry import Entry
 from paddock.state.machine import StateMachine
