@@ -7,11 +7,12 @@ any other server.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import threading
 import time
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -109,6 +110,22 @@ class EmbeddedServer:
         self._loop.call_soon_threadsafe(begun.set)
         assert begun.wait(DEADLINE_S)
         return stopping
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Let its event loop do nothing: whatever comes meanwhile comes all at once."""
+        begun, over = threading.Event(), threading.Event()
+
+        def stand_still() -> None:
+            begun.set()
+            over.wait(DEADLINE_S)
+
+        self._loop.call_soon_threadsafe(stand_still)
+        assert begun.wait(DEADLINE_S)
+        try:
+            yield
+        finally:
+            over.set()
 
     def _call(self, coroutine: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(DEADLINE_S)

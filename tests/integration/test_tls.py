@@ -424,6 +424,18 @@ def test_hundreds_of_stalled_handshakes_do_not_hinder_a_client(start: Start) -> 
         early.close()
 
 
+def test_those_who_come_all_at_once_are_counted_out_again(start: Start) -> None:
+    place = start(tls_max_handshakes=2, max_connections_per_address=12)
+    for _ in range(3):
+        with contextlib.ExitStack() as stack:
+            with place.server.standing_still():
+                crowd = [stack.enter_context(wire.Connection(place.secure)) for _ in range(8)]
+            # All but the last two had to go before they had begun.
+            for one in crowd[:-2]:
+                one.wait_closed()
+    wait_until(lambda: not refused(place, place.alice()))
+
+
 def test_a_huge_certificate_is_refused(start: Start) -> None:
     place = start()
     for size in (20_000, 200_000):

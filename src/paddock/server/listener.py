@@ -149,7 +149,8 @@ class Listener:
     def _send_away(self, arrival: asyncio.Task[None]) -> None:
         del self._arrivals[arrival]
         self._leaving.add(arrival)
-        arrival.cancel()
+        # Not now: what is cancelled before its first step cleans nothing up.
+        asyncio.get_running_loop().call_soon(arrival.cancel)
 
     async def _welcome(
         self,
@@ -254,9 +255,10 @@ class _Gate(asyncio.Protocol):
         connection.connection_made(transport)
         if transport.is_closing():
             return
+        # First this: what has come already may be enough for the connection to stop reading.
+        transport.resume_reading()
         if self._early:
             connection.data_received(self._early)
-        transport.resume_reading()
 
     def abort(self) -> None:
         if self._transport is not None:

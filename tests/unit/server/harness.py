@@ -85,6 +85,9 @@ class FakeTransport(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return self.waiting_bytes
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        pass
+
     def is_closing(self) -> bool:
         return not self.is_open
 
