@@ -137,24 +137,27 @@ class Connection(Desk):
         if self.stage in (OPEN, CLOSING):
             self._tell_lost(error)
         self._leave()
+        self._service.catch_up(self)
         if self._is_admitted:
             self._service.discount(self._address)
 
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
-        self._outlet.peer_reads = False
+        self._outlet.pause()
         if self._stream is not None:
             self._stream.pause()
             return
         self._outlet.has_progressed()
         self._serves = False
         self.regulate()
+        self._service.fall_behind(self)
 
     def resume_writing(self) -> None:
-        self._outlet.peer_reads = True
+        self._outlet.resume()
         if self._stream is not None:
             self._stream.resume()
             return
+        self._service.catch_up(self)
         # What waits goes out first; it may be enough to have us pause again.
         self.flush()
         self._go_on()
@@ -203,13 +206,7 @@ class Connection(Desk):
         outlet = self._outlet
         outlet.flush()
         if outlet.is_overdue and self.stage != CLOSED:
-            logger.warning(
-                "%s: session 0x%x does not read what it asks for; dropping it",
-                self._address,
-                self.session,
-                extra={"address": self._address, "session": self.session},
-            )
-            self.abort()
+            self.drop()
         elif self.stage == CLOSED and outlet.transport is not None and outlet.is_empty():
             outlet.transport.close()
 
@@ -221,6 +218,16 @@ class Connection(Desk):
         self._leave()
         if self._outlet.transport is not None:
             self._outlet.transport.abort()
+
+    def drop(self) -> None:
+        logger.warning(
+            "%s: session 0x%x does not read what it asks for; dropping it",
+            self._address,
+            self.session,
+            extra={"address": self._address, "session": self.session},
+        )
+        self._outlet.give_up()
+        self.abort()
 
     def hold(self) -> None:
         if self.stage == OPEN:

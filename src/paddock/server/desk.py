@@ -89,6 +89,9 @@ class Desk(Client):
         # lives.
         return self._outlet.peer_reads or self._outlet.has_progressed()
 
+    def is_lagging(self) -> bool:
+        return self._outlet.is_lagging()
+
     def regulate(self) -> None:
         transport = self._outlet.transport
         if transport is None or self.stage == CLOSED:
@@ -128,11 +131,18 @@ class Desk(Client):
         self._turn_is_due = False
         if self.stage == OPEN and self._outlet.peer_reads:
             self._serves = True
-            while self._held and self._serves:
+            held, self._held = self._held, []
+            served = 0
+            while served < len(held) and self._serves:
+                served += 1
                 if self._restriction is None:
-                    self._request(self._held.pop(0))
+                    self._request(held[served - 1])
                 else:
-                    self._request_restricted(self._held.pop(0), self._restriction)
+                    self._request_restricted(held[served - 1], self._restriction)
+            if self.stage == OPEN:
+                # One may have been put back, to come first again.
+                held[:served] = self._held
+                self._held = held
             if self._restriction is not None:
                 self._serves = False
             self._pipeline.mark_dirty(self)

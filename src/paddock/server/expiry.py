@@ -44,6 +44,14 @@ class Client(Origin):
         """Close at once; what has not been sent is lost."""
         raise NotImplementedError
 
+    def is_lagging(self) -> bool:
+        """Tell whether it has more waiting for it than everybody may have."""
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        """Forget what waits for a peer that does not read, and close at once."""
+        raise NotImplementedError
+
     def regulate(self) -> None:
         """Read from the peer, or stop reading, as things are now."""
         raise NotImplementedError

@@ -2,9 +2,9 @@
 
 Replies gather until somebody flushes. As long as the peer reads, all goes straight to the
 transport; while it does not, it waits here, large bodies by reference, so that a thousand replies
-with the same node cost the memory of one. What is a copy of its own counts as backlog. When a peer
-has too much of it, or all peers together have, it is overdue: nothing more is kept for it, and its
-connection is to be dropped.
+with the same node cost the memory of one. What is a copy of its own counts as backlog, also the
+piece that made the transport say that it is enough. When a peer has too much of it, or all peers
+together have, it is overdue: nothing more is kept for it, and its connection is to be dropped.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from paddock.server.statistics import Statistics
 _GATHERED_BYTES_MAX: Final = 1 << 20
 # A body of this size is not copied any more.
 LARGE_BYTES: Final = 1 << 14
+# Pieces that wait are put together as long as they are not larger than this.
+_PIECE_BYTES_MIN: Final = 1 << 12
 # What every peer may have waiting, however much the others have.
 _SHARE_BYTES: Final = 1 << 20
 
@@ -34,6 +36,10 @@ class Backlog:
         self.bytes_max = bytes_max
         self.size_max = size_max
         self.size = 0
+
+    def is_over(self) -> bool:
+        """Tell whether all peers together have too much waiting."""
+        return 0 < self.size_max < self.size
 
 
 class Outlet:
@@ -57,7 +63,9 @@ class Outlet:
         # What waits for the peer, in its order, with what each piece counts for. A list, since it
         # is empty for nearly everybody, and an empty deque is ten times as large.
         self._waiting: list[tuple[bytes, int]] = []
-        # Invariant: the sum of what the pieces count for.
+        # The size of the last piece that the transport took, if it was one too many for it.
+        self._handed = 0
+        # Invariant: the sum of what the pieces count for, and of what was handed.
         self._size = 0
         # Bytes handed to the transport, and how many of them the peer had taken when we last asked.
         self._written = 0
@@ -102,6 +110,25 @@ class Outlet:
         """Tell whether all has been handed to the transport."""
         return not self._waiting and not len(self._gathered)
 
+    def is_lagging(self) -> bool:
+        """Tell whether more waits than what every peer may have."""
+        return self._size > _SHARE_BYTES
+
+    def give_up(self) -> None:
+        """Forget what waits, and keep nothing more: the connection is to be dropped."""
+        self.is_overdue = True
+        self.discard()
+
+    def pause(self) -> None:
+        """Take note that the peer does not take what we send."""
+        self.peer_reads = False
+
+    def resume(self) -> None:
+        """Take note that it does again."""
+        self.peer_reads = True
+        self._discount(self._handed)
+        self._handed = 0
+
     def flush(self) -> None:
         if self._waiting or not self.peer_reads:
             self._large = 0
@@ -118,6 +145,7 @@ class Outlet:
         self._waiting.clear()
         self._backlog.size -= self._size
         self._size = 0
+        self._handed = 0
         self._gathered = BytesWriter()
 
     def has_progressed(self) -> bool:
@@ -146,14 +174,22 @@ class Outlet:
         if self.is_overdue or self.transport is None:
             return
         backlog = self._backlog
-        # Whatever it is, one more piece is taken; but not on top of too much.
-        if 0 < backlog.bytes_max < self._size or (
-            0 < backlog.size_max < backlog.size and self._size > _SHARE_BYTES
+        # Whatever it is, one more piece is taken; but not on top of too much. Of a peer that reads
+        # nothing waits for longer than until the next flush.
+        if not self.peer_reads and (
+            0 < backlog.bytes_max < self._size - self._handed
+            or (backlog.is_over() and self.is_lagging())
         ):
-            self.is_overdue = True
-            self.discard()
+            self.give_up()
             return
-        self._waiting.append((piece, size))
+        waiting = self._waiting
+        last_size = waiting[-1][1] if waiting else 0
+        if last_size > 0 < size and last_size + size <= _PIECE_BYTES_MIN:
+            # Events come in small pieces. As many of them as the backlog allows would take far
+            # more memory than they count for, and far too long to be handed over one by one.
+            waiting[-1] = (waiting[-1][0] + piece, last_size + size)
+        else:
+            waiting.append((piece, size))
         self._size += size
         backlog.size += size
 
@@ -162,7 +198,17 @@ class Outlet:
         waiting, transport = self._waiting, self.transport
         while waiting and self.peer_reads and transport is not None:
             piece, size = waiting.pop(0)
-            self._size -= size
-            self._backlog.size -= size
             self._written += len(piece)
             transport.write(piece)
+            self._hand(size)
+
+    def _hand(self, size: int) -> None:
+        """Discount what the transport took, unless that was the one piece too many."""
+        if self.peer_reads:
+            self._discount(size)
+        elif not self.is_overdue:
+            self._handed = size
+
+    def _discount(self, size: int) -> None:
+        self._size -= size
+        self._backlog.size -= size

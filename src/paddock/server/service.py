@@ -72,6 +72,8 @@ class Service:
         self.on_deserted: Callable[[], None] | None = None
         # Who is not read from because all together have sent too much.
         self._held_back: dict[Client, None] = {}
+        # Whose peer does not read what it is sent, in the order in which they stopped.
+        self._behind: dict[Client, None] = {}
         # Bytes of requests of which the rest has not come yet.
         self._unfinished = 0
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)
@@ -163,6 +165,24 @@ class Service:
             held_back, self._held_back = self._held_back, {}
             for connection in held_back:
                 connection.regulate()
+
+    def fall_behind(self, connection: Client) -> None:
+        """Take note of a peer that does not read what it is sent.
+
+        If too much waits for all of them together, those go who have not read for longest, but
+        none who has only what everybody may have.
+        """
+        self._behind[connection] = None
+        if self.backlog.is_over():
+            for one in list(self._behind):
+                if one.is_lagging():
+                    one.drop()
+                    if not self.backlog.is_over():
+                        break
+
+    def catch_up(self, connection: Client) -> None:
+        """Take note of a peer that reads again, or is gone."""
+        self._behind.pop(connection, None)
 
     def keep_unfinished(self, size: int) -> bool:
         """Count bytes of unfinished requests, or with a minus discount them.

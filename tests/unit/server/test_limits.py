@@ -371,6 +371,65 @@ def test_a_single_reply_may_be_larger_than_the_limit() -> None:
     run(scenario)
 
 
+def test_whoever_reads_may_ask_for_more_than_may_wait() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes_per_connection=20_000)
+        client = await harness.client()
+        client.send(*[rq.create(f"/{number}{'x' * 500}", b"") for number in range(50)])
+        await harness.settle()
+        client.replies()
+        client.send(*[rq.get_children2("/")] * 5)
+        assert numbers(client) == [1, 2, 3, 4, 5]
+        assert client.connection.stage == OPEN
+        assert harness.service.backlog.size == 0
+
+    run(scenario)
+
+
+def test_large_replies_that_nobody_takes_are_bounded_together() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes=7 * MIB)
+        await with_node(harness, "/large", bytes(500_000))
+        clients = [await harness.client() for _ in range(10)]
+        reader = clients.pop()
+        for client in clients:
+            client.transport.on_write = client.connection.pause_writing
+        for client in (*clients, reader):
+            # A copy of its own, handed to the transport as a whole.
+            client.send(rq.multi_read(*[rq.get_data("/large")] * 4))
+            await turn()
+            assert harness.service.backlog.size < 7 * MIB
+        # Those went who had not read for longest.
+        stages = [client.connection.stage for client in (*clients, reader)]
+        assert stages == [CLOSED] * 6 + [OPEN] * 4
+        for client in clients[6:]:
+            client.transport.on_write = None
+            client.connection.resume_writing()
+            assert numbers(client) == [1]
+        assert harness.service.backlog.size == 0
+
+    run(scenario)
+
+
+def test_small_events_that_wait_are_handed_over_together() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        slow, writer = await harness.client(), await harness.client()
+        slow.send(rq.add_watch("/", 1))
+        slow.replies()
+        slow.connection.pause_writing()
+        for _ in range(1000):
+            writer.send(rq.set_data("/", b""))
+            await harness.settle()
+        before = slow.transport.writes
+        slow.connection.resume_writing()
+        assert slow.transport.writes - before < 50
+        assert len(slow.replies()) == 1000
+        assert harness.service.backlog.size == 0
+
+    run(scenario)
+
+
 # Watches.
 
 
