@@ -178,12 +178,19 @@ class WatchTable:
         """Give the paths above that have a recursive watch.
 
         Only cuts of the path where such a watch could stand are looked at, so what this costs
-        follows how many lengths these paths have, and neither their number nor the depth.
+        follows how many lengths these paths have, or the depth if it is less, but not their number.
         """
         if path == b"/":
             return []
         found: list[bytes] = [b"/"] if b"/" in self._recursive else []
         end = len(path)
+        if len(self._recursive_lengths) > path.count(b"/"):
+            cut = path.rfind(b"/")
+            while cut > 0:
+                if cut in self._recursive_lengths and path[:cut] in self._recursive:
+                    found.append(path[:cut])
+                cut = path.rfind(b"/", 0, cut)
+            return found
         for length in self._recursive_lengths:
             if 0 < length < end and path[length] == _SLASH:
                 above = path[:length]

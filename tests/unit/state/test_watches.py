@@ -363,6 +363,26 @@ def test_set_watches_tells_nothing_of_what_may_not_be_read(
     assert stranger.told == []
 
 
+@pytest.mark.parametrize("lengths", [0, 50])
+def test_recursive_watches_are_found_among_many_of_other_lengths(
+    world: World, writer: Connection, lengths: int
+) -> None:
+    watchers = [world.open() for _ in range(4)]
+    for watcher, path in zip(watchers, (b"/", b"/a", b"/a/b", b"/a/b/c"), strict=True):
+        watcher.add_watch(path, RECURSIVE)
+    for length in range(lengths):
+        watchers[0].add_watch(b"/x" + b"x" * length, RECURSIVE)
+    for path in (b"/a", b"/a/b", b"/a/bc", b"/a/b/c"):
+        writer.create(path)
+    told = [[path for _, path in watcher.told] for watcher in watchers]
+    assert told == [
+        [b"/a", b"/a/b", b"/a/bc", b"/a/b/c"],
+        [b"/a", b"/a/b", b"/a/bc", b"/a/b/c"],
+        [b"/a/b", b"/a/b/c"],
+        [b"/a/b/c"],
+    ]
+
+
 @pytest.mark.parametrize("recursive_watches", [1, 6000])
 def test_a_deep_tree_under_recursive_watches_costs_its_depth_once(
     world: World, writer: Connection, recursive_watches: int
