@@ -71,8 +71,9 @@ def until_closed(connection: socket.socket) -> bytes:
         (b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 100_000, 431),
         (b"GET /" + b"x" * 100_000, 431),
         (b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"GET //[ HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n", 400),
     ],
-    ids=["bytes", "word", "no-host", "head", "target", "length"],
+    ids=["bytes", "word", "no-host", "head", "target", "length", "url"],
 )
 def test_what_is_no_http_is_refused_and_the_connection_closed(
     admin: Admin, sent: bytes, status: int

@@ -139,9 +139,14 @@ class AdminConnection(asyncio.Protocol):
 
     def _answer(self, request: h11.Request, has_body: bool) -> None:
         method, target = request.method.decode("ascii"), request.target.decode("ascii")
-        path, query = unquote(urlsplit(target).path), urlsplit(target).query
         url = self._server.url
         extra = [("Connection", "close")] if has_body else []
+        try:
+            parts = urlsplit(target)
+        except ValueError:
+            self._send(400, _TEXT, iter([b"This is no URL.\n"]), extra)
+            return
+        path, query = unquote(parts.path), parts.query
         if method not in ("GET", "HEAD"):
             extra.append(("Allow", "GET, HEAD"))
             self._send(405, _TEXT, iter([b"Only GET and HEAD are served here.\n"]), extra)

@@ -113,7 +113,7 @@ class Control:
     async def _reply(self, line: bytes) -> Message:
         try:
             request = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             request = None
         if not isinstance(request, dict):
             return {"ok": False, "error": "expected one line with a JSON object"}

@@ -148,7 +148,8 @@ class Journal(logging.StreamHandler[TextIO]):
             self.release()
 
     def _allows(self, record: logging.LogRecord) -> bool:
-        name = (record.name, str(record.msg))
+        # Of what others put together from several lines the first one is the sentence.
+        name = (record.name, str(record.msg).partition("\n")[0])
         now = self._now()
         kind = self._kinds.get(name)
         if kind is None:

@@ -90,7 +90,9 @@ def test_a_refusal_and_a_failure_are_told_in_one_line(
     assert "ZeroDivisionError" in caplog.text
 
 
-@pytest.mark.parametrize("line", [b"\n", b"[]\n", b"{\n", b"\xff\xfe\n", b"12\n", b'"x"\n'])
+@pytest.mark.parametrize(
+    "line", [b"\n", b"[]\n", b"{\n", b"\xff\xfe\n", b"12\n", b'"x"\n', b"[" * 4000 + b"\n"]
+)
 def test_what_is_no_question_is_refused(tmp_path: Path, line: bytes) -> None:
     async def main() -> None:
         async with opened(tmp_path):

@@ -128,6 +128,13 @@ def test_of_one_kind_a_burst_is_written_and_then_one_line_each_interval(said: Sa
     assert line.endswith("refused -1 (and 1,234 more like it)")
 
 
+def test_of_a_message_of_several_lines_the_first_one_is_its_kind(said: Said) -> None:
+    for number in range(100):
+        message = f"a callback failed\nhandle: <Handle {number}>"
+        said.logger.error(message)
+    assert len(said.lines()) == BURST
+
+
 def test_other_kinds_are_written_all_the_same(said: Said) -> None:
     for number in range(BURST + 5):
         said.logger.warning("refused %d", number)
