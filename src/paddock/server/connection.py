@@ -43,6 +43,8 @@ _STMK_BYTES: Final = 12
 _GOODBYE_TIMEOUT: Final = 10.0
 # Nobody needs more to ask for a session: the request has 45 bytes.
 _HANDSHAKE_BYTES_MAX: Final = 1024
+# What a frame that has not come as a whole may have of memory without being counted.
+_LITTLE_BYTES: Final = 1 << 12
 
 
 class Connection(Desk):
@@ -90,8 +92,8 @@ class Connection(Desk):
             self._first = None
             if self._answer_word(data[:_STMK_BYTES]) or not self._may_shake_hands(data):
                 return
-        elif self._stream is not None:
-            # Whatever stands behind a word is not looked at.
+        elif self.stage == CLOSED:
+            # Whatever stands behind a word, or comes when all is over, is not looked at.
             return
         frames = self._frames.receive_data(data)
         if frames:
@@ -111,7 +113,7 @@ class Connection(Desk):
                     self._hold(frame)
             if not self._serves or (self._line and self._is_too_far_ahead()):
                 self.regulate()
-        if self._unfinished or not frames:
+        if self._unfinished or not frames or len(data) > _LITTLE_BYTES:
             # What little may be left behind whole frames is not worth counting.
             self._count_unfinished()
         if self._frames.error is not None and self.stage != CLOSED:
@@ -160,7 +162,7 @@ class Connection(Desk):
         self._service.catch_up(self)
         # What waits goes out first; it may be enough to have us pause again.
         self.flush()
-        self._go_on()
+        self._take_turn()
 
     # What the rest of the server calls.
 
@@ -238,7 +240,7 @@ class Connection(Desk):
     def release(self) -> None:
         if self.stage == CLOSING:
             self.stage = OPEN
-            self._go_on()
+            self._take_turn()
 
     def session_ended(self) -> None:
         if self.stage == CLOSED:
@@ -294,7 +296,6 @@ class Connection(Desk):
         self._serves = False
         self._line.clear()
         self._held.clear()
-        self._service.keep_unfinished(-self._unfinished)
         self._unfinished = 0
         liveness = self._liveness
         if liveness is not None and liveness.connection is self:

@@ -89,6 +89,14 @@ class Desk(Client):
         # lives.
         return self._outlet.peer_reads or self._outlet.has_progressed()
 
+    def give_way(self) -> None:
+        logger.warning(
+            "%s: too many large requests at a time; closing it",
+            self._address,
+            extra={"address": self._address, "session": self.session},
+        )
+        self.close()
+
     def is_lagging(self) -> bool:
         return self._outlet.is_lagging()
 
@@ -125,6 +133,15 @@ class Desk(Client):
             self._held.append(frame)
             if self._restriction is not None and self.stage == OPEN and not self._turn_is_due:
                 self._go_on()
+
+    def _take_turn(self) -> None:
+        """Serve what was held, where nobody else would notice that it fails."""
+        try:
+            self._go_on()
+        except Exception:
+            # Otherwise it would never be read from again, and never expire for that.
+            logger.exception("session 0x%x: not served any more", self.session)
+            self.abort()
 
     def _go_on(self) -> None:
         """Serve what was held, as far as it goes now."""
@@ -168,21 +185,14 @@ class Desk(Client):
     def _schedule_turn(self) -> None:
         if not self._turn_is_due:
             self._turn_is_due = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._take_turn)
 
     def _count_unfinished(self) -> None:
         """Count what has come of a frame that is not whole, with that of all others."""
         size = self._frames.unfinished()
         if size != self._unfinished and self.stage != CLOSED:
-            within = self._service.keep_unfinished(size - self._unfinished)
             self._unfinished = size
-            if not within:
-                logger.warning(
-                    "%s: too many large requests at a time; closing it",
-                    self._address,
-                    extra={"address": self._address, "session": self.session},
-                )
-                self.close()
+            self._service.keep_unfinished(self, size)
 
     def _request(self, frame: bytes) -> None:
         if len(frame) < 8:

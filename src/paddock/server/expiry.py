@@ -44,6 +44,10 @@ class Client(Origin):
         """Close at once; what has not been sent is lost."""
         raise NotImplementedError
 
+    def give_way(self) -> None:
+        """Close, since the rest of its request is overdue, and others want to send some."""
+        raise NotImplementedError
+
     def is_lagging(self) -> bool:
         """Tell whether it has more waiting for it than everybody may have."""
         raise NotImplementedError

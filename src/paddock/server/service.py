@@ -74,8 +74,10 @@ class Service:
         self._held_back: dict[Client, None] = {}
         # Whose peer does not read what it is sent, in the order in which they stopped.
         self._behind: dict[Client, None] = {}
-        # Bytes of requests of which the rest has not come yet.
-        self._unfinished = 0
+        # Who has sent how many bytes of a request of which the rest has not come yet, in the order
+        # in which they began, and the bytes of all.
+        self._unfinished: dict[Client, int] = {}
+        self._unfinished_bytes = 0
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)
         pipeline.on_room = self._let_go_on
         # Answers a four-letter word, piece by piece; None is the answer to what is none.
@@ -126,7 +128,7 @@ class Service:
                 self.statistics.connections_rejected += 1
                 return False
             oldest.abort()
-        self._by_address[address] = count + 1
+        self._by_address[address] = self._by_address.get(address, 0) + 1
         self._sockets += 1
         return True
 
@@ -143,6 +145,7 @@ class Service:
         self.connections.pop(connection, None)
         self._newcomers.pop(connection, None)
         self._held_back.pop(connection, None)
+        self._unfinished_bytes -= self._unfinished.pop(connection, 0)
         self.watches.remove_watcher(connection)
 
     def discount(self, address: str) -> None:
@@ -184,13 +187,19 @@ class Service:
         """Take note of a peer that reads again, or is gone."""
         self._behind.pop(connection, None)
 
-    def keep_unfinished(self, size: int) -> bool:
-        """Count bytes of unfinished requests, or with a minus discount them.
+    def keep_unfinished(self, connection: Client, size: int) -> None:
+        """Take note of how much somebody has sent of an unfinished request; 0 if there is none.
 
-        Tells whether all of them together are still within the limit.
+        If all have sent too much of them, those go who have been at it longest: an honest client
+        sends the rest in no time.
         """
-        self._unfinished += size
-        return self._unfinished <= self.config.max_request_bytes
+        self._unfinished_bytes += size - self._unfinished.get(connection, 0)
+        if size:
+            self._unfinished[connection] = size
+        else:
+            del self._unfinished[connection]
+        while self._unfinished_bytes > self.config.max_request_bytes:
+            next(iter(self._unfinished)).give_way()
 
     def conversation(self, address: str, tls: object = None) -> Conversation:
         certified = () if tls is None else self.recognise(tls)

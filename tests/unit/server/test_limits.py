@@ -13,7 +13,7 @@ from paddock.server.desk import CLOSED, OPEN
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.records import Code, Request
-from tests.unit.server.harness import FakeClient, Harness, framed, turn
+from tests.unit.server.harness import FakeClient, Harness, encoded, framed, turn
 
 MIB = 1 << 20
 
@@ -202,14 +202,65 @@ def test_unfinished_requests_are_bounded_in_all() -> None:
         for client in clients[:2]:
             client.receive(framed(bytes(1_000_000))[:700_000])
         assert [one.transport.is_open for one in clients] == [True] * 3
+        # Whoever has been at it longest makes room.
         clients[2].receive(framed(bytes(1_000_000))[:700_000])
-        assert [one.transport.is_open for one in clients] == [True, True, False]
-        # Whoever finishes, or goes, makes room again.
-        clients[0].receive(bytes(300_004))
-        clients[1].connection.connection_lost(None)
-        another = await harness.client()
-        another.receive(framed(bytes(1_000_000))[:700_000])
-        assert another.transport.is_open
+        await turn()
+        assert [one.transport.is_open for one in clients] == [False, True, True]
+        # So does whoever finishes, or goes.
+        clients[1].send(rq.exists("/"))
+        clients[1].receive(bytes(300_004))
+        clients[2].connection.connection_lost(None)
+        others = [await harness.client() for _ in range(2)]
+        for client in others:
+            client.receive(framed(bytes(1_000_000))[:700_000])
+        await turn()
+        assert [one.transport.is_open for one in others] == [True, True]
+
+    run(scenario)
+
+
+def test_what_is_unfinished_counts_behind_whole_requests_too() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_request_bytes=500_000)
+        clients = [await harness.client() for _ in range(3)]
+        for client in clients:
+            client.receive(encoded(1, rq.exists("/")) + framed(bytes(1_000_000))[:200_000])
+        await turn()
+        assert [one.transport.is_open for one in clients] == [False, True, True]
+
+    run(scenario)
+
+
+def test_nothing_is_kept_of_what_comes_after_the_end() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.connection.pause_writing()
+        client.send(Request(12345, b""))
+        client.connection.resume_writing()
+        client.connection.pause_writing()
+        await turn()
+        assert client.connection.stage == CLOSED
+        for _ in range(10):
+            client.receive(framed(bytes(1_000_000))[:90_000])
+        assert client.connection._frames.unfinished() == 0
+
+    run(scenario)
+
+
+def test_whoever_cannot_be_served_in_a_later_turn_is_disconnected() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(HEAVY, HEAVY)
+
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        client.transport.on_write = fail
+        await turn()
+        assert client.connection.stage == CLOSED
+        assert not client.transport.is_open
 
     run(scenario)
 
