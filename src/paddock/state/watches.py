@@ -14,7 +14,8 @@ An event is encoded once for everybody who gets it, and withheld from those with
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
+from zlib import crc32
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -26,10 +27,6 @@ from paddock.state.operations import Change
 ONE_SHOT: Final = 0
 PERSISTENT: Final = 1
 RECURSIVE: Final = 2
-
-_SLASH: Final = 0x2F
-
-_Key = TypeVar("_Key")
 
 
 # Compiled or not, anybody may be a watcher: a connection, a test.
@@ -48,16 +45,77 @@ class Watcher:
         raise NotImplementedError
 
 
+class RecursiveWatches:
+    """The recursive watches of a table, found by whatever happens below them.
+
+    The cuts of a path are looked at from the top, by a checksum that grows with them, so what an
+    event costs follows the depth of the deepest watch, once. A cut itself is only taken, and
+    compared in full, for somebody of whom it is not known yet that the event concerns him: else
+    watches on every level of a deep path would cost its length at each of them.
+    """
+
+    def __init__(self) -> None:
+        # How many there are.
+        self.count: i64 = 0
+        self._by_path: dict[bytes, dict[Watcher, None]] = {}
+        # The same by the checksum of the path, with how many somebody has of one checksum.
+        self._by_checksum: dict[int, dict[Watcher, int]] = {}
+        # The length of the longest path; -1 if it has to be found out again.
+        self._longest: i64 = 0
+
+    def add(self, path: bytes, watcher: Watcher) -> None:
+        self.count += 1
+        self._by_path.setdefault(path, {})[watcher] = None
+        marks = self._by_checksum.setdefault(crc32(path), {})
+        marks[watcher] = marks.get(watcher, 0) + 1
+        if self._longest >= 0 and len(path) > self._longest:
+            self._longest = len(path)
+
+    def remove(self, path: bytes, watcher: Watcher) -> None:
+        self.count -= 1
+        here = self._by_path[path]
+        del here[watcher]
+        if not here:
+            del self._by_path[path]
+            self._longest = -1
+        checksum = crc32(path)
+        marks = self._by_checksum[checksum]
+        marks[watcher] -= 1
+        if not marks[watcher]:
+            del marks[watcher]
+            if not marks:
+                del self._by_checksum[checksum]
+
+    def collect_above(self, path: bytes, concerned: set[Watcher]) -> None:
+        """Add everybody who watches above a path; at the path itself is not above it."""
+        if path == b"/":
+            return
+        if b"/" in self._by_path:
+            concerned.update(self._by_path[b"/"])
+        if self._longest < 0:
+            self._longest = max([len(one) for one in self._by_path], default=0)
+        checksum = 0
+        start = 0
+        end = path.find(b"/", 1)
+        while 0 < end <= self._longest:
+            checksum = crc32(path[start:end], checksum)
+            marks = self._by_checksum.get(checksum)
+            if marks is not None and not concerned.issuperset(marks):
+                here = self._by_path.get(path[:end])
+                if here is not None:
+                    concerned.update(here)
+            start = end
+            end = path.find(b"/", start + 1)
+
+
 class WatchTable:
     """One of the two tables."""
 
     def __init__(self) -> None:
         self._by_path: dict[bytes, dict[Watcher, int]] = {}
         self._by_watcher: dict[Watcher, dict[bytes, None]] = {}
-        # How many recursive watches stand at a path; without any, no event looks further up.
-        self._recursive: dict[bytes, int] = {}
-        # And at paths of a length.
-        self._recursive_lengths: dict[int, int] = {}
+        # The recursive ones among them, by the paths above an event's.
+        self._recursive = RecursiveWatches()
         # Invariant: the number of (path, watcher) pairs.
         self.size: i64 = 0
 
@@ -98,7 +156,10 @@ class WatchTable:
                 self._by_watcher[watcher] = mine
             mine[path] = None
         if (old == RECURSIVE) != (mode == RECURSIVE):
-            self._count_recursive(path, 1 if mode == RECURSIVE else -1)
+            if mode == RECURSIVE:
+                self._recursive.add(path, watcher)
+            else:
+                self._recursive.remove(path, watcher)
 
     def contains(self, path: bytes, watcher: Watcher) -> bool:
         here = self._by_path.get(path)
@@ -137,13 +198,10 @@ class WatchTable:
         here = self._by_path.get(path)
         if here is not None:
             concerned = self._concerned_here(kind, path, here)
-        if self._recursive and kind != events.NODE_CHILDREN_CHANGED:
-            for above in self._recursive_above(path):
-                if concerned is None:
-                    concerned = set()
-                for watcher, mode in self._by_path[above].items():
-                    if mode == RECURSIVE:
-                        concerned.add(watcher)
+        if self._recursive.count and kind != events.NODE_CHILDREN_CHANGED:
+            if concerned is None:
+                concerned = set()
+            self._recursive.collect_above(path, concerned)
         if concerned:
             open_to_all = acl.anyone & READ
             for watcher in concerned:
@@ -174,43 +232,15 @@ class WatchTable:
             self._drop(path, here, watcher)
         return concerned
 
-    def _recursive_above(self, path: bytes) -> list[bytes]:
-        """Give the paths above that have a recursive watch.
-
-        Only cuts of the path where such a watch could stand are looked at, so what this costs
-        follows how many lengths these paths have, or the depth if it is less, but not their number.
-        """
-        if path == b"/":
-            return []
-        found: list[bytes] = [b"/"] if b"/" in self._recursive else []
-        end = len(path)
-        if len(self._recursive_lengths) > path.count(b"/"):
-            cut = path.rfind(b"/")
-            while cut > 0:
-                if cut in self._recursive_lengths and path[:cut] in self._recursive:
-                    found.append(path[:cut])
-                cut = path.rfind(b"/", 0, cut)
-            return found
-        for length in self._recursive_lengths:
-            if 0 < length < end and path[length] == _SLASH:
-                above = path[:length]
-                if above in self._recursive:
-                    found.append(above)
-        return found
-
     def _drop(self, path: bytes, here: dict[Watcher, int], watcher: Watcher) -> None:
         mode = here.pop(watcher)
         self.size -= 1
         watcher.watch_count -= 1
         watcher.watch_bytes -= len(path)
         if mode == RECURSIVE:
-            self._count_recursive(path, -1)
+            self._recursive.remove(path, watcher)
         if not here:
             del self._by_path[path]
-
-    def _count_recursive(self, path: bytes, step: int) -> None:
-        _count(self._recursive, path, step)
-        _count(self._recursive_lengths, len(path), step)
 
 
 class Watches:
@@ -258,12 +288,3 @@ class Watches:
         cut = change.path.rfind(b"/")
         above = change.path[:cut] if cut else b"/"
         self.child.trigger(events.NODE_CHILDREN_CHANGED, above, change.parent.acl, None)
-
-
-def _count(counts: dict[_Key, int], key: _Key, step: int) -> None:
-    """Count up or down; what is down to nothing is forgotten."""
-    count = counts.get(key, 0) + step
-    if count:
-        counts[key] = count
-    else:
-        del counts[key]
