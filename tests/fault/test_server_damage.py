@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from paddock.log.disk import Disk
 from paddock.log.file import FileLog
+from paddock.log.folder import begin_log
 from paddock.log.interface import LogCorruptError
 from paddock.log.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentReader
 from paddock.log.snapshots import SnapshotStore
@@ -247,6 +249,7 @@ def test_server_starts_from_an_older_snapshot_and_the_log(stopped: Snapshots, da
         # The stop wrote a good one.
         for segment in server.segments:
             segment.unlink()
+        begin_log(server.data / "log", int(server.snapshots[-1].stem), Disk())
         server.start()
         with wire.connect(server.address) as again:
             assert read_tree(again) == stopped.tree
@@ -262,6 +265,28 @@ def test_server_refuses_when_the_log_ends_before_a_damaged_snapshot(stopped: Sna
     assert line.startswith(f"{newest}: ")
     assert "the log ends at record " in line
     assert "paddock fsck" in line
+    assert paddock("fsck", server.data).returncode == 1
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_server_refuses_to_start_without_the_log_behind_a_whole_snapshot(
+    stopped: Snapshots, is_elsewhere: bool
+) -> None:
+    server = stopped.copy(f"no-log-{is_elsewhere}")
+    if is_elsewhere:
+        # A disk that was exchanged for an empty one.
+        place = server.folder / "disk"
+        place.mkdir()
+        (server.data / "log").rename(place / "old")
+        (place / "log").mkdir()
+        (server.data / "log").symlink_to(place / "log")
+    else:
+        for segment in server.segments:
+            segment.unlink()
+    line = server.refusal()
+    assert line.startswith("the log ends with record 0, but there is a snapshot at ")
+    assert "paddock fsck" in line
+    assert "ends with record 0" in refusal("backup", server.data, server.folder / "b", status=1)
     assert paddock("fsck", server.data).returncode == 1
 
 

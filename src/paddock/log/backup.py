@@ -1,6 +1,7 @@
 """A backup: one tar file with a whole state in it.
 
     format                          as in a data folder
+    log/….log                       a log with nothing in it, that goes on behind the snapshot
     snapshots/….snapshot            the state after the last batch that was durable
     manifest.json                   comes last, so that a backup without it was cut short
 
@@ -27,9 +28,11 @@ from typing import IO, Any, Final, cast
 
 from paddock.log.disk import Disk
 from paddock.log.exchange import write_state
+from paddock.log.folder import empty_segment, segment_name
 from paddock.log.interface import LogError
 from paddock.log.layout import FORMAT
 from paddock.log.load import Loaded
+from paddock.log.segment import SEGMENT_HEADER_BYTES, SegmentHeader
 from paddock.log.snapshots import SnapshotDamagedError, read_chunks, snapshot_index
 from paddock.state.snapshot import SnapshotError, restore
 
@@ -88,9 +91,15 @@ def write_backup(
         tarfile.open(fileobj=stream, mode="w|") as archive,
     ):
         snapshot = write_state(Path(folder), machine, loaded.index, Disk())
+        first = loaded.index + 1
+        sums: dict[str, str] = {}
+        for name, content in (
+            ("format", FORMAT),
+            (f"log/{segment_name(first)}", empty_segment(first)),
+        ):
+            sums[name] = hashlib.sha256(content).hexdigest()
+            _add(archive, name, io.BytesIO(content), len(content), time_ms)
         name = f"snapshots/{snapshot.name}"
-        sums = {"format": hashlib.sha256(FORMAT).hexdigest()}
-        _add(archive, "format", io.BytesIO(FORMAT), len(FORMAT), time_ms)
         with snapshot.open("rb") as opened:
             hashing = _Hashing(opened)
             _add(archive, name, cast(IO[bytes], hashing), snapshot.stat().st_size, time_ms)
@@ -135,6 +144,9 @@ def read_backup(file: IO[bytes], name: str) -> tuple[Loaded, Manifest]:
             if member.name == "format":
                 if hashing.read(len(FORMAT) + 1) != FORMAT:
                     raise BackupError(f"{name}: has a layout that this version does not know")
+            elif member.name.startswith("log/"):
+                # Only for whoever unpacks it by hand: a restore makes one anew.
+                SegmentHeader.decode(hashing.read(SEGMENT_HEADER_BYTES + 1))
             elif index is not None and loaded is None:
                 chunks = read_chunks(cast(IO[bytes], hashing), member.size, index)
                 loaded = Loaded(restore(chunks), index)
@@ -181,5 +193,7 @@ def _explained(name: str) -> Iterator[None]:
         raise BackupError(f"{name}: its snapshot is damaged: {error}") from error
     except (ValueError, TypeError) as error:
         raise BackupError(f"{name}: {error}") from error
+    except MemoryError as error:
+        raise BackupError(f"{name}: it takes more memory than there is") from error
     except OSError as error:
         raise BackupError(f"{name}: cannot be read: {error.strerror or error}") from error

@@ -274,18 +274,20 @@ class _Check:
                     self._torn(item)
                 case Segment():
                     report.segments.append(item)
+                    end = max(end, item.last_index)
         report.last_index = max(report.last_index, end, replay.index)
-        report.loses = broken
+        is_short = not broken and end < start
+        report.loses = broken or is_short
         report.digests = replay.verified
-        if not broken and report.segments and end < start:
+        if is_short:
             self._damage(
                 "missing-records",
                 self._log,
                 None,
                 f"the log ends with record {end}, but there is a snapshot at {start}: the files"
                 " after that are missing. Everything up to the snapshot is there; if the log went"
-                " on behind it, that is lost",
-                "restore the missing files, if they are anywhere, before a server starts",
+                " on behind it, that is lost, and a server refuses the folder",
+                f"put the missing files back, if they are anywhere; or {_REPAIR}",
             )
         if self._is_other_state:
             good = load(report.folder, replay.verified_index)

@@ -12,13 +12,22 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from paddock.log.disk import Disk
 from paddock.log.exchange import finish_exchange
-from paddock.log.layout import FORMAT, Claim, DataDirectoryError, make_folder, write_format
+from paddock.log.layout import (
+    FORMAT,
+    Claim,
+    DataDirectoryError,
+    make_folder,
+    write_file,
+    write_format,
+)
+from paddock.log.segment import SEGMENT_HEADER_BYTES
 
 __all__ = ["DataDirectory", "DataDirectoryError"]
 
@@ -103,6 +112,7 @@ class DataDirectory:
     def _place_log(self, directory: Path | None) -> None:
         """Have the log where it is said to be, or refuse: with an older one, writes were lost."""
         link = self.log_path
+        self._finish_moving()
         if link.is_symlink() and not link.exists():
             raise DataDirectoryError(
                 f"data folder {self.path}: its log is in {link.readlink()}, which is not there"
@@ -110,14 +120,15 @@ class DataDirectory:
         if directory is None:
             return
         place = directory.absolute() / "log"
-        if link.is_symlink() or _any_file_in(link):
+        if link.is_symlink() or _holds_records(link):
             if link.resolve() != place.resolve():
                 raise DataDirectoryError(
                     f"data folder {self.path}: its log is in {link.resolve()}, not in {place};"
                     f" to move it, move that folder there and run: ln -sfn {place} {link}"
                 )
             return
-        if _any_file_in(place):
+        ours = _files(link)
+        if any(ours.get(name) != content for name, content in _files(place).items()):
             raise DataDirectoryError(
                 f"data folder {self.path}: {place} holds the log of another data folder"
             )
@@ -127,12 +138,39 @@ class DataDirectory:
             raise DataDirectoryError(
                 f"log folder {place}: cannot be created: {error.strerror}"
             ) from error
+        for name, content in ours.items():
+            write_file(place / name, content, Disk())
         if link.exists():
-            link.rmdir()
+            link.rename(self._moved)
         link.symlink_to(place)
         Disk().sync_folder(self.path)
+        self._finish_moving()
+
+    @property
+    def _moved(self) -> Path:
+        """Where a log without records is while the link to its new place is made."""
+        return self.path / "log-moved"
+
+    def _finish_moving(self) -> None:
+        if not self._moved.exists():
+            return
+        if os.path.lexists(self.log_path):
+            shutil.rmtree(self._moved)
+        else:
+            self._moved.rename(self.log_path)
 
 
-def _any_file_in(folder: Path) -> bool:
-    """Tell whether there is such a folder with anything in it."""
-    return folder.is_dir() and any(folder.iterdir())
+def _files(folder: Path) -> dict[str, bytes]:
+    """Read the beginnings of the files in a folder, if it is there: more than one of ours has."""
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        found[path.name] = b""
+        if path.is_file():
+            with path.open("rb") as file:
+                found[path.name] = file.read(SEGMENT_HEADER_BYTES + 1)
+    return found
+
+
+def _holds_records(log: Path) -> bool:
+    """Tell whether there is anything in a log but what it begins with."""
+    return any(len(content) != SEGMENT_HEADER_BYTES for content in _files(log).values())

@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.disk import Disk
+from paddock.log.folder import begin_log
 from paddock.log.interface import LogError
 from paddock.log.layout import DataDirectoryError, write_file, write_format
-from paddock.log.snapshots import SnapshotWriter, snapshot_name
+from paddock.log.snapshots import SnapshotWriter, snapshot_files, snapshot_name
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import Snapshot
 
@@ -173,6 +174,7 @@ def _forward(folder: Path, this: Exchange, disk: Disk) -> None:
         # The disk may be gone since the log was moved.
         _see_log(folder / this.aside / "log")
     (log.resolve() if log.is_symlink() else log).mkdir(mode=0o700, exist_ok=True)
+    begin_log(log, snapshot_files(folder / "snapshots")[-1][0], disk)
     write_format(folder, disk)
     _end(folder, staged, disk)
 

@@ -11,6 +11,8 @@ A segment is a file named after its first index, `00000000000000000001.log`. The
 * What opening finds at the very end, and the names it finds, may so far be in the kernel's memory
   only, left there by a server that was killed, or whose sync failed. They are synced again before
   they count, and the last record is also written again, because a failed sync forgets it.
+* A log always has a segment, also one that begins behind a snapshot and holds nothing yet. So one
+  without any, or one that ends before a snapshot, has lost something.
 * Whatever else is not right raises LogCorruptError and changes nothing.
 """
 
@@ -26,6 +28,7 @@ from typing import Final
 
 from paddock.log.disk import Disk
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
+from paddock.log.layout import write_file
 from paddock.log.segment import (
     RECORD_HEADER_BYTES,
     HeaderError,
@@ -44,6 +47,21 @@ def segment_files(folder: Path) -> list[tuple[int, Path]]:
     """List the segments in a folder, each with the first index that its name says, in order."""
     matches = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
+
+
+def segment_name(first_index: int) -> str:
+    """Give the name of the segment whose records begin with this index."""
+    return f"{first_index:020d}.log"
+
+
+def empty_segment(first_index: int) -> bytes:
+    """Give what a segment holds that has no records, nor room for any."""
+    return SegmentHeader(first_index, new_marker()).encode()
+
+
+def begin_log(folder: Path, after: int, disk: Disk) -> None:
+    """Begin the log that goes on behind a snapshot, in a folder that exists, durably."""
+    write_file(folder / segment_name(after + 1), empty_segment(after + 1), disk)
 
 
 class ActiveSegment:
@@ -170,7 +188,7 @@ class SegmentFolder:
                 del self._first_indices[0]
 
     def _segment_path(self, first_index: int) -> Path:
-        return self._path / f"{first_index:020d}.log"
+        return self._path / segment_name(first_index)
 
     def _create(self, first_index: int, room_bytes: int, record: Record | None) -> ActiveSegment:
         header = SegmentHeader(first_index, new_marker())

@@ -13,7 +13,7 @@ from paddock.log.exchange import generation, is_interrupted
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
 from paddock.log.replay import Replay
 from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
-from paddock.log.walk import Gap, walk
+from paddock.log.walk import Gap, Segment, walk
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
 
@@ -64,6 +64,7 @@ def load(folder: Path, up_to: int | None = None) -> Loaded:
 def _load(folder: Path, up_to: int | None) -> Loaded:
     machine, start = _newest_state(folder / "snapshots", up_to)
     replay = Replay(machine, start)
+    end = 0
     for item in walk(folder / "log", start):
         if up_to is not None and replay.index == up_to:
             break
@@ -76,6 +77,13 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
                     f" {item.index}. {WAY_ON}"
                 )
             replay.apply(item)
+        if isinstance(item, Segment):
+            end = item.last_index
+    if up_to is None and end < start:
+        raise LogCorruptError(
+            f"{folder / 'log'}: the log ends with record {end}, but there is a snapshot at {start},"
+            f" so what came behind that is missing. {WAY_ON}"
+        )
     return Loaded(machine, replay.index)
 
 

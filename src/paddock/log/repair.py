@@ -20,6 +20,7 @@ from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.epoch import begin_epoch
 from paddock.log.exchange import write_state
+from paddock.log.folder import begin_log
 from paddock.log.interface import LogError
 from paddock.log.layout import DataDirectoryError
 from paddock.log.load import load
@@ -62,6 +63,7 @@ def repair(folder: Path, copy: Path) -> Repaired:
         begin_epoch(machine)
     try:
         with DataDirectory(copy) as made:
+            begin_log(made.log_path, loaded.index, Disk())
             write_state(made.snapshots_path, machine, loaded.index, Disk())
         again = check(copy)
         if again.is_damaged or again.state is None or again.state.digest != saved.digest:

@@ -56,4 +56,10 @@ def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
                 f"{one.path}: {one.reason}; and the log ends at record {replay.index}, before what"
                 f" was in it. {WAY_ON}"
             )
+    if log.last_index < index:
+        # Nothing gets into a snapshot that was not in the log before.
+        raise LogCorruptError(
+            f"the log ends with record {log.last_index}, but there is a snapshot at {index}, so"
+            f" what came behind that is missing. {WAY_ON}"
+        )
     return Recovered(machine, replay.index, index, zxid, replay.entries)

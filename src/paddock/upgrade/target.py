@@ -15,6 +15,7 @@ from typing import Final
 from paddock.log.directory import DataDirectory, DataDirectoryError
 from paddock.log.disk import Disk
 from paddock.log.exchange import write_state
+from paddock.log.folder import begin_log
 from paddock.log.interface import LogError
 from paddock.log.layout import make_folder
 from paddock.state.machine import StateMachine
@@ -47,6 +48,7 @@ def write_data_folder(machine: StateMachine, target: Path) -> None:
         make_folder(target.parent)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         with DataDirectory(temporary) as directory:
+            begin_log(directory.log_path, _INDEX, Disk())
             write_state(directory.snapshots_path, machine, _INDEX, Disk())
             Disk().sync_folder(temporary)
             temporary.rename(target)

@@ -13,7 +13,7 @@ from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.file import FileLog
 from paddock.log.folder import SegmentFolder
-from paddock.log.interface import LogError, Record
+from paddock.log.interface import LogCorruptError, LogError, Record
 from paddock.log.layout import DataDirectoryError
 from paddock.log.load import load
 from paddock.log.repair import Repaired, repair
@@ -62,6 +62,19 @@ def kinds(report: Report) -> list[str]:
 
 def damage(report: Report) -> list[str]:
     return [finding.kind for finding in report.findings if finding.is_damage]
+
+
+def refused(folder: Path) -> str:
+    """What a server says that does not start, and a backup that is not made."""
+    with pytest.raises(LogCorruptError) as not_loaded:
+        load(folder)
+    with DataDirectory(folder) as directory:
+        log = FileLog(directory.log_path)
+        with pytest.raises(LogCorruptError) as raised:
+            recover_state(log, SnapshotStore(directory.snapshots_path))
+        log.close()
+    assert str(raised.value) in str(not_loaded.value)
+    return str(raised.value)
 
 
 def repaired(folder: Path) -> tuple[Repaired, set[str]]:
@@ -305,6 +318,22 @@ def test_a_log_that_ends_before_the_newest_snapshot_is_damage(snapped: Path) -> 
     report = check(snapped)
     assert damage(report) == ["missing-records"]
     assert "but there is a snapshot at 9" in report.findings[0].what
+    assert report.loses
+    assert "but there is a snapshot at 9" in refused(snapped)
+    done, saved = repaired(snapped)
+    assert saved == set(names(8))
+    # Somebody may have seen what came behind the snapshot.
+    assert done.zxid == EPOCH
+
+
+def test_a_log_without_any_file_is_lost_and_not_new(snapped: Path) -> None:
+    for path in segments(snapped / "log"):
+        path.unlink()
+    report = check(snapped)
+    assert damage(report) == ["missing-records"]
+    assert report.loses
+    assert "the log ends with record 0, but there is a snapshot at 9" in refused(snapped)
+    assert repaired(snapped)[1] == set(names(8))
 
 
 def test_a_state_that_is_not_the_one_that_was_served_is_found(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The data folder: one server at a time, and only a layout that this version knows."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,8 +11,10 @@ import pytest
 
 from paddock.log.directory import DataDirectory, DataDirectoryError
 from paddock.log.disk import Disk
+from paddock.log.folder import begin_log
 from paddock.log.walk import user_of
 from tests.support.disks import unwritable
+from tests.unit.log.folders import contents
 
 _HOLDER = """
 import sys
@@ -147,6 +150,35 @@ def test_an_empty_log_moves_to_where_it_is_said_to_be(tmp_path: Path) -> None:
         assert directory.log_path.resolve() == tmp_path / "disk" / "log"
 
 
+def test_a_log_without_records_moves_with_what_it_begins_with(tmp_path: Path) -> None:
+    """As after a restore: without its beginning the log would seem to be lost."""
+    with DataDirectory(tmp_path / "data") as directory:
+        begin_log(directory.log_path, 7, Disk())
+    before = contents(tmp_path / "data" / "log")
+    with DataDirectory(tmp_path / "data", tmp_path / "disk") as directory:
+        assert directory.log_path.resolve() == tmp_path / "disk" / "log"
+    assert contents(tmp_path / "disk" / "log") == before
+    assert not (tmp_path / "data" / "log-moved").exists()
+
+
+@pytest.mark.parametrize("done", ["copied", "moved", "linked"])
+@pytest.mark.parametrize("is_said", [False, True])
+def test_a_log_that_was_moved_half_way_is_found(tmp_path: Path, done: str, is_said: bool) -> None:
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    with DataDirectory(data) as directory:
+        begin_log(directory.log_path, 7, Disk())
+    before = contents(data / "log")
+    shutil.copytree(data / "log", disk / "log")
+    if done != "copied":
+        (data / "log").rename(data / "log-moved")
+    if done == "linked":
+        (data / "log").symlink_to(disk / "log")
+    with DataDirectory(data, disk if is_said else None) as directory:
+        assert contents(directory.log_path) == before
+        assert directory.log_path.is_symlink() == (is_said or done == "linked")
+    assert not (data / "log-moved").exists()
+
+
 def test_a_log_that_is_elsewhere_than_said_is_refused(tmp_path: Path) -> None:
     data, disk = tmp_path / "data", tmp_path / "disk"
     with DataDirectory(data) as directory:
@@ -166,6 +198,18 @@ def test_the_log_of_another_folder_is_refused(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     with DataDirectory(tmp_path / "one", disk) as directory:
         (directory.log_path / "segment").touch()
+    assert "holds the log of another data folder" in refusal(tmp_path / "two", disk)
+
+
+def test_the_log_of_another_folder_is_refused_also_without_records(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with DataDirectory(tmp_path / "one", disk) as directory:
+        begin_log(directory.log_path, 7, Disk())
+    with DataDirectory(tmp_path / "two") as directory:
+        begin_log(directory.log_path, 7, Disk())
+    assert "holds the log of another data folder" in refusal(tmp_path / "two", disk)
+    (disk / "log" / "00000000000000000008.log").unlink()
+    (disk / "log" / "lost+found").mkdir()
     assert "holds the log of another data folder" in refusal(tmp_path / "two", disk)
 
 
