@@ -257,7 +257,8 @@ def test_hash_is_lines_of_zxid_and_digest(server: Server, client: Client, base: 
 
 def test_whoever_closes_its_half_gets_the_whole_answer(server: Server) -> None:
     with socket.create_connection(server.address, timeout=10) as asking:
-        asking.sendall(b"mntr\n")
+        # No line end: what Apache leaves unread makes its close a reset, and may cost the answer.
+        asking.sendall(b"mntr")
         asking.shutdown(socket.SHUT_WR)
         answer = b""
         while data := asking.recv(65536):

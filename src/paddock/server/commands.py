@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from paddock.server.expiry import Client
-from paddock.server.figures import VERSION, Figures, operation_name, path_text
+from paddock.server.figures import NOT_SERVING, VERSION, Figures, operation_name, path_text
 from paddock.server.settings import as_file
 from paddock.server.statistics import ConnectionReport
 from paddock.server.stream import in_pieces
-
-_NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests"
 
 Arguments = Mapping[str, str]
 
@@ -85,7 +83,7 @@ class Commands:
         if found is None:
             values: Values = {"command": name, "error": f"Unknown command: {name}"}
         elif not self._service.is_open:
-            values = {"command": name, "error": _NOT_SERVING}
+            values = {"command": name, "error": NOT_SERVING}
         else:
             first, run = found
             values = run(arguments)
@@ -226,7 +224,7 @@ class Commands:
         tracker, tick_ms = self._service.tracker, self._service.config.tick_time_ms
         sets: dict[int, list[int]] = {}
         for one in tracker.all():
-            deadline_ms = (one.heard + one.timeout + tracker.lost) * 1000
+            deadline_ms = tracker.deadline(one) * 1000
             sets.setdefault(int(deadline_ms / tick_ms) + 1, []).append(one.session)
         for number in sorted(sets):
             yield str(number * tick_ms), Rows(sets[number])

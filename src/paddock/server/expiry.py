@@ -130,6 +130,10 @@ class SessionTracker:
         """Give the time in which silence is counted."""
         return self._loop.time() - self.lost
 
+    def deadline(self, liveness: Liveness) -> float:
+        """Give the moment, in the event loop's time, until which a session may be silent."""
+        return liveness.heard + liveness.timeout + self.lost
+
     def all(self) -> list[Liveness]:
         return list(self._sessions.values())
 

@@ -26,6 +26,9 @@ from paddock.server.statistics import Summary
 # Clients and tools ask for ZooKeeper's version; this is the one whose bytes we speak.
 VERSION: Final = f"3.8.0-paddock-{__version__}"
 
+# What is said instead of an answer while there is none.
+NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests"
+
 # Upstream's trace mask at its start.
 _TRACE_MASK: Final = 306
 
@@ -61,7 +64,6 @@ _OPERATIONS: Final[dict[int, str]] = {
     opcodes.REMOVE_WATCHES: "REMW",
     opcodes.WHO_AM_I: "HOMI",
 }
-
 
 # What would break a line, or the terminal of whoever reads it.
 _CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
@@ -188,7 +190,7 @@ class Figures:
             "maxClientCnxns": config.max_connections_per_address,
             "minSessionTimeout": config.min_session_timeout_ms,
             "maxSessionTimeout": config.max_session_timeout_ms,
-            "clientPortListenBacklog": -1,
+            "clientPortListenBacklog": config.listen_backlog,
             "serverId": 0,
         }
 

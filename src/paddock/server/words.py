@@ -16,12 +16,11 @@ from itertools import chain
 from typing import Final
 
 from paddock.server.expiry import Client
-from paddock.server.figures import VERSION, Figures, operation_name, path_text
+from paddock.server.figures import NOT_SERVING, VERSION, Figures, operation_name, path_text
 from paddock.server.statistics import ConnectionReport
 from paddock.server.stream import in_pieces
 from paddock.state.watches import Watcher
 
-_NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests\n"
 _UINT64: Final = (1 << 64) - 1
 # These say the same whether sessions are served or not.
 _ALWAYS_ANSWERED: Final = frozenset({"envi", "gtmk", "stmk"})
@@ -66,7 +65,7 @@ class FourLetterWords:
         if not self._service.config.answers_word(name):
             return in_pieces([f"{name} is not executed because it is not in the whitelist.\n"])
         if not self._service.is_serving() and name not in _ALWAYS_ANSWERED:
-            return in_pieces(["null" if name == "isro" else _NOT_SERVING])
+            return in_pieces(["null" if name == "isro" else f"{NOT_SERVING}\n"])
         if name == "stmk":
             self._figures.trace_mask = int.from_bytes(word[4:12], "big", signed=True)
         return in_pieces(found())
@@ -142,10 +141,9 @@ class FourLetterWords:
 
     def _dump_of(self, connections: list[Client]) -> Iterator[str]:
         yield "SessionTracker dump:\nSession "
-        sessions = self._service.tracker.all()
-        lost = self._service.tracker.lost
+        tracker = self._service.tracker
         yield from self._sets(
-            (one.heard + one.timeout + lost, f"0x{one.session:x}") for one in sessions
+            (tracker.deadline(one), f"0x{one.session:x}") for one in tracker.all()
         )
         ephemerals = self._service.machine.tree.ephemerals
         yield f"ephemeral nodes dump:\nSessions with Ephemerals ({len(ephemerals)}):\n"

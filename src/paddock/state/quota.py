@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from paddock.state.limits import NO_LIMIT, Quota, governed_by_statistics
 from paddock.state.notice import OverLimit, QuotaNotice, UnusableQuota
-from paddock.state.tree import Tree
+from paddock.state.tree import Node, Tree
 
 
 def examine(
@@ -79,6 +79,22 @@ def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
         tree.set_silently(quota.statistics_path, node, quota.add(nodes, size))
 
 
+def counted(nodes: dict[bytes, Node], governed: bytes) -> bytes:
+    """Count a node and everything below it; give what a statistics node holds then."""
+    count = 0
+    size = 0
+    waiting = [governed]
+    while waiting:
+        path = waiting.pop()
+        node = nodes.get(path)
+        if node is not None:
+            count += 1
+            size += 0 if node.data is None else len(node.data)
+            if node.children is not None:
+                waiting.extend(path + b"/" + name for name in node.children)
+    return b"count=%d,bytes=%d" % (count, size)
+
+
 def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
     quota = tree.quotas.governor(path)
     if quota is not None:
@@ -86,14 +102,4 @@ def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
 
 
 def _count_anew(tree: Tree, statistics: bytes, governed: bytes) -> None:
-    nodes = 0
-    size = 0
-    waiting = [governed] if governed in tree.nodes else []
-    while waiting:
-        path = waiting.pop()
-        node = tree.nodes[path]
-        nodes += 1
-        size += 0 if node.data is None else len(node.data)
-        if node.children is not None:
-            waiting.extend(path + b"/" + name for name in node.children)
-    tree.set_silently(statistics, tree.nodes[statistics], b"count=%d,bytes=%d" % (nodes, size))
+    tree.set_silently(statistics, tree.nodes[statistics], counted(tree.nodes, governed))

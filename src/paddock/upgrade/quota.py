@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paddock.state.limits import QUOTA, STATISTICS, governed_by_limits
+from paddock.state.quota import counted
 
 if TYPE_CHECKING:
     from paddock.upgrade.state import ApacheState
@@ -26,19 +27,8 @@ def set_up(state: ApacheState) -> None:
 def count_anew(state: ApacheState, governed: bytes) -> None:
     """Count a node and everything below it into the statistics of its quota."""
     statistics = state.nodes.get(QUOTA + governed + STATISTICS)
-    if statistics is None:
-        return
-    nodes = 0
-    size = 0
-    waiting = [governed]
-    while waiting:
-        path = waiting.pop()
-        node = state.nodes.get(path)
-        if node is not None:
-            nodes += 1
-            size += 0 if node.data is None else len(node.data)
-            waiting.extend(path + b"/" + name for name in node.children or ())
-    statistics.data = b"count=%d,bytes=%d" % (nodes, size)
+    if statistics is not None:
+        statistics.data = counted(state.nodes, governed)
 
 
 def count(state: ApacheState, path: bytes, nodes: int, size: int) -> None:

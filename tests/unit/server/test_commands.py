@@ -49,6 +49,15 @@ def test_while_sessions_are_not_served_every_command_says_so() -> None:
     run_virtually(scenario())
 
 
+def test_the_configuration_is_the_one_that_counts() -> None:
+    async def scenario() -> None:
+        found = answer(Harness(listen_backlog=7, tick_time_ms=300), "configuration")
+        assert (found["client_port_listen_backlog"], found["tick_time"]) == (7, 300)
+        assert (found["min_session_timeout"], found["max_session_timeout"]) == (600, 6000)
+
+    run_virtually(scenario())
+
+
 def test_without_a_snapshot_the_last_one_is_none() -> None:
     async def scenario() -> None:
         found = answer(Harness(), "last_snapshot")
