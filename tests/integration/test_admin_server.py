@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from http.client import HTTPResponse
 
@@ -13,6 +11,7 @@ import pytest
 
 from tests.support import requests as rq
 from tests.support import wire
+from tests.support.command import refusal
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Options, free_port
 
@@ -148,10 +147,7 @@ def test_a_long_answer_comes_whole_and_one_that_is_not_read_hurts_nobody(
 def test_a_port_that_is_taken_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        command = [sys.executable, "-m", "paddock", "serve", "--memory", "--port", "0"]
-        command += ["--admin-port", str(port), "--log-level", "error"]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 1
-    last = ended.stderr.splitlines()[-1]
-    assert f"the admin server cannot listen on 127.0.0.1:{port}: " in last
-    assert "Traceback" not in ended.stderr
+        options = ("--memory", "--port", "0", "--admin-port", str(port), "--log-level", "error")
+        said = refusal("serve", *options, status=1)
+    where = f"the admin server cannot listen on 127.0.0.1:{port}"
+    assert said == f"{where}: the port is taken by another program"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import shlex
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 
 from tests.support import wire
+from tests.support.command import serving
+from tests.support.documents import Page, run
 from tests.support.server import free_port
 
-PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+PAGE = Page("docs/monitoring.md")
+BLOCKS = [block.text for block in PAGE.blocks("sh")]
 SERVES = [block for block in BLOCKS if block.startswith("paddock serve")]
 ASKS = [block for block in BLOCKS if not block.startswith("paddock serve")]
 
@@ -29,21 +29,14 @@ def ports() -> dict[str, str]:
 def server(ports: dict[str, str]) -> Iterator[tuple[str, int]]:
     """One server with the options of all blocks."""
     options = {option for block in SERVES for option in re.findall(r"--\S+(?: [^-\s]\S*)?", block)}
-    words = [word for option in sorted(options) for word in option.replace("'", "").split()]
+    words = [word for option in sorted(options) for word in shlex.split(option)]
     words = [ports.get(word, word) for word in words]
-    command = [sys.executable, "-m", "paddock", "serve", *words]
-    address = ("127.0.0.1", int(ports["2181"]))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline().startswith(b"Paddock ")
-            yield address
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
+    with serving(*words) as running:
+        yield running.address
 
 
 def test_every_block_is_known() -> None:
+    assert PAGE.languages() == {"sh"}
     assert (len(SERVES), len(ASKS)) == (2, 2)
 
 
@@ -58,24 +51,24 @@ def test_what_is_asked_is_answered(server: tuple[str, int], ports: dict[str, str
             name, port = host.split(":")
             connection = HTTPConnection(name, int(port), timeout=20)
             connection.request("GET", f"/{path}")
-            answers.append(connection.getresponse().read())
+            answers.append(connection.getresponse().read().decode())
             connection.close()
         else:
-            answers.append(subprocess.run(block, shell=True, capture_output=True).stdout)
-    assert answers[0].startswith(b"zk_version\t")
-    assert b'"znode_count" : ' in answers[1]
+            answers.append(run(block))
+    assert answers[0].startswith("zk_version\t")
+    assert '"znode_count" : ' in answers[1]
 
 
 def test_the_figures_that_are_named_are_there(server: tuple[str, int]) -> None:
     rows = wire.four_letter_word(server, "mntr")
-    named = re.findall(r"`(zk_\w+|…_\w+)`", PAGE)
+    named = re.findall(r"`(zk_\w+|…_\w+)`", PAGE.text)
     assert len(named) > 15
     for name in named:
         assert name.removeprefix("…") in rows, name
 
 
 def test_every_word_is_in_the_table() -> None:
-    table = PAGE[PAGE.index("| word |") : PAGE.index("may be long")]
+    table = PAGE.text[PAGE.text.index("| word |") : PAGE.text.index("may be long")]
     words = set(re.findall(r"`([a-z]{4})`", table)) - {"imok"}
     every = "conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp"
     assert words == {*every.split(), "wchs"}

@@ -1,128 +1,42 @@
 """`paddock serve` as its users meet it: a process, its output, its exit status."""
 
-import contextlib
-import os
 import re
-import selectors
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import paddock
 from tests.support import requests, wire
+from tests.support.command import ended, refusal, serving, success
 from tests.support.disks import unwritable
-
-DEADLINE_S = 20.0
-COMMAND = [sys.executable, "-m", "paddock"]
-
-
-def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command that ends by itself."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-def failure(*arguments: str | Path, status: int) -> str:
-    """Run a command that must fail with this status; return the one line that it says."""
-    result = run(*arguments)
-    assert (result.returncode, result.stdout) == (status, ""), result
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("paddock: ")
-    return lines[0].removeprefix("paddock: ")
-
-
-@dataclass(slots=True)
-class Running:
-    """A server that has said where it listens."""
-
-    process: subprocess.Popen[str]
-    greeting: list[str]
-
-    @property
-    def address(self) -> tuple[str, int]:
-        match = re.search(r" listens on (.+):(\d+)$", self.greeting[0])
-        assert match is not None, self.greeting
-        return match[1], int(match[2])
-
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; return the exit status and what stood on stderr."""
-        self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=DEADLINE_S)
-        return self.process.returncode, errors
-
-
-@contextlib.contextmanager
-def serving(*arguments: str | Path, cwd: Path | None = None) -> Iterator[Running]:
-    """Start `paddock serve` and wait for the end of its greeting."""
-    process = subprocess.Popen(
-        [*COMMAND, "serve", *map(str, arguments)],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Running(process, greeting_of(process))
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=DEADLINE_S)
-
-
-def greeting_of(process: subprocess.Popen[str]) -> list[str]:
-    """Return what it says on stdout up to the line about Ctrl-C."""
-    assert process.stdout is not None
-    said = b""
-    limit = time.monotonic() + DEADLINE_S
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while b"Ctrl-C" not in said:
-            assert selector.select(limit - time.monotonic()), f"no greeting, only {said!r}"
-            chunk = os.read(process.stdout.fileno(), 65536)
-            if not chunk:
-                _, errors = process.communicate(timeout=DEADLINE_S)
-                pytest.fail(f"ended with {process.returncode} before it served: {errors}")
-            said += chunk
-    return said.decode().splitlines()
 
 
 def test_version_is_one_line() -> None:
-    result = run("--version")
-    assert (result.returncode, result.stdout) == (0, f"paddock {paddock.__version__}\n")
+    assert success("--version") == f"paddock {paddock.__version__}\n"
 
 
 def test_the_installed_command_is_the_module() -> None:
     script = Path(sys.executable).parent / "paddock"
     result = subprocess.run([script, "--version"], capture_output=True, text=True)
-    assert result.stdout == run("--version").stdout
+    assert result.stdout == success("--version")
 
 
 def test_help_lists_the_commands_and_their_options() -> None:
-    assert "serve" in run("--help").stdout
-    text = run("serve", "--help").stdout
+    assert "serve" in success("--help")
+    text = success("serve", "--help")
     for option in ("--host", "--port", "--data", "--memory", "--config", "--log-level"):
         assert option in text
 
 
 def test_without_a_command_the_help_is_shown_with_status_2() -> None:
-    result = run()
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("Usage: paddock")
+    result = ended()
+    assert (result.status, result.output) == (2, "")
+    assert result.errors.startswith("Usage: paddock")
 
 
 def test_help_and_version_do_not_load_the_server() -> None:
@@ -258,14 +172,14 @@ def test_a_log_on_another_disk_is_found_again_without_the_option(tmp_path: Path)
 def test_a_wrong_value_in_the_file_is_one_line_with_file_line_and_key(tmp_path: Path) -> None:
     config = tmp_path / "zoo.cfg"
     config.write_text("# a comment\nclientPort=many\n")
-    line = failure("serve", "--config", config, status=2)
+    line = refusal("serve", "--config", config, status=2)
     assert line == f"{config}:2: clientPort = 'many': expected a port, 0 to 65535"
 
 
 def test_contradictory_values_in_the_file_are_one_line(tmp_path: Path) -> None:
     config = tmp_path / "zoo.cfg"
     config.write_text("minSessionTimeout=9000\nmaxSessionTimeout=8000\n")
-    assert failure("serve", "--config", config, status=2).startswith(f"{config}:2: ")
+    assert refusal("serve", "--config", config, status=2).startswith(f"{config}:2: ")
 
 
 @pytest.mark.parametrize(
@@ -282,41 +196,41 @@ def test_contradictory_values_in_the_file_are_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_option_is_one_line_and_status_2(arguments: list[str], named: str) -> None:
-    assert named in failure(*arguments, status=2)
+    assert named in refusal(*arguments, status=2)
 
 
 def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        line = failure("serve", "--memory", "--port", str(port), status=1)
+        line = refusal("serve", "--memory", "--port", str(port), status=1)
     assert line == f"cannot listen on 127.0.0.1:{port}: the port is taken by another program"
 
 
 def test_an_address_of_another_machine_is_one_line_and_status_1() -> None:
-    line = failure("serve", "--memory", "--host", "192.0.2.1", "--port", "0", status=1)
+    line = refusal("serve", "--memory", "--host", "192.0.2.1", "--port", "0", status=1)
     assert line == "cannot listen on 192.0.2.1:0: it is no address of this machine"
 
 
 def test_a_data_folder_that_is_a_file_is_one_line_and_status_1(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert str(file) in failure("serve", "--port", "0", "--data", file, status=1)
+    assert str(file) in refusal("serve", "--port", "0", "--data", file, status=1)
 
 
 def test_a_data_folder_that_cannot_be_written_is_one_line_and_status_1(tmp_path: Path) -> None:
     with unwritable(tmp_path):
-        assert str(tmp_path) in failure("serve", "--port", "0", "--data", tmp_path, status=1)
+        assert str(tmp_path) in refusal("serve", "--port", "0", "--data", tmp_path, status=1)
 
 
 def test_a_data_folder_on_a_file_system_without_writing_is_one_line_and_status_1() -> None:
-    assert "/proc/data" in failure("serve", "--port", "0", "--data", "/proc/data", status=1)
+    assert "/proc/data" in refusal("serve", "--port", "0", "--data", "/proc/data", status=1)
 
 
 def test_a_data_folder_in_use_is_one_line_and_status_1_and_its_owner_goes_on(
     tmp_path: Path,
 ) -> None:
     with serving("--port", "0", "--data", tmp_path) as server:
-        line = failure("serve", "--port", "0", "--data", tmp_path, status=1)
+        line = refusal("serve", "--port", "0", "--data", tmp_path, status=1)
         assert str(tmp_path) in line
         assert "in use" in line
         with wire.connect(server.address) as client:

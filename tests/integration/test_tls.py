@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import uvloop
 
 from paddock.server.config import ServerConfig
 from tests.fault.embedded import EmbeddedServer
+from tests.fault.process import eventually
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.certificates import DAY, Authority, Issued, client_context, name
@@ -107,14 +107,6 @@ def refused(place: Place, issued: Issued | None = None, **options: Any) -> bool:
 
 def only(identity: str) -> tuple[Acl, ...]:
     return (Acl(31, "x509", identity),)
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for something that will be so, and that nobody tells of."""
-    limit = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 def test_a_client_is_who_its_certificate_says(start: Start) -> None:
@@ -253,7 +245,9 @@ def test_new_files_count_for_new_connections(start: Start) -> None:
     with place.connect(alice) as client:
         replacement = place.authority.issue(name("CN=server"))
         replacement.write(place.folder / "new.pem").replace(key_store)
-        wait_until(lambda: place.certificate() == replacement.certificate.serial_number)
+        eventually(
+            lambda: place.certificate() == replacement.certificate.serial_number, "the new files"
+        )
         assert replacement.certificate.serial_number != before
         # Who was there before goes on.
         assert client.call(rq.exists("/")).err == Code.OK
@@ -267,7 +261,7 @@ def test_new_authorities_count_for_new_connections(start: Start) -> None:
     bob = other.issue(name("CN=bob"))
     assert refused(place, bob)
     (place.folder / "trust.pem").write_bytes(other.pem())
-    wait_until(lambda: not refused(place, bob))
+    eventually(lambda: not refused(place, bob), "the new trust store")
     assert refused(place, place.alice())
 
 
@@ -388,7 +382,7 @@ def test_stalled_handshakes_count_as_connections_of_their_address(start: Start) 
         with wire.Connection(place.secure) as fourth:
             fourth.wait_closed()
     # As soon as they are gone there is room again.
-    wait_until(lambda: not refused(place, place.alice()))
+    eventually(lambda: not refused(place, place.alice()), "a free place")
 
 
 def test_one_handshake_too_many_takes_the_place_of_the_oldest(start: Start) -> None:
@@ -433,7 +427,7 @@ def test_those_who_come_all_at_once_are_counted_out_again(start: Start) -> None:
             # All but the last two had to go before they had begun.
             for one in crowd[:-2]:
                 one.wait_closed()
-    wait_until(lambda: not refused(place, place.alice()))
+    eventually(lambda: not refused(place, place.alice()), "a free place")
 
 
 def test_a_huge_certificate_is_refused(start: Start) -> None:

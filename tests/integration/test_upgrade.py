@@ -12,8 +12,6 @@ import os
 import random
 import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +24,7 @@ from paddock.upgrade.source import read_service
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
+from tests.support.command import ended, refusal, success
 from tests.support.paddock_server import PaddockServer
 from tests.support.records import CREATOR_ALL, OPEN, READ_ONLY, Acl, Mode, Perm, Request, Stat
 from tests.support.server import SUPER_CREDENTIALS, Options, Server, ServerMissingError
@@ -218,11 +217,6 @@ def whole_tree(server: Server) -> dict[str, Seen]:
     return seen
 
 
-def upgrade(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "paddock", "upgrade", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
-
-
 def take_over(folder: Path, server: ApacheServer) -> tuple[PaddockServer, dict[str, Any]]:
     """Take over a copy of what a killed Apache left; give the server for it, and the summary."""
     copy = folder / "copy"
@@ -230,10 +224,8 @@ def take_over(folder: Path, server: ApacheServer) -> tuple[PaddockServer, dict[s
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     home = folder / "paddock"
     home.mkdir()
-    result = upgrade("--json", copy, home / "data")
-    assert result.returncode == 0, result.stderr
+    summary = json.loads(success("upgrade", "--json", copy, home / "data"))
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
-    summary = json.loads(result.stdout)
     assert isinstance(summary, dict)
     return PaddockServer(OPTIONS, home), summary
 
@@ -333,12 +325,13 @@ def test_a_member_of_an_ensemble_with_a_log_of_its_own_comes_over(
         fill(server, open_session, 2, 1_000)
     finally:
         server.kill()
-    assert "--log-dir" in upgrade(server.data, folder / "nowhere").stderr
+    assert "--log-dir" in refusal("upgrade", server.data, folder / "nowhere", status=1)
     (folder / "paddock").mkdir()
-    result = upgrade("--json", "--log-dir", log, server.data, folder / "paddock" / "data")
-    assert result.returncode == 0, result.stderr
-    assert "the servers in /zookeeper/config are left out" in result.stderr
-    summary = json.loads(result.stdout)
+    target = folder / "paddock" / "data"
+    result = ended("upgrade", "--json", "--log-dir", log, server.data, target)
+    assert result.status == 0, result
+    assert "the servers in /zookeeper/config are left out" in result.errors
+    summary = json.loads(result.output)
     assert (summary["zxid"] >> 32, summary["digest_fits"]) == (2, True)
     with PaddockServer(OPTIONS, folder / "paddock") as paddock:
         assert assert_same(server, paddock, "/zookeeper/config") == summary["nodes"]

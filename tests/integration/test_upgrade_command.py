@@ -1,13 +1,9 @@
 """`paddock upgrade` as a command: what it says, what it refuses, and its page of the docs."""
 
-import doctest
 import json
-import os
 import random
-import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +12,11 @@ from paddock.errors import PaddockError
 from paddock.upgrade.source import read_service
 from tests.support import requests as rq
 from tests.support import wire
+from tests.support.command import Ended, ended
+from tests.support.documents import DEADLINE_S, Page, assert_shown, environment
 from tests.support.paddock_server import PaddockServer
 from tests.unit.upgrade import files
 from tests.unit.upgrade.files import ApacheFolder, Node, transaction
-
-DEADLINE_S = 60.0
 
 
 @pytest.fixture
@@ -35,17 +31,16 @@ def apache(tmp_path: Path) -> ApacheFolder:
     return folder
 
 
-def upgrade(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "paddock", "upgrade", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+def upgrade(*arguments: str | Path) -> Ended:
+    return ended("upgrade", *arguments)
 
 
 def refused(status: int, *arguments: str | Path) -> str:
     """Run a command that must fail with one line; give the line."""
     result = upgrade(*arguments)
-    assert result.returncode == status, result
-    assert result.stdout == ""
-    lines = result.stderr.splitlines()
+    assert result.status == status, result
+    assert result.output == ""
+    lines = result.errors.splitlines()
     assert lines[-1].startswith("paddock: ")
     assert all(line.startswith("paddock: warning: ") for line in lines[:-1])
     return lines[-1]
@@ -55,8 +50,8 @@ def test_it_says_what_it_read_and_a_server_serves_it(apache: ApacheFolder, tmp_p
     home = tmp_path / "home"
     home.mkdir()
     result = upgrade(apache.path, home / "data")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.splitlines() == [
+    assert (result.status, result.errors) == (0, "")
+    assert result.output.splitlines() == [
         f"snapshot      {apache.files / 'snapshot.10'}",
         f"log           {apache.files / 'log.11'}: 2",
         "transactions  2 replayed",
@@ -77,7 +72,7 @@ def test_it_says_what_it_read_and_a_server_serves_it(apache: ApacheFolder, tmp_p
 
 def test_it_says_it_as_json(apache: ApacheFolder, tmp_path: Path) -> None:
     result = upgrade("--json", apache.path, tmp_path / "data")
-    assert json.loads(result.stdout) == {
+    assert json.loads(result.output) == {
         "snapshot": str(apache.files / "snapshot.10"),
         "logs": [{"file": str(apache.files / "log.11"), "transactions": 2}],
         "transactions": 2,
@@ -97,8 +92,8 @@ def test_it_says_it_as_json(apache: ApacheFolder, tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(apache: ApacheFolder, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     result = upgrade("--dry-run", apache.path, tmp_path / "data")
-    assert result.returncode == 0
-    assert result.stdout.splitlines()[-1] == "data          nothing was written"
+    assert result.status == 0
+    assert result.output.splitlines()[-1] == "data          nothing was written"
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -108,21 +103,21 @@ def test_the_folders_may_come_from_apaches_zoo_cfg(apache: ApacheFolder, tmp_pat
     config = tmp_path / "zoo.cfg"
     config.write_text(f"tickTime=2000\ndataDir={apache.path}\n dataLogDir = {log.path}\n")
     result = upgrade("--json", "--config", config, tmp_path / "data")
-    assert json.loads(result.stdout)["transactions"] == 2
+    assert json.loads(result.output)["transactions"] == 2
     # Said by hand it is the same.
     result = upgrade("--json", "--log-dir", log.path, apache.path, tmp_path / "again")
-    assert json.loads(result.stdout)["transactions"] == 2
+    assert json.loads(result.output)["transactions"] == 2
     # Without a dataLogDir the log is beside the snapshots; here is none.
     config.write_text(f"dataDir={apache.path}\n")
     result = upgrade("--json", "--config", config, tmp_path / "third")
-    assert json.loads(result.stdout)["transactions"] == 0
+    assert json.loads(result.output)["transactions"] == 0
 
 
 def test_what_is_passed_over_is_told(apache: ApacheFolder, tmp_path: Path) -> None:
     damaged = apache.snapshot(0x11, b"ZKSN")
     result = upgrade(apache.path, tmp_path / "data")
-    assert result.returncode == 0
-    assert result.stderr == (
+    assert result.status == 0
+    assert result.errors == (
         f"paddock: warning: {damaged}: offset 4: the file ends before its contents do;"
         " the snapshot before it is taken\n"
     )
@@ -184,29 +179,23 @@ def test_damage_of_any_kind_ends_with_one_line(apache: ApacheFolder) -> None:
 
 # The page of the docs keeps its word: every block of it runs, one after the other.
 
-PAGE = re.sub(
-    "^   ",
-    "",
-    (Path(__file__).parents[2] / "docs" / "upgrade.md").read_text(encoding="utf-8"),
-    flags=re.MULTILINE,
-)
+PAGE = Page("docs/upgrade.md")
 
 
 def test_every_block_of_the_page_is_of_a_kind_that_is_run() -> None:
-    assert set(re.findall(r"^ *```(\w*)$", PAGE, flags=re.MULTILINE)[::2]) == {"console"}
+    assert PAGE.languages() == {"console"}
 
 
-def run(command: str, folder: Path) -> str:
+def run_until_it_serves(command: str, folder: Path) -> str:
     """Run a command of the page; one that serves is stopped once it does."""
     serves = command.startswith("paddock serve")
-    paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
     with subprocess.Popen(
         ["bash", "-c", f"exec {command}{' --port 0' if serves else ''}"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PATH": os.pathsep.join(paths)},
+        env=environment(),
     ) as process:
         assert process.stdout is not None
         output = ""
@@ -220,12 +209,9 @@ def run(command: str, folder: Path) -> str:
 
 def test_the_page_shows_what_the_commands_say(apache: ApacheFolder, tmp_path: Path) -> None:
     apache.snapshot(0x11, files.snapshot()[:-20])
-    commands = []
-    for block in re.findall(r"^```console\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, expected = part.partition("\n")
-            commands.append(command)
-            output = run(command.replace("/var/lib/zookeeper", str(apache.path)), tmp_path)
-            actual = output.replace(str(apache.path), "/var/lib/zookeeper")
-            assert doctest.OutputChecker().check_output(expected, actual, doctest.ELLIPSIS), actual
+    commands = [command for block in PAGE.blocks("console") for command in block.commands()]
     assert len(commands) == 3
+    for command, expected in commands:
+        moved = command.replace("/var/lib/zookeeper", str(apache.path))
+        output = run_until_it_serves(moved, tmp_path)
+        assert_shown(expected, output.replace(str(apache.path), "/var/lib/zookeeper"))

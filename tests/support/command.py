@@ -1,29 +1,56 @@
-"""The `paddock` command as its users meet it: output, and exit status."""
+"""The `paddock` command as its users meet it: a process, its output, its exit status."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import selectors
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
+COMMAND = [sys.executable, "-m", "paddock"]
 
 
-def paddock(*arguments: str | Path, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run a command that ends by itself."""
+def paddock(
+    *arguments: str | Path, input: bytes = b"", cwd: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command that ends by itself; what goes in and comes out are bytes."""
     return subprocess.run(
-        [sys.executable, "-m", "paddock", *map(str, arguments)],
+        [*COMMAND, *map(str, arguments)],
+        cwd=cwd,
         capture_output=True,
         timeout=DEADLINE_S,
         input=input,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command has ended, and what it said."""
+
+    status: int
+    output: str
+    errors: str
+
+
+def ended(*arguments: str | Path) -> Ended:
+    """Run a command that ends by itself, in whatever way."""
+    result = paddock(*arguments)
+    return Ended(result.returncode, result.stdout.decode(), result.stderr.decode())
+
+
 def success(*arguments: str | Path) -> str:
     """Run a command that must succeed; return what it says."""
-    result = paddock(*arguments)
-    assert result.returncode == 0, result.stderr.decode() + result.stdout.decode()
-    return result.stdout.decode()
+    result = ended(*arguments)
+    assert result.status == 0, result
+    return result.output
 
 
 def refusal(*arguments: str | Path, status: int, input: bytes = b"") -> str:
@@ -34,3 +61,59 @@ def refusal(*arguments: str | Path, status: int, input: bytes = b"") -> str:
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("paddock: ")
     return lines[0].removeprefix("paddock: ")
+
+
+@dataclass(slots=True)
+class Running:
+    """A server that has said where it listens."""
+
+    process: subprocess.Popen[str]
+    greeting: list[str]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        match = re.search(r" listens on (.+):(\d+)$", self.greeting[0])
+        assert match is not None, self.greeting
+        return match[1], int(match[2])
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; return the exit status and what stood on stderr."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, errors
+
+
+@contextlib.contextmanager
+def serving(*arguments: str | Path, cwd: Path | None = None) -> Iterator[Running]:
+    """Start `paddock serve` and wait for the end of its greeting."""
+    process = subprocess.Popen(
+        [*COMMAND, "serve", *map(str, arguments)],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Running(process, greeting_of(process))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=DEADLINE_S)
+
+
+def greeting_of(process: subprocess.Popen[str]) -> list[str]:
+    """Return what it says on stdout up to the line about Ctrl-C."""
+    assert process.stdout is not None
+    said = b""
+    limit = time.monotonic() + DEADLINE_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while b"Ctrl-C" not in said:
+            assert selector.select(limit - time.monotonic()), f"no greeting, only {said!r}"
+            chunk = os.read(process.stdout.fileno(), 65536)
+            if not chunk:
+                _, errors = process.communicate(timeout=DEADLINE_S)
+                raise AssertionError(f"ended with {process.returncode} before it served: {errors}")
+            said += chunk
+    return said.decode().splitlines()
