@@ -2,13 +2,12 @@
 
 The event loop makes the pieces, between one batch and the next; a thread of its own writes them.
 Changes that come faster than the disk takes their old images make the loop wait for it, so what is
-kept in memory stays bounded.
+kept in memory stays bounded: also within one batch, since a small entry may delete large nodes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
@@ -20,8 +19,6 @@ from paddock.server.recovery import Recovered
 from paddock.state.snapshot import Snapshot
 
 logger: Final = logging.getLogger(__name__)
-
-_BACKLOG_BYTES_MAX: Final = 4 << 20
 
 
 class Snapshotter:
@@ -47,6 +44,8 @@ class Snapshotter:
         self._task: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
         self._writer: SnapshotWriter | None = None
+        # Why the disk did not take what the snapshot under way had to write at once.
+        self._refused: LogError | None = None
         # Where the last snapshot was taken: as an index, and in entries applied since the start.
         # What was replayed counts, or a server that is killed often would never take one.
         self._index = recovered.snapshot_index
@@ -61,14 +60,8 @@ class Snapshotter:
         return self._index
 
     def look(self) -> None:
-        """Begin a snapshot if it is time for one; keep one that is under way within bounds."""
-        snapshot, writer = self._snapshot, self._writer
-        if snapshot is not None and writer is not None:
-            if snapshot.backlog() > _BACKLOG_BYTES_MAX:
-                # If the disk refuses, the next chunk is refused too or brings this one along.
-                with contextlib.suppress(LogError):
-                    self._write(writer, snapshot.take()).result()
-        elif self._task is None and self._pipeline.applied_entries - self._entries >= self._every:
+        """Begin a snapshot if it is time for one, and none is under way."""
+        if self._task is None and self._pipeline.applied_entries - self._entries >= self._every:
             self._task = self._loop.create_task(self._take())
 
     async def take_now(self) -> int:
@@ -105,11 +98,14 @@ class Snapshotter:
             writer = self._store.begin(index)
             self._writer = writer
             # Nothing may be applied between reading the index and this.
-            snapshot = Snapshot(self._pipeline.machine)
+            snapshot = Snapshot(self._pipeline.machine, self._spill)
             self._snapshot = snapshot
+            self._refused = None
             zxid, nodes = self._pipeline.machine.zxid, len(self._pipeline.machine.tree)
             for chunk in snapshot.chunks():
                 await asyncio.wrap_future(self._write(writer, chunk))
+                if self._refused is not None:
+                    raise self._refused
             await self._loop.run_in_executor(self._executor, writer.commit)
             self._index = index
             self.newest_zxid = zxid
@@ -148,6 +144,18 @@ class Snapshotter:
         writer, self._writer = self._writer, None
         if writer is not None:
             await self._loop.run_in_executor(self._executor, writer.abort)
+
+    def _spill(self, chunk: bytes) -> None:
+        """Write what has gathered and wait for the disk, so that no more gathers meanwhile."""
+        snapshot, writer = self._snapshot, self._writer
+        assert snapshot is not None
+        assert writer is not None
+        try:
+            self._write(writer, chunk).result()
+        except LogError as error:
+            # Nothing is gathered any more for a snapshot that nothing will come of.
+            self._refused = error
+            snapshot.abandon()
 
     def _write(self, writer: SnapshotWriter, chunk: bytes) -> Future[None]:
         # One thread, so chunks are written in the order in which they were made.

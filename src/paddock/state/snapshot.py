@@ -12,7 +12,7 @@ no order; a node's children are found from their paths.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
@@ -36,6 +36,8 @@ _END: Final = 5
 # How much goes into one chunk: the longest that the server is held up by it, and its memory.
 _NODES_A_CHUNK: Final = 500
 _CHUNK_BYTES: Final = 1 << 20
+# How much may wait to be taken while one entry after the other, or one alone, changes large nodes.
+BACKLOG_BYTES_MAX: Final = 4 << 20
 
 
 class SnapshotError(PaddockError):
@@ -43,13 +45,18 @@ class SnapshotError(PaddockError):
 
 
 class Snapshot:
-    """One snapshot being taken of a live state machine."""
+    """One snapshot being taken of a live state machine.
 
-    def __init__(self, machine: StateMachine) -> None:
+    `spill` is handed what waits as soon as that is too much, also in the middle of an entry, and
+    must not raise. Without it the backlog is as large as the nodes that change between two pieces.
+    """
+
+    def __init__(self, machine: StateMachine, spill: Callable[[bytes], None] | None = None) -> None:
         tree = machine.tree
         assert tree.images is None, "one snapshot at a time"
         self._tree = tree
         self._writer = BytesWriter()
+        self._spill = spill
         self._nodes = 0
         self._acls = 0
         self._digest = machine.digest()
@@ -74,7 +81,7 @@ class Snapshot:
         return len(self._writer)
 
     def take(self) -> bytes:
-        """Take what waits, to keep the backlog bounded."""
+        """Take what waits; what was taken before comes before it."""
         chunk = self._writer.getvalue()
         self._writer = BytesWriter()
         return chunk
@@ -126,6 +133,8 @@ class Snapshot:
         write_i32_be(writer, int(node.created))
         write_i32_be(writer, int(node.aversion))
         write_i64_be(writer, node.owner)
+        if self._spill is not None and len(writer) > BACKLOG_BYTES_MAX:
+            self._spill(self.take())
 
 
 def restore(chunks: Iterable[bytes]) -> StateMachine:

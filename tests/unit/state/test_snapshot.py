@@ -7,7 +7,7 @@ import pytest
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, Identity
 from paddock.state.machine import StateMachine
-from paddock.state.snapshot import FORMAT, Snapshot, SnapshotError, restore
+from paddock.state.snapshot import BACKLOG_BYTES_MAX, FORMAT, Snapshot, SnapshotError, restore
 from tests.property.dump import dump
 from tests.unit.state.driver import World
 
@@ -104,6 +104,22 @@ def test_what_waits_can_be_taken_before_the_next_chunk(world: World) -> None:
     # Images of two nodes as they were, not a thousand bytes of what came after.
     assert 0 < snapshot.backlog() < 1000
     assert dump(restore([first, *snapshot.chunks()])) == then
+
+
+def test_one_entry_that_changes_much_does_not_make_it_gather(world: World) -> None:
+    """The end of a session is a few bytes, and what it deletes may be any number of megabytes."""
+    client = world.open()
+    for number in range(30):
+        client.create(b"/large%d" % number, bytes(900_000), flags=1)
+    then = dump(world.machine)
+    written: list[bytes] = []
+    snapshot = Snapshot(world.machine, written.append)
+    world.expire(client.session, 1)
+    assert len(written) >= 6
+    assert max(map(len, written)) < BACKLOG_BYTES_MAX + 1_000_000
+    assert snapshot.backlog() <= BACKLOG_BYTES_MAX
+    written.extend(snapshot.chunks())
+    assert dump(restore(written)) == then
 
 
 def test_one_snapshot_at_a_time(world: World) -> None:

@@ -1,0 +1,101 @@
+"""Taking snapshots while much changes: what is kept in memory, and what a full disk does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+
+from paddock.log.snapshots import SnapshotStore, read_snapshot
+from paddock.server.pipeline import Pipeline
+from paddock.server.recovery import Recovered
+from paddock.server.snapshots import Snapshotter
+from paddock.server.statistics import Statistics
+from paddock.state.snapshot import BACKLOG_BYTES_MAX, restore
+from paddock.state.watches import Watches
+from tests.property.dump import dump
+from tests.unit.log.helpers import FailingDisk
+from tests.unit.server.harness import HeldLog
+from tests.unit.state.driver import Connection, World
+
+LARGE = 900_000
+
+
+class WatchedDisk(FailingDisk):
+    """A disk that remembers the longest write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest = 0
+
+    def write(self, file: int, data: bytes, offset: int) -> None:
+        self.longest = max(self.longest, len(data))
+        super().write(file, data, offset)
+
+
+class Bench:
+    """A snapshotter on a state that the test changes by hand; its disk may refuse."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.disk = WatchedDisk()
+        self.world = World()
+        log = HeldLog()
+        machine = self.world.machine
+        pipeline = Pipeline(machine, Watches(), log, 1, Statistics(), lambda: 0)
+        store = SnapshotStore(folder, disk=self.disk)
+        recovered = Recovered(machine, 1, 0, -1, 0)
+        self.snapshotter = Snapshotter(pipeline, log, store, 1000, None, recovered)
+
+    def owner_of_large_nodes(self) -> Connection:
+        """Fill the tree such that a snapshot takes several pieces, the large nodes last."""
+        other = self.world.open()
+        for number in range(1200):
+            other.create(b"/small-%d" % number)
+        client = self.world.open()
+        for number in range(30):
+            client.create(b"/large-%d" % number, bytes(LARGE), flags=1)
+        return client
+
+    async def begin(self) -> asyncio.Task[None]:
+        """Begin a snapshot, and come back when its first piece is being written."""
+        task = asyncio.get_running_loop().create_task(self.snapshotter.close())
+        await asyncio.sleep(0)
+        assert self.world.machine.tree.images is not None
+        return task
+
+    def stored(self) -> list[Path]:
+        return sorted(self.folder.iterdir())
+
+
+def test_the_end_of_a_session_with_large_nodes_is_written_in_pieces(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.owner_of_large_nodes()
+        then = dump(bench.world.machine)
+        task = await bench.begin()
+        # One entry, some 27 MB of images.
+        bench.world.expire(client.session, 1)
+        await task
+        assert bench.disk.longest < 2 * BACKLOG_BYTES_MAX
+        (stored,) = bench.stored()
+        assert dump(restore(read_snapshot(stored, 1))) == then
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_that_lost_an_image_is_given_up(tmp_path: Path) -> None:
+    """Also if the disk takes everything that comes behind it."""
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.owner_of_large_nodes()
+        task = await bench.begin()
+        with bench.disk.fail("write", errno.ENOSPC):
+            bench.world.expire(client.session, 1)
+            # Nothing more is gathered for it.
+            assert bench.world.machine.tree.images is None
+        await task
+        assert bench.stored() == []
+
+    asyncio.run(scenario())
