@@ -111,7 +111,8 @@ def exchange(folder: Path, staged: str, now_text: str, disk: Disk) -> Exchange:
 
     Raises LogError if that cannot be done; then the old state is back.
     """
-    assert is_staged(folder, staged)
+    if not is_staged(folder, staged):
+        raise LogError(f"{folder}: what was staged is gone")
     this = Exchange(staged, _new_name(folder, now_text) if holds_data(folder) else None)
     try:
         if this.aside is not None:

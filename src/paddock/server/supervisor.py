@@ -120,25 +120,16 @@ class Supervisor:
         async with self._busy:
             if not isinstance(staged, str) or not is_staged(folder, staged):
                 raise ControlError("nothing is staged under that name")
+            self._running()
             logger.info("restoring a backup: clients are disconnected meanwhile")
-            server, self._server = self._running(), None
-            await server.stop()
-            del server
-            done, problem = await self._exchange(folder, staged)
-            self._forget_the_old_state()
             try:
-                try:
-                    await self._start_server()
-                except (PaddockError, OSError) as error:
-                    if done is None:
-                        raise
-                    problem = error
-                    logger.error("the restored data cannot be served: %s", error)
-                    await self._in_thread(folder, lambda: undo_exchange(folder, done, Disk()))
-                    await self._start_server()
-            except (PaddockError, OSError) as error:
+                done, problem = await self._replace(folder, staged)
+            except BaseException as error:
+                # Whatever it was: a process that serves nobody must not stay.
                 self._failure = error
                 self._over.set()
+                if not isinstance(error, PaddockError | OSError):
+                    raise
                 raise ControlError(f"no server could be started any more: {error}") from error
         if problem is not None:
             raise ControlError(f"the old data is served again, since: {problem}") from problem
@@ -146,6 +137,31 @@ class Supervisor:
         aside = None if done.aside is None else str(folder.absolute() / done.aside)
         logger.info("a backup was restored; the data before it is in %s", aside)
         return {"aside": aside, **self._running().status()}
+
+    async def _replace(
+        self, folder: Path, staged: str
+    ) -> tuple[Exchange | None, BaseException | None]:
+        """Exchange the server for one with the staged state; or, with a reason, for one as before.
+
+        Raises if no server runs any more.
+        """
+        server, self._server = self._running(), None
+        await server.stop()
+        # Nothing is to hold its state while the next one is loaded.
+        del server
+        done, problem = await self._exchange(folder, staged)
+        self._forget_the_old_state()
+        try:
+            await self._start_server()
+        except (PaddockError, OSError) as error:
+            if done is None:
+                raise
+            undone = done
+            done, problem = None, error
+            logger.error("the restored data cannot be served: %s", error)
+            await self._in_thread(folder, lambda: undo_exchange(folder, undone, Disk()))
+            await self._start_server()
+        return done, problem
 
     def _running(self) -> Server:
         if self._server is None:

@@ -1,0 +1,81 @@
+"""One server after another in one process; whatever happens, none stays that serves nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+
+from paddock.log.disk import Disk
+from paddock.log.exchange import discard_staged, stage
+from paddock.server.config import ServerConfig
+from paddock.server.control import RefusedError, ask
+from paddock.server.server import Server
+from paddock.server.supervisor import Supervisor
+from paddock.state.machine import StateMachine
+
+DEADLINE_S = 30.0
+
+
+class Hooked(Server):
+    """A server that does something more when it stops."""
+
+    on_stopped: Callable[[], None] | None = None
+
+    async def stop(self) -> None:
+        await super().stop()
+        if self.on_stopped is not None:
+            self.on_stopped()
+
+
+async def refusal(
+    folder: Path,
+    hook: Callable[[str], None],
+    and_then: Callable[[Supervisor], Coroutine[None, None, None]],
+) -> str:
+    """Have a server restore something, with this hook on its stop; give why it did not."""
+
+    def make_server(config: ServerConfig) -> Server:
+        server = Hooked(config, wall_clock_ms=lambda: 0, random_bytes=os.urandom)
+        if first:
+            server.on_stopped = lambda: hook(staged)
+            first.clear()
+        return server
+
+    first = ["the one that is to restore"]
+    supervisor = Supervisor(ServerConfig(port=0, data_directory=folder), make_server, lambda: 0)
+    await supervisor.start()
+    staged = stage(folder, StateMachine(), 1, Disk())
+    with pytest.raises(RefusedError) as refused:
+        await asyncio.get_running_loop().run_in_executor(
+            None, ask, folder, {"command": "restore", "staged": staged}, DEADLINE_S
+        )
+    async with asyncio.timeout(DEADLINE_S):
+        await and_then(supervisor)
+    return str(refused.value)
+
+
+def test_a_stop_that_fails_unexpectedly_ends_the_process(tmp_path: Path) -> None:
+    def fail(staged: str) -> None:
+        raise RuntimeError("what nobody thought of")
+
+    async def ends(supervisor: Supervisor) -> None:
+        with pytest.raises(RuntimeError, match="nobody thought of"):
+            await supervisor.serve_until(asyncio.Event())
+
+    assert "failed unexpectedly" in asyncio.run(refusal(tmp_path, fail, ends))
+
+
+def test_what_is_staged_and_gone_is_refused_and_the_old_data_served(tmp_path: Path) -> None:
+    async def goes_on(supervisor: Supervisor) -> None:
+        assert supervisor.address[1] > 0
+        stop = asyncio.Event()
+        stop.set()
+        await supervisor.serve_until(stop)
+
+    said = asyncio.run(refusal(tmp_path, lambda name: discard_staged(tmp_path, name), goes_on))
+    assert "the old data is served again" in said
+    assert "what was staged is gone" in said
