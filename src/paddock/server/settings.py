@@ -8,7 +8,7 @@ the table in the documentation are made from these rows, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -65,7 +65,7 @@ class Setting:
 
     def default_shown(self) -> str:
         """Give the default as --help and the documentation show it; "" if there is none."""
-        return self.default or values.shown(_DEFAULTS[self.field])
+        return self.default or values.shown(getattr(_DEFAULTS, self.field))
 
 
 _MILLISECONDS: Final = "milliseconds, 1 or more"
@@ -552,28 +552,23 @@ SETTINGS: Final = (
     ),
 )
 
-_DEFAULTS: Final = {
-    name: getattr(ServerConfig(), name) for name in (setting.field for setting in SETTINGS)
-}
+_DEFAULTS: Final = ServerConfig()
 
 
 def differing(config: ServerConfig) -> dict[str, str]:
     """Give the settings that are not the default ones, by their fields, and no secrets."""
-    given = ((one, getattr(config, one.field)) for one in SETTINGS)
     return {
-        one.field: "(not shown)" if one.secret else values.shown(value)
-        for one, value in given
-        if value != _DEFAULTS[one.field]
+        setting.field: "(not shown)" if setting.secret else values.shown(value)
+        for setting, value in _not_default(config)
     }
 
 
 def as_file(config: ServerConfig) -> str:
     """Give the settings that are not the default ones as a `zoo.cfg`, without secrets."""
-    given = ((one, getattr(config, one.field)) for one in SETTINGS if not one.secret)
     return "".join(
-        f"{one.key}={values.shown(value)}\n"
-        for one, value in given
-        if value != _DEFAULTS[one.field]
+        f"{setting.key}={values.shown(value)}\n"
+        for setting, value in _not_default(config)
+        if not setting.secret
     )
 
 
@@ -595,3 +590,10 @@ def settings_table() -> str:
                 )
                 lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines).strip() + "\n"
+
+
+def _not_default(config: ServerConfig) -> Iterator[tuple[Setting, object]]:
+    for setting in SETTINGS:
+        value = getattr(config, setting.field)
+        if value != getattr(_DEFAULTS, setting.field):
+            yield setting, value
