@@ -191,7 +191,7 @@ def _explained(name: str) -> Iterator[None]:
         raise BackupError(f"{name}: is not a whole backup: {error}") from error
     except (SnapshotDamagedError, SnapshotError) as error:
         raise BackupError(f"{name}: its snapshot is damaged: {error}") from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BackupError(f"{name}: {error}") from error
     except MemoryError as error:
         raise BackupError(f"{name}: it takes more memory than there is") from error

@@ -10,15 +10,24 @@ from __future__ import annotations
 
 from typing import Final
 
+from paddock.log.interface import LogError
 from paddock.state.machine import StateMachine
 
 _EPOCH_BITS: Final = 32
+_EPOCHS: Final = 1 << 31
+_SESSION_IDS: Final = 1 << 63
 # Ids that may be given while the new state is prepared and the old one still served.
 _SESSIONS_MEANWHILE: Final = 1 << 20
 
 
 def begin_epoch(machine: StateMachine, zxid: int = 0, last_session: int = 0) -> None:
-    """Raise a state's zxid and session ids above its own and above those seen elsewhere."""
+    """Raise a state's zxid and session ids above its own and above those seen elsewhere.
+
+    Raises LogError if there are none above: no server has come so far by itself.
+    """
     epoch = (max(machine.zxid, zxid) >> _EPOCH_BITS) + 1
+    last_id = max(machine.sessions.last_id, last_session) + _SESSIONS_MEANWHILE
+    if not 0 < epoch < _EPOCHS or not 0 <= last_id < _SESSION_IDS:
+        raise LogError("its zxids, or its sessions' ids, are at their end")
     machine.zxid = epoch << _EPOCH_BITS
-    machine.sessions.last_id = max(machine.sessions.last_id, last_session) + _SESSIONS_MEANWHILE
+    machine.sessions.last_id = last_id

@@ -11,6 +11,7 @@ import pytest
 from paddock.log.backup import BackupError, Manifest, read_backup, write_backup
 from paddock.log.check import check
 from paddock.log.epoch import begin_epoch
+from paddock.log.interface import LogError
 from paddock.log.load import Loaded, load
 from paddock.state.machine import StateMachine
 from tests.unit.log.folders import SESSION, FolderBuilder, names, paths
@@ -133,6 +134,7 @@ def test_what_is_no_backup_is_refused(loaded: Loaded, tmp_path: Path) -> None:
     assert "not one that this version knows" in refusal(
         repacked(data, **{"manifest.json": unknown})
     )
+    assert "recursion" in refusal(repacked(data, **{"manifest.json": b"[" * 100_000}))
     (name,) = (name for name in manifest.sha256 if name.startswith("snapshots/"))
     assert "its end is missing" in refusal(repacked(data, **{name: None}))
 
@@ -166,6 +168,14 @@ def test_a_manifest_that_says_something_else_is_refused(loaded: Loaded, tmp_path
     assert read_backup(
         io.BytesIO(repacked(data, **{"manifest.json": json.dumps(values).encode()})), "b.tar"
     )
+
+
+@pytest.mark.parametrize(("zxid", "session"), [((1 << 63) - 1, 5), (5, (1 << 63) - 1)])
+def test_a_state_without_an_epoch_above_it_is_refused(zxid: int, session: int) -> None:
+    machine = StateMachine()
+    machine.zxid, machine.sessions.last_id = zxid, session
+    with pytest.raises(LogError, match="at their end"):
+        begin_epoch(machine)
 
 
 @pytest.mark.parametrize("seen", [0, 5, 100, (1 << 32) + 5, (7 << 32) + 1])
