@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import h11
 
 from paddock.server.commands import Commands
-from paddock.server.ports import explained
+from paddock.server.ports import explained, start_listening
 from paddock.server.stream import Stream
 
 logger: Final = logging.getLogger(__name__)
@@ -60,7 +60,10 @@ class AdminServer:
         """Open the port. Raises PortError."""
         loop = asyncio.get_running_loop()
         with explained(host, port, "the admin server"):
-            self._listener = await loop.create_server(lambda: AdminConnection(self), host, port)
+            self._listener = await loop.create_server(
+                lambda: AdminConnection(self), host, port, start_serving=False
+            )
+            await start_listening(self._listener)
         logger.info("admin server on http://%s:%d%s", *self.address, self.url)
 
     def close(self) -> None:

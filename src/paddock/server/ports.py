@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,26 @@ def explained(host: str, port: int, who: str = "") -> Iterator[None]:
     except OSError as error:
         begin = f"{who} cannot" if who else "cannot"
         raise PortError(f"{begin} listen on {host}:{port}: {_reason(error, host)}") from None
+
+
+async def start_listening(listener: asyncio.Server) -> None:
+    """Accept connections from now on, on a port that was bound before; raises OSError.
+
+    Two may bind a port as long as neither of them listens on it, and then only one can. uvloop says
+    nothing to the other one, so the sockets are asked.
+    """
+    await listener.start_serving()
+    if not all(map(_listens, listener.sockets)):
+        raise OSError(EADDRINUSE, "Address already in use")
+
+
+def _listens(each: socket.socket | None) -> bool:
+    # One that uvloop has given up is None, or has no number any more.
+    return (
+        each is not None
+        and each.fileno() >= 0
+        and each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
+    )
 
 
 def _reason(error: OSError, host: str) -> str:

@@ -25,7 +25,7 @@ from paddock.server.connection import Connection
 from paddock.server.figures import Figures
 from paddock.server.outages import Outages
 from paddock.server.pipeline import Pipeline
-from paddock.server.ports import explained
+from paddock.server.ports import explained, start_listening
 from paddock.server.reaper import Reaper
 from paddock.server.recovery import Recovered, recover_state
 from paddock.server.service import Service
@@ -237,7 +237,9 @@ class Server:
         assert self._reaper is not None
         self._reaper.start()
         if self._listener is not None:
-            await self._listener.start_serving()
+            assert config.port is not None
+            with explained(config.host, config.port):
+                await start_listening(self._listener)
         if self._secure is not None:
             self._secure.start(service, self._connection)
         self._tell_audit(SERVER_START, SUCCESS)
