@@ -287,6 +287,25 @@ def test_conf_tells_the_ports(start: Start) -> None:
     ]
 
 
+def test_a_word_over_tls_leaves_nothing_in_the_log(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = start()
+    with (
+        socket.create_connection(place.secure, timeout=DEADLINE_S) as plain,
+        place.context(place.alice()).wrap_socket(plain, server_hostname="localhost") as tls,
+    ):
+        tls.sendall(b"srvr")
+        answer = b"".join(iter(lambda: tls.recv(65536), b""))
+        assert answer.startswith(b"Zookeeper version")
+        with contextlib.suppress(OSError):
+            tls.unwrap()
+    with place.connect(place.alice()) as client:
+        # The server has been through its event loop since.
+        client.close()
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
+
+
 def test_a_plain_and_a_secure_port_serve_the_same_tree(start: Start) -> None:
     place = start(port=0)
     with place.connect(place.alice()) as secure, wire.connect(place.server.address) as plain:

@@ -53,6 +53,8 @@ class Connection(Desk):
     def __init__(self, service: Service) -> None:
         super().__init__(service)
         self._port = 0
+        # Kept, since a transport that is being closed can no longer be asked.
+        self._is_tls = False
         # The first bytes, while they are too few to tell a frame from a four-letter word; then
         # None.
         self._first: bytes | None = b""
@@ -79,6 +81,7 @@ class Connection(Desk):
         self._tally.established_ms = self._service.wall_clock_ms()
         self._abort_after(self._service.config.handshake_timeout_ms / 1000)
         tls = transport.get_extra_info("ssl_object")
+        self._is_tls = tls is not None
         self._conversation = self._service.conversation(self._address, tls)
         self.identities = self._conversation.start()
 
@@ -127,8 +130,9 @@ class Connection(Desk):
         self.flush()
 
     def eof_received(self) -> bool:
-        # Whoever asks with a word may say that this was all, and still wait for the answer.
-        return self._stream is not None
+        # Whoever asks with a word may say that this was all, and still wait for the answer. TLS has
+        # no half of a connection to leave open.
+        return self._stream is not None and not self._is_tls
 
     def connection_lost(self, error: Exception | None) -> None:
         self._outlet.transport = None
@@ -280,7 +284,7 @@ class Connection(Desk):
             tally,
             responded_at,
             until,
-            transport is not None and transport.get_extra_info("ssl_object") is not None,
+            self._is_tls,
         )
 
     def reset_statistics(self) -> None:

@@ -167,7 +167,9 @@ class Listener:
         except TimeoutError:
             logger.warning("%s: no TLS within %g s; closing it", address, self._timeout)
         except (OSError, ssl.CertificateError) as error:
-            logger.warning("%s: TLS failed: %s", address, _reason(error))
+            logger.warning(
+                "%s: TLS failed: %s", address, _reason(error), extra={"address": address}
+            )
         finally:
             service.discount(address)
         if gate is not None:
@@ -178,7 +180,9 @@ class Listener:
             first = await _first_byte(accepted)
             if first != _TLS_HANDSHAKE and not (self._is_unified and first is not None):
                 if first is not None:
-                    logger.warning("%s: does not speak TLS; closing it", address)
+                    logger.warning(
+                        "%s: does not speak TLS; closing it", address, extra={"address": address}
+                    )
                 accepted.close()
                 return None
         except BaseException:

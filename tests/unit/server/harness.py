@@ -59,8 +59,10 @@ class HeldLog:
 class FakeTransport(asyncio.Transport):
     """Collects what is written."""
 
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 4711)})
+    def __init__(self, *, tls: bool = False) -> None:
+        # Of TLS it has only that it is there.
+        extra = {"ssl_object": object()} if tls else {}
+        super().__init__({"peername": ("127.0.0.1", 4711), **extra})
         self.written = b""
         self.writes = 0
         self.is_reading_now = True
@@ -112,8 +114,8 @@ class FakeTransport(asyncio.Transport):
 class FakeClient:
     """A client of a harness, byte for byte."""
 
-    def __init__(self, harness: Harness) -> None:
-        self.transport = FakeTransport()
+    def __init__(self, harness: Harness, *, tls: bool = False) -> None:
+        self.transport = FakeTransport(tls=tls)
         self.connection = Connection(harness.service)
         self.connection.connection_made(self.transport)
         self._harness = harness
@@ -198,9 +200,9 @@ class Harness:
             await turn()
         await turn()
 
-    async def client(self) -> FakeClient:
+    async def client(self, *, tls: bool = False) -> FakeClient:
         """Give a client with a session."""
-        client = FakeClient(self)
+        client = FakeClient(self, tls=tls)
         await client.attach()
         return client
 

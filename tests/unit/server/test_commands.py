@@ -25,8 +25,7 @@ def answer(made: Harness, name: str) -> dict[str, Any]:
 def test_a_connection_over_tls_is_listed_apart() -> None:
     async def scenario() -> None:
         made = Harness()
-        plain, secure = await made.client(), await made.client()
-        secure.transport._extra["ssl_object"] = object()  # type: ignore[attr-defined]
+        plain, secure = await made.client(), await made.client(tls=True)
         for name in ("connections", "stats"):
             found = answer(made, name)
             assert [one["packets_sent"] for one in found["connections"]] == [1]
