@@ -79,6 +79,9 @@ class JsonFormatter(logging.Formatter):
         }
         for name, value in vars(record).items():
             if name not in _ORDINARY:
+                if isinstance(value, float):
+                    # Differences of times end with digits that mean nothing.
+                    value = round(value, 6)
                 hexadecimal = name in _HEXADECIMAL and isinstance(value, int)
                 line[name] = f"0x{value:x}" if hexadecimal else value
         if record.exc_info:

@@ -52,12 +52,17 @@ class Setting:
     secret: bool = False
 
     @property
+    def called(self) -> str:
+        """What its option and its variable are made of."""
+        return (self.name or self.field).replace("-", "_")
+
+    @property
     def option(self) -> str:
-        return "--" + (self.name or self.field).replace("_", "-")
+        return "--" + self.called.replace("_", "-")
 
     @property
     def variable(self) -> str:
-        return VARIABLE_PREFIX + (self.name or self.field).upper().replace("-", "_")
+        return VARIABLE_PREFIX + self.called.upper()
 
     @property
     def is_switch(self) -> bool:
@@ -556,9 +561,9 @@ _DEFAULTS: Final = ServerConfig()
 
 
 def differing(config: ServerConfig) -> dict[str, str]:
-    """Give the settings that are not the default ones, by their fields, and no secrets."""
+    """Give the settings that are not the default ones, by their options' names, no secrets."""
     return {
-        setting.field: "(not shown)" if setting.secret else values.shown(value)
+        setting.called: "(not shown)" if setting.secret else values.shown(value) or "none"
         for setting, value in _not_default(config)
     }
 

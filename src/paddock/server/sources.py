@@ -18,11 +18,12 @@ from typing import Any, Final
 from paddock.server.config import ConfigError, ServerConfig
 from paddock.server.properties import read_properties
 from paddock.server.settings import SETTINGS, VARIABLE_PREFIX, Setting
-from paddock.server.unused import why_unused
+from paddock.server.unused import why_refused, why_unused
 
-# Variables that are not for the server: those of the build, and of the tests.
+# Variables that are no settings: where the file is, and those of the build and of the tests.
 _OTHER_VARIABLES: Final = frozenset(
     {
+        "PADDOCK_CONFIG",
         "PADDOCK_COMPILE",
         "PADDOCK_OPT_LEVEL",
         "PADDOCK_PURE",
@@ -58,6 +59,9 @@ class Settings:
             where = f"{path}:{entry.line}: "
             setting = _BY_KEY.get(entry.key.removeprefix("zookeeper."))
             if setting is None:
+                refusal = why_refused(entry.key, entry.value)
+                if refusal is not None:
+                    raise ConfigError(f"{where}{entry.key} = {entry.value!r}: {refusal}")
                 self.warnings.append(f"{where}key {entry.key!r} {_why_not_a_key(entry.key)}")
             else:
                 self._take(setting, f"{where}{entry.key}", entry.value)

@@ -33,7 +33,8 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "there is no SASL here": """
         sessionRequireClientSASLAuth allowSaslFailedClients superUser letAnySaslUserDoX sasl.*
         SASLAuthenticationProvider.* kerberos.* kinit requireKerberosConfig server.principal
-        server.realm security.auth_to_local java.security.login.auth.config
+        server.realm requireClientAuthScheme jaasLoginRenew security.auth_to_local
+        java.security.login.auth.config
         """,
     "digests are those of upstream's default, SHA-1": "DigestAuthenticationProvider.digestAlg",
     "the digest scheme is always there": "DigestAuthenticationProvider.enabled",
@@ -88,4 +89,14 @@ def why_unused(key: str) -> str | None:
     for name, reason in _REASONS.items():
         if name.endswith("*") and key.startswith(name[:-1]):
             return reason
+    return None
+
+
+def why_refused(key: str, value: str) -> str | None:
+    """Say why a key must not be passed over: it keeps people out, and would let them in here."""
+    if key.removeprefix("zookeeper.") == "sessionRequireClientSASLAuth" and value.lower() == "true":
+        return (
+            "expected false: there is no SASL here, and everybody would be served; see"
+            " enforce.auth.enabled for other schemes"
+        )
     return None

@@ -57,7 +57,7 @@ def test_a_line_of_text_has_time_level_logger_and_message(said: Said) -> None:
 def test_a_line_of_json_has_the_same_and_the_fields_that_were_named() -> None:
     said = Said(JSON)
     said.logger.info(
-        "session 0x%x is %s", 31, "lost", extra={"session": 31, "zxid": 255, "seconds": 1.5}
+        "session 0x%x is %s", 31, "lost", extra={"session": 31, "zxid": 255, "seconds": 1.1 + 2.2}
     )
     (line,) = said.lines()
     found = json.loads(line)
@@ -68,7 +68,7 @@ def test_a_line_of_json_has_the_same_and_the_fields_that_were_named() -> None:
         "message": "session 0x1f is lost",
         "session": "0x1f",
         "zxid": "0xff",
-        "seconds": 1.5,
+        "seconds": 3.3,
     }
 
 

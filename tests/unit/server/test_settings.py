@@ -37,6 +37,14 @@ def test_a_key_that_is_used_is_not_one_that_means_nothing() -> None:
 def test_what_differs_from_the_defaults_can_be_told_without_secrets() -> None:
     config = ServerConfig(tick_time_ms=500, max_connections_per_address=0, super_digest="a:b")
     assert differing(ServerConfig()) == {}
+    secure = ServerConfig(secure_port=1, tls_key_store=Path("k"), tls_client_auth="none")
+    assert differing(dataclasses.replace(secure, data_directory=Path("d"))) == {
+        "port": "none",
+        "secure_port": "1",
+        "data": "d",  # by the name of its option
+        "tls_key_store": "k",
+        "tls_client_auth": "none",
+    }
     assert differing(config) == {
         "tick_time_ms": "500",
         "min_session_timeout_ms": "1000",

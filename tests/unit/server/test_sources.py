@@ -119,6 +119,8 @@ def test_the_sample_file_of_apache_zookeeper_is_understood(zoo_cfg: Path) -> Non
         ("zookeeper.skipACL=yes", "ACLs always hold, and are looked at when a write is applied"),
         ("netty.advancedFlowControl.enabled=true", "it is about the JVM and its libraries"),
         ("authProvider.1=X", "there are the schemes world, auth, ip, digest and x509"),
+        ("jaasLoginRenew=3600000", "there is no SASL here"),
+        ("sessionRequireClientSASLAuth=false", "there is no SASL here"),
         ("maxBatchSize=9", "batches form by themselves, while the one before is written"),
     ],
 )
@@ -128,6 +130,12 @@ def test_a_key_that_means_nothing_here_gets_a_warning_that_says_why(
     key = line.partition("=")[0]
     [warning] = warnings_of(zoo_cfg, line)
     assert warning == f"1: key {key!r} is not used by this server: {reason}"
+
+
+@pytest.mark.parametrize("prefix", ["", "zookeeper."])
+def test_a_file_that_lets_nobody_in_without_sasl_is_refused(zoo_cfg: Path, prefix: str) -> None:
+    with pytest.raises(ConfigError, match="there is no SASL here, and everybody would be served"):
+        read(zoo_cfg, f"{prefix}sessionRequireClientSASLAuth=true")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +217,7 @@ def test_a_wrong_variable_is_named() -> None:
 def test_a_variable_that_nobody_knows_gets_a_warning() -> None:
     settings = Settings()
     settings.read_environment(
-        {"PADDOCK_TICKTIME_MS": "1", "PADDOCK_X": "1", "PADDOCK_PURE": "1", "OTHER": "1"}
+        {"PADDOCK_TICKTIME_MS": "1", "PADDOCK_X": "1", "PADDOCK_CONFIG": "f", "OTHER": "1"}
     )
     assert settings.warnings == [
         "variable PADDOCK_TICKTIME_MS is not known; did you mean PADDOCK_TICK_TIME_MS?",
