@@ -236,20 +236,30 @@ def test_a_backup_is_not_overwritten_unless_asked(data: Path, tmp_path: Path) ->
     assert tarfile.is_tarfile(file)
 
 
+def test_a_backup_that_cannot_be_written_is_named_as_it_was_given(
+    data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    with unwritable(folder):
+        line = refusal("backup", data, folder / "b.tar", status=1)
+    assert f"{folder / 'b.tar'}: cannot be written: " in line
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "named"),
     [
         (["fsck"], 2, "DATA"),
         (["fsck", "missing"], 2, "missing: there is no such folder"),
-        (["fsck", "file"], 2, "file: there is no such folder"),
+        (["fsck", "file"], 2, "file: is not a folder"),
         (["fsck", "empty"], 1, "empty: holds no data of Paddock"),
         (["fsck", "data", "--repair", "full"], 1, "full: exists already"),
         (["fsck", "data", "--repair", "file"], 1, "file: exists already"),
         (["fsck", "data", "--repair", "data/copy"], 1, "lies in"),
         (["fsck", "data", "--nothing"], 2, "--nothing"),
         (["backup", "data"], 2, "FILE"),
-        (["backup", "missing", "b.tar"], 2, "missing: holds no data of Paddock"),
-        (["backup", "empty", "b.tar"], 2, "empty: holds no data of Paddock"),
+        (["backup", "missing", "b.tar"], 2, "missing: there is no such folder"),
+        (["backup", "empty", "b.tar"], 1, "empty: holds no data of Paddock"),
         (["backup", "data", "file"], 1, "file: exists already"),
         (["backup", "data", "empty", "--overwrite"], 1, "empty: is not a file"),
         (["backup", "data", "pipe", "--overwrite"], 1, "pipe: is not a file"),

@@ -1,5 +1,6 @@
 """`paddock serve` as its users meet it: a process, its output, its exit status."""
 
+import os
 import re
 import signal
 import socket
@@ -12,7 +13,7 @@ import pytest
 
 import paddock
 from tests.support import requests, wire
-from tests.support.command import ended, refusal, serving, success
+from tests.support.command import COMMAND, DEADLINE_S, ended, refusal, serving, success
 from tests.support.disks import unwritable
 
 
@@ -206,6 +207,56 @@ def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
     assert line == f"cannot listen on 127.0.0.1:{port}: the port is taken by another program"
 
 
+def test_a_port_cannot_be_that_of_the_admin_server_too() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    result = ended("serve", "--memory", "--port", port, "--admin-port", port)
+    assert (result.status, result.output) == (1, "")
+    assert result.errors.splitlines()[-1] == (
+        f"paddock: cannot listen on 127.0.0.1:{port}: the port is taken by another program"
+    )
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_it_serves_and_stops_with_closed_standard_streams(
+    tmp_path: Path, closed: tuple[int, ...]
+) -> None:
+    data, notices = tmp_path / "data", tmp_path / "notices"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(notices))
+        systemd.settimeout(DEADLINE_S)
+        closing = " ".join(f"{number}>&-" for number in closed)
+        serve = [*COMMAND, "serve", "--port", "0", "--data", str(data)]
+        process = subprocess.Popen(
+            ["sh", "-c", f'exec "$@" {closing}', "sh", *serve],
+            env={**os.environ, "NOTIFY_SOCKET": str(notices)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while b"READY=1" not in systemd.recv(4096):
+                pass
+            process.terminate()
+            assert process.wait(DEADLINE_S) == 0
+        finally:
+            process.kill()
+            process.wait(DEADLINE_S)
+
+
+def test_the_variable_of_the_config_file_is_its_option(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.cfg"
+    file.write_text("tickTime=x\n")
+    environment = {**os.environ, "PADDOCK_CONFIG": str(file)}
+    result = subprocess.run(
+        [*COMMAND, "serve", "--memory"], env=environment, capture_output=True, text=True
+    )
+    assert (result.returncode, result.stderr) == (
+        2,
+        f"paddock: {file}:1: tickTime = 'x': expected milliseconds, 1 or more\n",
+    )
+
+
 def test_an_address_of_another_machine_is_one_line_and_status_1() -> None:
     line = refusal("serve", "--memory", "--host", "192.0.2.1", "--port", "0", status=1)
     assert line == "cannot listen on 192.0.2.1:0: it is no address of this machine"
@@ -214,7 +265,8 @@ def test_an_address_of_another_machine_is_one_line_and_status_1() -> None:
 def test_a_data_folder_that_is_a_file_is_one_line_and_status_1(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert str(file) in refusal("serve", "--port", "0", "--data", file, status=1)
+    line = refusal("serve", "--port", "0", "--data", file, status=1)
+    assert line == f"data folder {file}: is not a folder"
 
 
 def test_a_data_folder_that_cannot_be_written_is_one_line_and_status_1(tmp_path: Path) -> None:

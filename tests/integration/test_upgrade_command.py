@@ -136,7 +136,9 @@ def test_what_was_given_wrongly_ends_with_status_2(apache: ApacheFolder, tmp_pat
 
 def test_what_cannot_be_done_ends_with_status_1(apache: ApacheFolder, tmp_path: Path) -> None:
     target = tmp_path / "data"
-    assert "has no folder 'version-2'" in refused(1, tmp_path / "nothing", target)
+    assert "nothing: there is no such folder" in refused(1, tmp_path / "nothing", target)
+    (tmp_path / "empty").mkdir()
+    assert "has no folder 'version-2'" in refused(1, tmp_path / "empty", target)
     assert "is not an empty folder" in refused(1, apache.path, tmp_path)
     assert "is not an empty folder" in refused(1, apache.path, apache.path)
     assert "is in the folder that is taken over" in refused(1, apache.path, apache.path / "x")

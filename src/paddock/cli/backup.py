@@ -11,7 +11,8 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from paddock import __version__
-from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.failure import CannotBeDone, check_is_folder, one_line
+from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
     from paddock.log.backup import Manifest
@@ -22,8 +23,8 @@ _SNAPSHOT_TIMEOUT = 600.0
 
 
 @click.command()
-@click.argument("data", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("data", type=click.Path(readable=False, path_type=Path))
+@click.argument("file", type=click.Path(readable=False, path_type=Path, allow_dash=True))
 @click.option(
     "--gzip", is_flag=True, help="Compress it, also if FILE does not end with .gz or .tgz."
 )
@@ -41,8 +42,9 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
     if to_stdout and sys.stdout.isatty():
         raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
     with one_line():
+        check_is_folder(data)
         if not (data / "format").is_file():
-            raise click.UsageError(f"{data}: holds no data of Paddock")
+            raise CannotBeDone(f"{data}: holds no data of Paddock")
         if not to_stdout:
             _check_target(file, data, overwrite)
         loaded = _load(data)
@@ -53,7 +55,7 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
             manifest = _write_file(file, loaded, gzip or file.suffix in (".gz", ".tgz"))
     click.echo(
         f"{'stdout' if to_stdout else file}: record {manifest.index}, zxid 0x{manifest.zxid:x},"
-        f" {manifest.nodes} nodes, {manifest.sessions} sessions",
+        f" {counted(manifest.nodes, 'node')}, {counted(manifest.sessions, 'session')}",
         err=to_stdout,
     )
 
@@ -91,7 +93,11 @@ def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
     from paddock.log.disk import Disk
 
     folder = file.absolute().parent
-    opened, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
+    try:
+        opened, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
+    except OSError as error:
+        # Its own name says nothing to whoever chose another one.
+        raise CannotBeDone(f"{file}: cannot be written: {error.strerror}") from None
     try:
         with os.fdopen(opened, "wb") as stream:
             manifest = _write(stream, loaded, compress, folder)

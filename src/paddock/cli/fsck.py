@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paddock.cli.failure import one_line
+from paddock.cli.failure import check_is_folder, one_line
+from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
     from paddock.log.check import Finding, Report, StateFound
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(readable=False, path_type=Path))
 @click.option(
     "--repair",
     "copy",
     metavar="COPY",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False, path_type=Path),
     help="Write what is whole to a new folder, which a server starts on. DATA is only read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
@@ -38,8 +39,7 @@ def fsck(data: Path, copy: Path | None, as_json: bool) -> int:
     from paddock.log.repair import repair
 
     with one_line():
-        if not data.is_dir():
-            raise click.UsageError(f"{data}: there is no such folder")
+        check_is_folder(data)
         repaired = None if copy is None else repair(data, copy)
         report = check(data) if repaired is None else repaired.report
     if as_json:
@@ -59,25 +59,27 @@ def _lines(report: "Report") -> list[str]:
         lines.append(f"  in use     {named.strip() or 'yes'}; its last writes may not be seen")
     lines.append(f"  format     {report.format or 'missing'}")
     usable = sum(one.state is not None for one in report.snapshots)
-    text = f"{_count(len(report.snapshots), 'file')}, {usable} whole"
+    text = f"{counted(len(report.snapshots), 'file')}, {usable} whole"
     if newest is not None and newest.state is not None:
         text += f", the newest whole one: {_state(newest.state)}"
     lines.append(f"  snapshots  {text}")
-    text = _count(len(report.segments), "file")
+    text = counted(len(report.segments), "file")
     if report.segments:
         records = sum(segment.records for segment in report.segments)
         first = next((one.first_index for one in report.segments if one.records), 0)
         last = max(segment.last_index for segment in report.segments)
-        text += f", {_count(records, 'whole record')}" + (f", {first} to {last}" if records else "")
+        text += f", {counted(records, 'whole record')}" + (
+            f", {first} to {last}" if records else ""
+        )
     lines.append(f"  log        {text}")
     if report.state is not None:
-        compared = f"{_count(report.digests, 'digest')} compared"
+        compared = f"{counted(report.digests, 'digest')} compared"
         lines.append(f"  state      {_state(report.state)}; {compared}")
     for finding in report.findings:
         lines.extend(_finding(finding))
     if report.unusable:
         lines.append(
-            f"{_count(report.unusable, 'whole record')} behind the damage cannot be used; the last"
+            f"{counted(report.unusable, 'whole record')} behind the damage cannot be used; the last"
             f" one that can is {report.state.index if report.state else 0}"
         )
     lines.append("damaged" if report.is_damaged else "fine")
@@ -112,12 +114,8 @@ def _repair_lines(repaired: "Repaired", copy: Path | None) -> list[str]:
 
 
 def _state(state: "StateFound") -> str:
-    nodes, sessions = _count(state.nodes, "node"), _count(state.sessions, "session")
+    nodes, sessions = counted(state.nodes, "node"), counted(state.sessions, "session")
     return f"record {state.index}, zxid 0x{state.zxid:x}, {nodes}, {sessions}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _as_json(report: "Report", repaired: "Repaired | None", copy: Path | None) -> dict[str, Any]:

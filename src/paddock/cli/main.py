@@ -4,6 +4,7 @@ Status 2 means that the command was given wrongly, an option or a `zoo.cfg`; 1 t
 done. Nothing heavy is imported here: a subcommand's module is imported when it is asked for.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -49,6 +50,7 @@ def paddock() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command and leave with its status; a failure is one line on stderr."""
+    _occupy_standard_streams()
     try:
         status = paddock.main(arguments, prog_name="paddock", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as shown:
@@ -62,3 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # Ctrl-C before there was anything to stop.
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _occupy_standard_streams() -> None:
+    """Have something behind stdin, stdout and stderr, if whoever started us closed them.
+
+    The next file or socket would take the number, and what is written to stderr would go there.
+    """
+    # The system gives the lowest number that is free; 0 to 2 are then taken.
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)
+    os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)

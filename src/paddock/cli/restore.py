@@ -9,6 +9,7 @@ import click
 
 from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.owner import as_owner_of
+from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
     from paddock.log.backup import Manifest
@@ -20,8 +21,8 @@ _RESTORE_TIMEOUT = 3600.0
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(readable=False, path_type=Path, allow_dash=True))
+@click.argument("data", type=click.Path(readable=False, path_type=Path))
 @click.option("--replace", is_flag=True, help="Move what DATA holds aside. Nothing is deleted.")
 def restore(file: Path, data: Path, replace: bool) -> None:
     """Restore the backup in FILE, or on stdin if that is "-", into the folder DATA.
@@ -55,8 +56,8 @@ def restore(file: Path, data: Path, replace: bool) -> None:
                 aside = _restore_claimed(data, loaded)
     when = datetime.fromtimestamp(manifest.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     click.echo(
-        f"{data}: restored the backup of {when}: {manifest.nodes} nodes, {manifest.sessions}"
-        f" sessions; it goes on at zxid 0x{loaded.machine.zxid:x}"
+        f"{data}: restored the backup of {when}: {counted(manifest.nodes, 'node')},"
+        f" {counted(manifest.sessions, 'session')}; it goes on at zxid 0x{loaded.machine.zxid:x}"
     )
     if aside is not None:
         click.echo(f"what was there before is in {aside}")

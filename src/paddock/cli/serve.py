@@ -62,15 +62,17 @@ class _Serve(click.Command):
 @click.option(
     "--config",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    envvar="PADDOCK_CONFIG",
+    type=click.Path(readable=False, path_type=Path),
     help="A zoo.cfg. Options and variables beat what it says.",
 )
 @click.option("--memory", is_flag=True, help="Keep everything in memory, nothing on disk.")
 def serve(config: Path | None, memory: bool, **given: object) -> None:
     """Run a server. Ctrl-C or SIGTERM stops it; nothing that was acknowledged is lost.
 
-    Each option may be given by an environment variable too (--tick-time-ms by
-    PADDOCK_TICK_TIME_MS), or by a key of a zoo.cfg. Options beat variables, which beat the file.
+    Each option but --memory may be given by an environment variable too (--tick-time-ms by
+    PADDOCK_TICK_TIME_MS), and each setting by a key of a zoo.cfg. Options beat variables, which
+    beat the file.
     """
     options = _given_options(given)
     if memory and ("--data" in options or "--data-log" in options):

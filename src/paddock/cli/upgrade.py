@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from paddock.state.machine import StateMachine
     from paddock.upgrade.source import Reading
 
-_FOLDER = click.Path(path_type=Path)
+_FOLDER = click.Path(readable=False, path_type=Path)
 
 
 @click.command()

@@ -47,6 +47,8 @@ class DataDirectory:
         self._lock: Claim | None = None
         try:
             make_folder(path)
+        except FileExistsError:
+            raise DataDirectoryError(f"data folder {path}: is not a folder") from None
         except OSError as error:
             raise DataDirectoryError(
                 f"data folder {path}: cannot be created: {error.strerror}"

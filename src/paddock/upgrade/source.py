@@ -103,6 +103,8 @@ def _find(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
     try:
         matches = [(name.fullmatch(path.name), path) for path in within.iterdir()]
     except FileNotFoundError:
+        if not folder.exists():
+            raise UpgradeError(f"{folder}: there is no such folder") from None
         raise UpgradeError(
             f"{folder}: has no folder 'version-2', so it is not what a zoo.cfg calls dataDir"
         ) from None
