@@ -37,11 +37,22 @@ def test_the_unit_is_installed_where_systemd_looks_and_finds_its_program(tmp_pat
 def test_the_file_of_variables_is_understood() -> None:
     assert "EnvironmentFile=-/etc/paddock/environment\n" in UNIT
     assert "`/etc/paddock/environment`" in PAGE.text
-    (block,) = PAGE.blocks("ini")
+    variables, _ = PAGE.blocks("ini")
     settings = Settings()
-    settings.read_environment(dict(line.split("=", 1) for line in block.text.splitlines()))
+    settings.read_environment(dict(line.split("=", 1) for line in variables.text.splitlines()))
     assert settings.warnings == []
     assert settings.config().host == "0.0.0.0"
+
+
+def test_the_drop_in_sets_what_the_server_knows() -> None:
+    _, drop_in = PAGE.blocks("ini")
+    section, credential, environment = drop_in.text.splitlines()
+    assert section == "[Service]"
+    name = credential.removeprefix("LoadCredential=").partition(":")[0]
+    settings = Settings()
+    settings.read_environment(dict([environment.removeprefix("Environment=").split("=", 1)]))
+    assert settings.warnings == []
+    assert settings.config().tls_key_store == Path("%d") / name
 
 
 def test_the_commands_say_what_the_page_says(tmp_path: Path) -> None:
