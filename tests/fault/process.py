@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.support import requests as rq
 from tests.support import wire
+from tests.support.command import COMMAND, refusal
 from tests.support.disks import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.records import Stat
@@ -74,19 +75,8 @@ class FaultServer(PaddockServer):
 
     def refusal(self) -> str:
         """Start it on data that it must refuse; return the one line that it says."""
-        command, environment = self.prepare()
-        result = subprocess.run(
-            [*command, "--log-level", "error"],
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            env={**os.environ, **environment},
-        )
-        assert (result.returncode, result.stdout) == (1, ""), result
-        lines = result.stderr.splitlines()
-        assert len(lines) == 1, result.stderr
-        assert lines[0].startswith("paddock: ")
-        return lines[0].removeprefix("paddock: ")
+        command, _ = self.prepare()
+        return refusal(*command[len(COMMAND) :], "--log-level", "error", status=1)
 
     @property
     def segments(self) -> list[Path]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 
+from tests.support.command import COMMAND
 from tests.support.server import SUPER_CREDENTIALS, Server, ServerMissingError, digest
 
 
@@ -26,7 +26,7 @@ class PaddockServer(Server):
         keys["znode.container.checkIntervalMs"] = str(self.options.reap_interval_ms)
         file = self.folder / "zoo.cfg"
         file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
-        command = [sys.executable, "-m", "paddock", "serve"]
+        command = [*COMMAND, "serve"]
         command += ["--host", self.host, "--port", str(self.port)]
         command += ["--data", str(self.data), "--config", str(file)]
         return command, {}
