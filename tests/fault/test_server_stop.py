@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from paddock.log.disk import Disk
 from paddock.log.file import FileLog
+from paddock.log.folder import begin_log
 from tests.fault.load import Load
 from tests.fault.process import FaultServer, eventually
 from tests.support import requests as rq
@@ -36,6 +38,7 @@ def test_stop_under_load_ends_with_status_0_and_a_snapshot_of_everything(
         # The snapshot alone is enough, so it is not only a promise.
         for segment in server.segments:
             segment.unlink()
+        begin_log(server.data / "log", int(server.snapshots[-1].stem), Disk())
         server.start()
         load.check(server.address)
 
