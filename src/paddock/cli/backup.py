@@ -11,7 +11,8 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from paddock import __version__
-from paddock.cli.failure import CannotBeDone, check_is_folder, one_line
+from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.paths import PATH, PATH_OR_DASH, check_is_folder
 from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ _SNAPSHOT_TIMEOUT = 600.0
 
 
 @click.command()
-@click.argument("data", type=click.Path(readable=False, path_type=Path))
-@click.argument("file", type=click.Path(readable=False, path_type=Path, allow_dash=True))
+@click.argument("data", type=PATH)
+@click.argument("file", type=PATH_OR_DASH)
 @click.option(
     "--gzip", is_flag=True, help="Compress it, also if FILE does not end with .gz or .tgz."
 )

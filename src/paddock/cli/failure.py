@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -27,11 +26,3 @@ def one_line() -> Iterator[None]:
         raise CannotBeDone(
             reason if error.filename is None else f"{error.filename}: {reason}"
         ) from None
-
-
-def check_is_folder(path: Path) -> None:
-    """Refuse what is not a folder, and say what it is instead."""
-    if not path.is_dir():
-        raise click.UsageError(
-            f"{path}: is not a folder" if path.exists() else f"{path}: there is no such folder"
-        )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paddock.cli.failure import check_is_folder, one_line
+from paddock.cli.failure import one_line
+from paddock.cli.paths import PATH, check_is_folder
 from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("data", type=click.Path(readable=False, path_type=Path))
+@click.argument("data", type=PATH)
 @click.option(
     "--repair",
     "copy",
     metavar="COPY",
-    type=click.Path(readable=False, path_type=Path),
+    type=PATH,
     help="Write what is whole to a new folder, which a server starts on. DATA is only read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
@@ -55,8 +56,8 @@ def _lines(report: "Report") -> list[str]:
     newest = report.newest
     lines = [f"data folder {report.folder}"]
     if report.user is not None:
-        named = f" by process {report.user}" if report.user else ""
-        lines.append(f"  in use     {named.strip() or 'yes'}; its last writes may not be seen")
+        user = f"by process {report.user}" if report.user else "yes"
+        lines.append(f"  in use     {user}; its last writes may not be seen")
     lines.append(f"  format     {report.format or 'missing'}")
     usable = sum(one.state is not None for one in report.snapshots)
     text = f"{counted(len(report.snapshots), 'file')}, {usable} whole"

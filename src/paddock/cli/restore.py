@@ -9,6 +9,7 @@ import click
 
 from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.owner import as_owner_of
+from paddock.cli.paths import PATH, PATH_OR_DASH
 from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ _RESTORE_TIMEOUT = 3600.0
 
 
 @click.command()
-@click.argument("file", type=click.Path(readable=False, path_type=Path, allow_dash=True))
-@click.argument("data", type=click.Path(readable=False, path_type=Path))
+@click.argument("file", type=PATH_OR_DASH)
+@click.argument("data", type=PATH)
 @click.option("--replace", is_flag=True, help="Move what DATA holds aside. Nothing is deleted.")
 def restore(file: Path, data: Path, replace: bool) -> None:
     """Restore the backup in FILE, or on stdin if that is "-", into the folder DATA.

@@ -14,6 +14,7 @@ import click
 
 from paddock import __version__
 from paddock.cli.failure import one_line
+from paddock.cli.paths import PATH
 from paddock.server.config import ConfigError, ServerConfig
 from paddock.server.settings import SETTINGS
 from paddock.server.sources import Settings
@@ -63,7 +64,7 @@ class _Serve(click.Command):
     "--config",
     metavar="FILE",
     envvar="PADDOCK_CONFIG",
-    type=click.Path(readable=False, path_type=Path),
+    type=PATH,
     help="A zoo.cfg. Options and variables beat what it says.",
 )
 @click.option("--memory", is_flag=True, help="Keep everything in memory, nothing on disk.")

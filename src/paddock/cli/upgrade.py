@@ -11,30 +11,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from paddock.cli.failure import one_line
+from paddock.cli.paths import PATH
 
 if TYPE_CHECKING:
     from paddock.state.machine import StateMachine
     from paddock.upgrade.source import Reading
-
-_FOLDER = click.Path(readable=False, path_type=Path)
 
 
 @click.command()
 @click.option(
     "--log-dir",
     metavar="DIR",
-    type=_FOLDER,
+    type=PATH,
     help="Apache's dataLogDir, if its zoo.cfg has one.",
 )
 @click.option(
     "--config",
     metavar="FILE",
-    type=_FOLDER,
+    type=PATH,
     help="Apache's zoo.cfg: says where its folders are, instead of APACHE_DATA.",
 )
 @click.option("--dry-run", is_flag=True, help="Read and check everything, write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was read as one JSON object.")
-@click.argument("folders", metavar="[APACHE_DATA] DATA", nargs=-1, required=True, type=_FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
+@click.argument("folders", metavar="[APACHE_DATA] DATA", nargs=-1, required=True, type=PATH)
 def upgrade(
     log_dir: Path | None,
     config: Path | None,
@@ -67,7 +66,7 @@ def upgrade(
     for warning in reading.warnings:
         click.echo(f"paddock: warning: {warning}", err=True)
     summary = _summary(machine, reading, None if dry_run else target)
-    click.echo(json.dumps(summary) if as_json else "\n".join(_lines(summary)))
+    click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(_lines(summary)))
 
 
 def _places(

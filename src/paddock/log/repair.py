@@ -7,11 +7,7 @@ so the copy begins a new epoch (`paddock.log.epoch`).
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +18,7 @@ from paddock.log.epoch import begin_epoch
 from paddock.log.exchange import write_state
 from paddock.log.folder import begin_log
 from paddock.log.interface import LogError
-from paddock.log.layout import DataDirectoryError
+from paddock.log.layout import DataDirectoryError, kept_free
 from paddock.log.load import load
 
 
@@ -47,7 +43,9 @@ def repair(folder: Path, copy: Path) -> Repaired:
             raise DataDirectoryError(f"{copy}: lies in {ours}, which is not to be touched")
     if copy.exists() and (not copy.is_dir() or any(copy.iterdir())):
         raise DataDirectoryError(f"{copy}: exists already and is not an empty folder")
-    with _unused(folder):
+    with kept_free(folder) as user:
+        if user is not None:
+            raise DataDirectoryError(f"{folder}: in use by a server; stop it first")
         report = check(folder)
         if report.state is None:
             raise LogError(f"{folder}: cannot be repaired: {report.findings[0].what}")
@@ -74,22 +72,3 @@ def repair(folder: Path, copy: Path) -> Repaired:
             raise LogError(f"{copy}: cannot be written: {error.strerror}") from error
         raise
     return Repaired(report, saved, machine.zxid)
-
-
-@contextlib.contextmanager
-def _unused(folder: Path) -> Iterator[None]:
-    """Keep servers off a folder without writing to it; refuse if one is there already."""
-    try:
-        lock = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise DataDirectoryError(f"{folder}: in use by a server; stop it first") from None
-    try:
-        yield
-    finally:
-        os.close(lock)

@@ -10,8 +10,6 @@ then. A file that goes while we look raises FileNotFoundError; whoever looks beg
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import TypeAlias
 
 from paddock.log.folder import segment_files
 from paddock.log.interface import LogError, Record
+from paddock.log.layout import kept_free
 from paddock.log.segment import HeaderError, SegmentHeader, SegmentReader, Tail, guess_header
 
 
@@ -65,18 +64,8 @@ Item: TypeAlias = Record | Gap | Torn | Segment
 
 def user_of(folder: Path) -> int | None:
     """Give the process id of the server that uses a data folder, 0 if it is not known; or None."""
-    try:
-        file = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        owner = os.pread(file, 20, 0).strip()
-        return int(owner) if owner.isdigit() else 0
-    finally:
-        os.close(file)
-    return None
+    with kept_free(folder) as user:
+        return user
 
 
 def walk(folder: Path, after: int = 0) -> Iterator[Item]:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import h11
 
 from paddock.server.commands import Commands
-from paddock.server.ports import explained, start_listening
+from paddock.server.ports import address_of, explained, start_listening
 from paddock.server.stream import Stream
 
 logger: Final = logging.getLogger(__name__)
@@ -53,8 +53,7 @@ class AdminServer:
     def address(self) -> tuple[str, int]:
         """Where it listens."""
         assert self._listener is not None, "the admin server has not been started"
-        host, port = self._listener.sockets[0].getsockname()[:2]
-        return str(host), int(port)
+        return address_of(self._listener.sockets)
 
     async def start(self, host: str, port: int) -> None:
         """Open the port. Raises PortError."""

@@ -1,10 +1,10 @@
-"""What is said of a port that cannot be had, whichever of the server's it is."""
+"""The ports of a server: where one is, and what is said of one that cannot be had."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EPERM
 
@@ -26,6 +26,12 @@ def explained(host: str, port: int, who: str = "") -> Iterator[None]:
     except OSError as error:
         begin = f"{who} cannot" if who else "cannot"
         raise PortError(f"{begin} listen on {host}:{port}: {_reason(error, host)}") from None
+
+
+def address_of(sockets: Sequence[socket.socket]) -> tuple[str, int]:
+    """Give where a port is, with the number that the system has chosen for it."""
+    host, port = sockets[0].getsockname()[:2]
+    return str(host), int(port)
 
 
 async def start_listening(listener: asyncio.Server) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from paddock.server.config import ServerConfig
 from paddock.server.listener import Listener
-from paddock.server.ports import explained
+from paddock.server.ports import address_of, explained
 from paddock.server.service import Service
 from paddock.server.tls import Credentials
 
@@ -71,7 +71,4 @@ async def _bind(listener: Listener, host: str, port: int) -> None:
 
 
 def _address(listener: Listener | None) -> tuple[str, int] | None:
-    if listener is None or not listener.sockets:
-        return None
-    host, port = listener.sockets[0].getsockname()[:2]
-    return str(host), int(port)
+    return address_of(listener.sockets) if listener is not None and listener.sockets else None

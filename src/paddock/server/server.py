@@ -25,7 +25,7 @@ from paddock.server.connection import Connection
 from paddock.server.figures import Figures
 from paddock.server.outages import Outages
 from paddock.server.pipeline import Pipeline
-from paddock.server.ports import explained, start_listening
+from paddock.server.ports import address_of, explained, start_listening
 from paddock.server.reaper import Reaper
 from paddock.server.recovery import Recovered, recover_state
 from paddock.server.service import Service
@@ -88,8 +88,7 @@ class Server:
     def address(self) -> tuple[str, int]:
         """Where the server listens; the secure port, if there is no other."""
         if self._listener is not None:
-            host, port = self._listener.sockets[0].getsockname()[:2]
-            return str(host), int(port)
+            return address_of(self._listener.sockets)
         assert self._secure is not None, "the server has not been started"
         address = self._secure.unified_address or self._secure.address
         assert address is not None, "the server has not been started"
