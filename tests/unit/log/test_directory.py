@@ -96,7 +96,7 @@ def test_process_id_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 
 def test_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert refusal(tmp_path / "file") == "cannot be created: File exists"
+    assert refusal(tmp_path / "file") == "is not a folder"
     assert refusal(tmp_path / "file" / "data") == "cannot be created: Not a directory"
 
 
