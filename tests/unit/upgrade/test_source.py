@@ -101,8 +101,11 @@ def test_a_log_that_is_not_there_may_have_been_forgotten(apache: ApacheFolder) -
 
 def test_what_is_no_data_folder_is_refused(apache: ApacheFolder, tmp_path: Path) -> None:
     assert "there is neither a snapshot nor a log in it" in refusal(apache)
-    with pytest.raises(UpgradeError, match="has no folder 'version-2'"):
+    with pytest.raises(UpgradeError, match="there is no such folder"):
         read_service(tmp_path / "nothing", None)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UpgradeError, match="has no folder 'version-2'"):
+        read_service(tmp_path / "empty", None)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UpgradeError, match="cannot be read: Not a directory"):
         read_service(tmp_path / "file", None)
