@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -99,17 +98,6 @@ def test_a_signal_stops_it_with_status_0_and_nothing_is_lost(tmp_path: Path, num
     with serving("--port", "0", "--data", tmp_path) as server:
         with wire.connect(server.address) as client:
             assert client.call(requests.get_data("/kept")).err == 0
-
-
-def test_it_serves_well_under_a_second_after_its_start(tmp_path: Path) -> None:
-    took_s = []
-    for number in range(3):
-        began = time.monotonic()
-        with serving("--port", "0", "--data", tmp_path / str(number)) as server:
-            with wire.connect(server.address) as client:
-                assert client.call(requests.exists("/")).err == 0
-                took_s.append(time.monotonic() - began)
-    assert min(took_s) < 1.0
 
 
 def test_the_file_is_followed_and_options_beat_it(tmp_path: Path) -> None:
