@@ -1,1 +1,47 @@
-"""What tests are made of, for Paddock's own and for those of its users."""
+"""What tests are made of, for Paddock's own and for those of its users.
+
+Servers: `EmbeddedServer` on the event loop of a test, `ServerThread` for tests without asyncio,
+`ServerProcess` to be killed. `FaultProxy` breaks connections at chosen requests, `at_every_cut` at
+all of them in turn. `run_virtually` runs any of this (but a process) without waiting for time.
+
+    async def test_an_ephemeral_node_outlives_a_lost_connection() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            fault = proxy.when(operation="create").cut_after()
+            ...
+"""
+
+from paddock.testing.clock import VirtualClockLoop, run_virtually
+from paddock.testing.conversation import Seen, SeenEvent, SeenReply, SeenRequest
+from paddock.testing.cuts import (
+    Cut,
+    CutPoint,
+    at_every_cut,
+    at_every_cut_blocking,
+    cut_points,
+)
+from paddock.testing.embedded import EmbeddedServer, ServerThread
+from paddock.testing.faults import Direction, Fault, Trigger
+from paddock.testing.process import ServerProcess, ServerProcessError
+from paddock.testing.proxy import FaultProxy
+
+__all__ = [
+    "Cut",
+    "CutPoint",
+    "Direction",
+    "EmbeddedServer",
+    "Fault",
+    "FaultProxy",
+    "Seen",
+    "SeenEvent",
+    "SeenReply",
+    "SeenRequest",
+    "ServerProcess",
+    "ServerProcessError",
+    "ServerThread",
+    "Trigger",
+    "VirtualClockLoop",
+    "at_every_cut",
+    "at_every_cut_blocking",
+    "cut_points",
+    "run_virtually",
+]

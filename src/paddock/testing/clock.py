@@ -3,20 +3,32 @@
 Time stands still while there is something to do, and jumps to the next timer when there is not. So
 a test of timeouts runs in milliseconds and does not depend on how busy the machine is.
 
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            ...
+            await asyncio.sleep(60)    # sessions that sent nothing are over now
+
     run_virtually(scenario())          # asyncio.run, in virtual time
 
-What comes from outside the loop, a socket or a thread, is not waited for: virtual time is for code
-that only waits for timers and for itself.
+Connections within the loop are virtual, too (`paddock.testing.network`): a server, its clients and
+a proxy between them can all live in it. What work a thread does for the loop (`run_in_executor`) is
+waited for while time stands still. Anything else from outside, such as a real socket or the thread
+that writes a log to the disk, is not: time may jump before it comes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+import socket
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
+
+from paddock.testing.network import VirtualNetwork
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -25,8 +37,12 @@ class _JumpingSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        # What threads do for the loop just now: that is really waited for.
+        self.awaited = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self.awaited and timeout != 0:
+            return super().select(None)
         ready = super().select(0)
         if not ready:
             if timeout is None:
@@ -41,6 +57,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
+        self._network = VirtualNetwork(self)
 
     def time(self) -> float:
         """Give the virtual time in seconds."""
@@ -49,6 +66,60 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def stall(self, seconds: float) -> None:
         """Let time pass in which the loop does nothing, as on a machine that is too busy."""
         self._jumping.now += seconds
+
+    def run_in_executor(
+        self,
+        executor: Executor | None,
+        func: Callable[[*Arguments], T],
+        *args: *Arguments,
+    ) -> asyncio.Future[T]:
+        """Call something in a thread; no time passes before it is done."""
+        future: asyncio.Future[T] = super().run_in_executor(executor, func, *args)
+        self._jumping.awaited += 1
+        future.add_done_callback(self._executed)
+        return future
+
+    async def shutdown_default_executor(self, *arguments: Any) -> None:
+        """Wait for the threads to end, as a loop does that is run to its end."""
+        self._jumping.awaited += 1
+        try:
+            await super().shutdown_default_executor(*arguments)
+        finally:
+            self._jumping.awaited -= 1
+
+    async def create_server(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        sock: socket.socket | None = None,
+        start_serving: bool = True,
+        **_: Any,
+    ) -> asyncio.AbstractServer:
+        """Listen at an address of the virtual network; a socket only says which one."""
+        if sock is not None:
+            host, port = sock.getsockname()[:2]
+            sock.close()
+        server = self._network.bind(protocol_factory, host or "127.0.0.1", port or 0)
+        if start_serving:
+            await server.start_serving()
+        return server
+
+    async def create_connection(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        **_: Any,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """Connect to whoever listens there in this loop; raises ConnectionRefusedError."""
+        # A network takes a moment: whoever was about to listen does by then.
+        await asyncio.sleep(0)
+        return self._network.connect(protocol_factory, host, port)
+
+    def _executed(self, _: asyncio.Future[T]) -> None:
+        self._jumping.awaited -= 1
 
 
 def run_virtually(main: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,222 @@
+"""What is said on a connection, read from outside: requests, the replies to them, and events.
+
+Bytes in, messages out; nothing here knows of sockets. A reply has no operation on the wire, so a
+conversation remembers the requests and finds the one that it answers by its xid. The handshake
+counts as a request, too: `create_session`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, Protocol, Self
+
+from paddock.errors import OK, SESSION_EXPIRED
+from paddock.protocol import opcodes
+from paddock.protocol.jute import DecodeError, Reader
+from paddock.protocol.records import (
+    NOTIFICATION_XID,
+    ConnectResponse,
+    MultiHeader,
+    ReplyHeader,
+    RequestHeader,
+    WatcherEvent,
+)
+from paddock.protocol.requests import (
+    CreateRequest,
+    CreateTTLRequest,
+    SetACLRequest,
+    SetDataRequest,
+    VersionRequest,
+    WatchedRequest,
+)
+
+
+class _Step(Protocol):
+    """A request within a transaction."""
+
+    @property
+    def path(self) -> bytes | None: ...
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self: ...
+
+
+# Requests that do not begin with a path.
+_WITHOUT_PATH: Final = frozenset(
+    {
+        opcodes.PING,
+        opcodes.RECONFIG,
+        opcodes.AUTH,
+        opcodes.SASL,
+        opcodes.SET_WATCHES,
+        opcodes.SET_WATCHES2,
+        opcodes.WHO_AM_I,
+        opcodes.CREATE_SESSION,
+        opcodes.CLOSE_SESSION,
+    }
+)
+# What each operation of a transaction is followed by.
+_STEPS: Final[dict[int, type[_Step]]] = {
+    opcodes.CREATE: CreateRequest,
+    opcodes.CREATE2: CreateRequest,
+    opcodes.CREATE_CONTAINER: CreateRequest,
+    opcodes.CREATE_TTL: CreateTTLRequest,
+    opcodes.DELETE: VersionRequest,
+    opcodes.CHECK: VersionRequest,
+    opcodes.SET_DATA: SetDataRequest,
+    opcodes.SET_ACL: SetACLRequest,
+    opcodes.GET_DATA: WatchedRequest,
+    opcodes.GET_CHILDREN: WatchedRequest,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenRequest:
+    """A request of a client."""
+
+    # Counted over all connections, from 1. Pings have 0: how many there are depends on time.
+    number: int
+    # Which connection it came on, counted from 1.
+    connection: int
+    xid: int
+    operation: int
+    # The path; several in a transaction; none where a request has none or cannot be understood.
+    paths: tuple[str, ...]
+    # The frame without its length.
+    payload: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The operation as a word, such as `create`."""
+        return opcodes.NAMES.get(self.operation, str(self.operation))
+
+    def __str__(self) -> str:
+        return " ".join([f"request {self.number}:", self.name, *self.paths])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenReply:
+    """The answer of a server to a request."""
+
+    request: SeenRequest
+    zxid: int
+    error: int
+    # The frame without its length.
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenEvent:
+    """What a watch of a client was told."""
+
+    connection: int
+    kind: int
+    path: str
+
+
+Seen = SeenRequest | SeenReply | SeenEvent
+
+
+class History:
+    """Everything that was seen on all connections, in order."""
+
+    def __init__(self) -> None:
+        self.messages: list[Seen] = []
+        self._counted = 0
+
+    def next_number(self) -> int:
+        self._counted += 1
+        return self._counted
+
+
+class Conversation:
+    """One connection."""
+
+    def __init__(self, connection: int, history: History) -> None:
+        self._connection = connection
+        self._history = history
+        # Requests without a reply, by xid; pings share one.
+        self._open: dict[int, deque[SeenRequest]] = {}
+        # The handshake, as long as it has no answer.
+        self._handshake: SeenRequest | None = None
+        self._has_begun = False
+
+    def is_answered_but(self, request: SeenRequest) -> bool:
+        """Tell whether every other request has its reply."""
+        if self._handshake is not None:
+            return self._handshake is request
+        waiting = [one for same_xid in self._open.values() for one in same_xid]
+        return all(one is request for one in waiting)
+
+    def request(self, payload: bytes) -> SeenRequest:
+        """Take a frame from the client."""
+        if not self._has_begun:
+            self._has_begun = True
+            request = self._seen(0, opcodes.CREATE_SESSION, (), payload)
+            self._handshake = request
+            return request
+        reader = Reader(payload)
+        try:
+            header = RequestHeader.read(reader)
+        except DecodeError:
+            return self._seen(0, opcodes.ERROR, (), payload)
+        paths = _paths(header.operation, reader)
+        request = self._seen(header.xid, header.operation, paths, payload)
+        self._open.setdefault(header.xid, deque()).append(request)
+        return request
+
+    def answer(self, payload: bytes) -> SeenReply | SeenEvent | None:
+        """Take a frame from the server; None if it answers nothing that was asked."""
+        reader = Reader(payload)
+        try:
+            message = self._answer(reader)
+        except DecodeError:
+            return None
+        if message is not None:
+            self._history.messages.append(message)
+        return message
+
+    def _answer(self, reader: Reader) -> SeenReply | SeenEvent | None:
+        payload = reader.data
+        if self._handshake is not None:
+            request, self._handshake = self._handshake, None
+            accepted = ConnectResponse.read(reader).session_id != 0
+            return SeenReply(request, 0, OK if accepted else SESSION_EXPIRED, payload)
+        header = ReplyHeader.read(reader)
+        if header.xid == NOTIFICATION_XID:
+            event = WatcherEvent.read(reader)
+            return SeenEvent(self._connection, event.kind, event.path.decode(errors="replace"))
+        waiting = self._open.get(header.xid)
+        if not waiting:
+            return None
+        request = waiting.popleft()
+        if not waiting:
+            del self._open[header.xid]
+        return SeenReply(request, header.zxid, header.error, payload)
+
+    def _seen(
+        self, xid: int, operation: int, paths: tuple[str, ...], payload: bytes
+    ) -> SeenRequest:
+        number = 0 if operation == opcodes.PING else self._history.next_number()
+        request = SeenRequest(number, self._connection, xid, operation, paths, payload)
+        self._history.messages.append(request)
+        return request
+
+
+def _paths(operation: int, reader: Reader) -> tuple[str, ...]:
+    if operation in _WITHOUT_PATH:
+        return ()
+    paths: list[bytes | None] = []
+    try:
+        if operation not in (opcodes.MULTI, opcodes.MULTI_READ):
+            paths.append(reader.buffer())
+        else:
+            while not (header := MultiHeader.read(reader)).done:
+                if header.operation not in _STEPS:
+                    break
+                paths.append(_STEPS[header.operation].read(reader).path)
+    except DecodeError:
+        # The server will say what is wrong with it.
+        pass
+    return tuple(path.decode(errors="replace") for path in paths if path is not None)

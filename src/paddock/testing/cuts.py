@@ -1,0 +1,134 @@
+"""Every point at which a scenario can lose its connection, one after the other.
+
+A scenario is run once to see which requests it makes, and then once for each way to cut each of
+them, every time against a server of its own:
+
+    async def scenario(proxy: FaultProxy, cut: CutPoint | None) -> None:
+        ...                             # the same as ever, through proxy.address
+        ...                             # what must be true, wherever it was cut
+
+    await at_every_cut(EmbeddedServer, scenario)
+
+    at_every_cut_blocking(ServerThread, scenario)          # with a scenario without asyncio
+
+A server that outlives the runs is given as `lambda: contextlib.nullcontext(server)`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from paddock.testing.conversation import SeenRequest
+from paddock.testing.faults import Fault
+from paddock.testing.proxy import FaultProxy
+
+# Within the length of a frame, and so within every frame that there is.
+_WITHIN_BYTES: Final = 3
+
+
+class Cut(enum.Enum):
+    """Where, around a request, a connection ends."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    WITHIN = "within the reply to"
+
+
+@dataclass(frozen=True, slots=True)
+class CutPoint:
+    """One cut: its kind, and the request as it was in the run without any."""
+
+    cut: Cut
+    request: SeenRequest
+
+    def arm(self, proxy: FaultProxy) -> Fault:
+        """Tell a proxy, through which nothing has gone yet, to cut there."""
+        trigger = proxy.when(nth=self.request.number)
+        if self.cut is Cut.BEFORE:
+            return trigger.cut_before()
+        if self.cut is Cut.AFTER:
+            return trigger.cut_after()
+        return trigger.truncate(_WITHIN_BYTES)
+
+    def __str__(self) -> str:
+        return f"cut {self.cut.value} {self.request}"
+
+
+class Addressed(Protocol):
+    """A server of any kind."""
+
+    @property
+    def address(self) -> tuple[str, int]: ...
+
+
+Scenario: TypeAlias = Callable[[FaultProxy, CutPoint | None], Awaitable[None]]
+BlockingScenario: TypeAlias = Callable[[FaultProxy, CutPoint | None], None]
+
+BEFORE_AND_AFTER: Final = (Cut.BEFORE, Cut.AFTER)
+
+
+def cut_points(
+    requests: Sequence[SeenRequest], cuts: Sequence[Cut] = BEFORE_AND_AFTER
+) -> list[CutPoint]:
+    """Give every way to cut these requests, which a proxy has seen, in their order."""
+    return [CutPoint(cut, request) for request in requests for cut in cuts]
+
+
+async def at_every_cut(
+    server: Callable[[], AbstractAsyncContextManager[Addressed]],
+    scenario: Scenario,
+    cuts: Sequence[Cut] = BEFORE_AND_AFTER,
+) -> list[CutPoint]:
+    """Run a scenario without a cut, then with each one; give the cuts that there were.
+
+    What the scenario raises comes with a note that says where it was cut. AssertionError if it
+    never came to that request, since then nothing was shown.
+    """
+
+    async def run(point: CutPoint | None) -> tuple[SeenRequest, ...]:
+        async with server() as one, FaultProxy(one.address) as proxy:
+            with _cutting(proxy, point):
+                await scenario(proxy, point)
+            return proxy.requests
+
+    points = cut_points(await run(None), cuts)
+    for point in points:
+        await run(point)
+    return points
+
+
+def at_every_cut_blocking(
+    server: Callable[[], AbstractContextManager[Addressed]],
+    scenario: BlockingScenario,
+    cuts: Sequence[Cut] = BEFORE_AND_AFTER,
+) -> list[CutPoint]:
+    """Do the same as `at_every_cut` with a scenario that blocks."""
+
+    def run(point: CutPoint | None) -> tuple[SeenRequest, ...]:
+        with server() as one, FaultProxy(one.address) as proxy:
+            with _cutting(proxy, point):
+                scenario(proxy, point)
+            return proxy.requests
+
+    points = cut_points(run(None), cuts)
+    for point in points:
+        run(point)
+    return points
+
+
+@contextmanager
+def _cutting(proxy: FaultProxy, point: CutPoint | None) -> Iterator[None]:
+    if point is None:
+        yield
+        return
+    fault = point.arm(proxy)
+    try:
+        yield
+    except Exception as error:
+        error.add_note(str(point))
+        raise
+    assert fault.hits, f"the scenario never came to this: {point}"

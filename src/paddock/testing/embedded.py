@@ -1,0 +1,206 @@
+"""A server inside the process of a test: on the test's own event loop, or in a thread.
+
+    async with EmbeddedServer() as server:
+        host, port = server.address
+
+    with ServerThread() as server:               # for tests without asyncio
+        client = KazooClient(server.hosts)
+
+Each has a port that the system has chosen, and keeps it when it is stopped and started again. With
+a data folder what it holds survives that, too; without one it is in memory and gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from paddock.log.disk import Disk
+from paddock.server.config import ServerConfig
+from paddock.server.server import Server
+from paddock.testing.background import BackgroundLoop
+from paddock.testing.clock import VirtualClockLoop
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class EmbeddedServer:
+    """A server on the running event loop.
+
+        async with EmbeddedServer() as server:
+            reader, writer = await asyncio.open_connection(*server.address)
+
+    `data` is its folder; without one everything is in memory. `config` says everything else, as a
+    rule with port 0. In virtual time (`run_virtually`) sessions expire without waiting; then it
+    must be in memory, since time does not wait for a disk. Time of day, randomness and the disk can
+    be handed in, as to the server itself.
+    """
+
+    def __init__(
+        self,
+        data: Path | None = None,
+        config: ServerConfig | None = None,
+        *,
+        disk: Disk | None = None,
+        wall_clock_ms: Callable[[], int] = _wall_clock_ms,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        config = ServerConfig(port=0) if config is None else config
+        if data is not None:
+            config = dataclasses.replace(config, data_directory=data)
+        self._config = config
+        self._disk = disk
+        self._wall_clock_ms = wall_clock_ms
+        self._random_bytes = random_bytes
+        self._server: Server | None = None
+        self._address: tuple[str, int] | None = None
+        self._secure_address: tuple[str, int] | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens, or did before it was stopped."""
+        assert self._address is not None, "the server has not been started"
+        return self._address
+
+    @property
+    def hosts(self) -> str:
+        """The same as `host:port`, as clients want it."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+    @property
+    def secure_address(self) -> tuple[str, int]:
+        """Where TLS is spoken, if the config says so."""
+        assert self._secure_address is not None, "no TLS is spoken"
+        return self._secure_address
+
+    @property
+    def is_running(self) -> bool:
+        return self._server is not None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._server is not None:
+            await self.stop()
+
+    async def start(self) -> None:
+        """Start it, as a new process would on this folder; raises what `Server.start` raises."""
+        assert self._server is None, "the server runs already"
+        virtual = isinstance(asyncio.get_running_loop(), VirtualClockLoop)
+        if virtual and self._config.data_directory is not None:
+            raise ValueError("in virtual time a server must be in memory: time waits for no disk")
+        server = Server(
+            self._config,
+            wall_clock_ms=self._wall_clock_ms,
+            random_bytes=self._random_bytes,
+            disk=self._disk,
+        )
+        await server.start()
+        self._server = server
+        self._config = server.config_with_ports()
+        self._address = server.address
+        self._secure_address = server.secure_address
+
+    async def stop(self) -> None:
+        """Stop it in good order: what is under way is answered, connections are closed."""
+        server, self._server = self._server, None
+        assert server is not None, "the server does not run"
+        await server.stop()
+
+    async def restart(self) -> None:
+        """Stop it, and start it again on the same port and data."""
+        await self.stop()
+        await self.start()
+
+
+class ServerThread:
+    """A server in this process, on an event loop in a thread of its own.
+
+        with ServerThread(tmp_path) as server:
+            client = KazooClient(server.hosts)
+
+    It takes what `EmbeddedServer` takes, or an event loop to run on. Leaving the `with` raises
+    RuntimeError if one of the loop's callbacks has failed, which nobody would have seen.
+    """
+
+    def __init__(
+        self,
+        data: Path | None = None,
+        config: ServerConfig | None = None,
+        *,
+        disk: Disk | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._embedded = EmbeddedServer(data, config, disk=disk)
+        self._background = BackgroundLoop(loop)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens, or did before it was stopped."""
+        return self._embedded.address
+
+    @property
+    def hosts(self) -> str:
+        """The same as `host:port`, as clients want it."""
+        return self._embedded.hosts
+
+    @property
+    def secure_address(self) -> tuple[str, int]:
+        """Where TLS is spoken, if the config says so."""
+        return self._embedded.secure_address
+
+    @property
+    def problems(self) -> list[str]:
+        """What callbacks of the loop have failed with."""
+        return self._background.problems
+
+    def __enter__(self) -> Self:
+        self._background.start()
+        try:
+            self.start()
+        except BaseException:
+            self._background.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._embedded.is_running:
+                self.stop()
+        finally:
+            self._background.stop()
+        if error is None:
+            self._background.raise_problems()
+
+    def start(self) -> None:
+        """Start it, as a new process would on this folder; raises what `Server.start` raises."""
+        self._background.call(self._embedded.start())
+
+    def stop(self) -> None:
+        """Stop it in good order: what is under way is answered, connections are closed."""
+        self._background.call(self._embedded.stop())
+
+    def restart(self) -> None:
+        """Stop it, and start it again on the same port and data."""
+        self.stop()
+        self.start()

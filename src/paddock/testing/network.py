@@ -1,0 +1,256 @@
+"""A network within one event loop, for virtual time: connections without sockets.
+
+What is written arrives at the other end in the next pass of the loop, whole and in order, and so
+does the end. A peer that does not read makes its writer pause, as on a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+Address = tuple[str, int]
+Factory = Callable[[], asyncio.BaseProtocol]
+
+_FIRST_PORT: Final = 49152
+_HIGH_WATER_BYTES: Final = 1 << 16
+
+
+class VirtualNetwork:
+    """Knows who listens where."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._servers: dict[Address, VirtualServer] = {}
+        self._last_port = _FIRST_PORT - 1
+
+    def bind(self, factory: Factory, host: str, port: int) -> VirtualServer:
+        """Take an address, whose port is chosen here if it is 0; raises OSError."""
+        address = (host, port or self._new_port())
+        if address in self._servers:
+            raise OSError(f"{host}:{port} is in use")
+        server = VirtualServer(self._loop, factory, address, self._servers)
+        self._servers[address] = server
+        return server
+
+    def connect(
+        self, factory: Factory, host: str, port: int
+    ) -> tuple[VirtualTransport, asyncio.BaseProtocol]:
+        """Make a connection, of which both ends are told; raises ConnectionRefusedError."""
+        server = self._servers.get((host, port))
+        if server is None or not server.is_serving():
+            raise ConnectionRefusedError(f"nobody listens on {host}:{port}")
+        ours: Address = ("127.0.0.1", self._new_port())
+        near = VirtualTransport(self._loop, factory(), ours, server.address)
+        far = VirtualTransport(self._loop, server.factory(), server.address, ours)
+        near.join(far)
+        far.join(near)
+        self._loop.call_soon(far.begin)
+        near.begin()
+        return near, near.get_protocol()
+
+    def _new_port(self) -> int:
+        self._last_port += 1
+        return self._last_port
+
+
+class VirtualServer(asyncio.AbstractServer):
+    """Somebody who listens. Connections outlive it, as they outlive any listener."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        factory: Factory,
+        address: Address,
+        servers: dict[Address, VirtualServer],
+    ) -> None:
+        self._loop = loop
+        self.factory = factory
+        self.address = address
+        self._servers = servers
+        self._serves = False
+
+    @property
+    def sockets(self) -> tuple[VirtualSocket, ...]:
+        """Where it listens, in the shape that a real one has for that."""
+        return (VirtualSocket(self),)
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def is_serving(self) -> bool:
+        return self._serves
+
+    async def start_serving(self) -> None:
+        self._serves = True
+
+    async def serve_forever(self) -> None:
+        """Serve until cancelled."""
+        await self.start_serving()
+        await self._loop.create_future()
+
+    def close(self) -> None:
+        self._serves = False
+        if self._servers.get(self.address) is self:
+            del self._servers[self.address]
+
+    async def wait_closed(self) -> None:
+        """Return at once: nothing of it is left."""
+
+
+class VirtualSocket:
+    """What can be asked of a socket that listens."""
+
+    def __init__(self, server: VirtualServer) -> None:
+        self._server = server
+
+    def getsockname(self) -> Address:
+        return self._server.address
+
+    def fileno(self) -> int:
+        """Give any number: there is no file."""
+        return 0
+
+    def getsockopt(self, level: int, option: int) -> int:
+        assert (level, option) == (socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        return int(self._server.is_serving())
+
+
+class VirtualTransport(asyncio.Transport):
+    """One end of a connection."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        protocol: asyncio.BaseProtocol,
+        ours: Address,
+        theirs: Address,
+    ) -> None:
+        super().__init__({"sockname": ours, "peername": theirs})
+        self._loop = loop
+        self._protocol: Any = protocol
+        self._peer: VirtualTransport | None = None
+        # What has been sent to us and not been taken: bytes, or how the connection has ended.
+        self._arrived: deque[bytes | _Ending] = deque()
+        self._arrived_bytes = 0
+        self._is_paused = False
+        self._is_closing = False
+        self._wrote_eof = False
+        # Whether the peer takes too little, and our protocol knows.
+        self._is_choked = False
+        self._high_water = _HIGH_WATER_BYTES
+
+    def join(self, peer: VirtualTransport) -> None:
+        self._peer = peer
+
+    def begin(self) -> None:
+        self._protocol.connection_made(self)
+
+    # Writing.
+
+    def write(self, data: Any) -> None:
+        if self._is_closing or self._wrote_eof or self._peer is None:
+            return
+        if data:
+            self._peer._arrive(bytes(data))
+            if self.get_write_buffer_size() > self._high_water and not self._is_choked:
+                self._is_choked = True
+                self._protocol.pause_writing()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        if not self._wrote_eof and not self._is_closing and self._peer is not None:
+            self._wrote_eof = True
+            self._peer._arrive(_Ending(None))
+
+    def get_write_buffer_size(self) -> int:
+        return 0 if self._peer is None else self._peer._arrived_bytes
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high_water = _HIGH_WATER_BYTES if high is None else high
+
+    # Reading.
+
+    def is_reading(self) -> bool:
+        return not self._is_paused and not self._is_closing
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        self._loop.call_soon(self._take)
+
+    def _arrive(self, item: bytes | _Ending) -> None:
+        if self._is_closing:
+            return
+        self._arrived.append(item)
+        if isinstance(item, bytes):
+            self._arrived_bytes += len(item)
+        self._loop.call_soon(self._take)
+
+    def _take(self) -> None:
+        while self._arrived and self.is_reading():
+            item = self._arrived.popleft()
+            if isinstance(item, _Ending):
+                self._end(item)
+                return
+            self._arrived_bytes -= len(item)
+            self._protocol.data_received(item)
+        if self._arrived_bytes == 0 and self._peer is not None:
+            self._peer._relieve()
+
+    def _relieve(self) -> None:
+        if self._is_choked and not self._is_closing:
+            self._is_choked = False
+            self._protocol.resume_writing()
+
+    # The end.
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        protocol: asyncio.BaseProtocol = self._protocol
+        return protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        """Say that it is over; what was written before still arrives."""
+        if not self._is_closing and self._peer is not None:
+            self._peer._arrive(_Ending(None))
+        self._lose(None)
+
+    def abort(self) -> None:
+        """End it as a reset does."""
+        if not self._is_closing and self._peer is not None:
+            self._peer._arrive(_Ending(ConnectionResetError("reset by the peer")))
+        self._lose(None)
+
+    def _end(self, ending: _Ending) -> None:
+        if ending.error is not None:
+            self._lose(ending.error)
+        elif not self._protocol.eof_received():
+            self.close()
+
+    def _lose(self, error: Exception | None) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        self._arrived.clear()
+        self._arrived_bytes = 0
+        self._loop.call_soon(self._protocol.connection_lost, error)
+
+
+class _Ending:
+    """The end of what a peer sends: in good order, or with an error."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self.error = error

@@ -1,0 +1,323 @@
+"""A proxy between clients and a server that breaks connections where a test says.
+
+It understands what passes through it, so a fault is placed at a request and not at a moment:
+
+    async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+        fault = proxy.when(operation="create", path="/app").cut_after()
+        ...                              # the client connects to proxy.address and creates /app
+        await fault.happened()           # the node is there; the client was not told
+
+In a test without asyncio the same proxy runs in a thread of its own:
+
+    with ServerThread() as server, FaultProxy(server.address) as proxy:
+        client = KazooClient(proxy.hosts)
+
+It stands before any ZooKeeper server, but sees nothing where TLS is spoken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from paddock.testing.background import DEADLINE, BackgroundLoop
+from paddock.testing.conversation import (
+    Conversation,
+    History,
+    Seen,
+    SeenEvent,
+    SeenReply,
+    SeenRequest,
+)
+from paddock.testing.faults import BOTH, Direction, Fault, Trigger, choose
+from paddock.testing.link import End, Link
+from paddock.testing.port import ReservedPort
+
+T = TypeVar("T")
+
+
+class FaultProxy:
+    """Passes everything on to a server, but for what it was told to break.
+
+    Its methods can be called from any thread, and have taken effect when they return. Frames are
+    passed on whole and in order; four-letter words are passed on, too.
+    """
+
+    def __init__(self, server_address: tuple[str, int]) -> None:
+        self._server_address = server_address
+        self._port = ReservedPort()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # The loop's own thread, if it is not the caller's.
+        self._background: BackgroundLoop | None = None
+        # The socket that listens, the task that hands it to the loop, and what the loop makes of
+        # it. Invariant: None while connections are refused.
+        self._listening: socket.socket | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._listener: asyncio.AbstractServer | None = None
+        self._links: set[Link] = set()
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._connections = 0
+        self._history = History()
+        # Those that have not taken all they are to take yet, in the order in which they were armed.
+        self._faults: list[Fault] = []
+        # The ways that lead nowhere, on connections that are there and on new ones.
+        self._blackholes: frozenset[Direction] = frozenset()
+        self._reopening: asyncio.TimerHandle | None = None
+        self._deserted: asyncio.Event | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where clients are to connect."""
+        return self._port.address
+
+    @property
+    def hosts(self) -> str:
+        """The same as `host:port`, as clients want it."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+    # What was seen.
+
+    @property
+    def seen(self) -> tuple[Seen, ...]:
+        """Everything that came by so far, in order, whatever became of it."""
+        return self._do(lambda: tuple(self._history.messages))
+
+    @property
+    def requests(self) -> tuple[SeenRequest, ...]:
+        """The requests so far, without pings."""
+        return tuple(one for one in self.seen if isinstance(one, SeenRequest) and one.number)
+
+    @property
+    def replies(self) -> tuple[SeenReply, ...]:
+        """The replies of the server so far, without those to pings."""
+        return tuple(one for one in self.seen if isinstance(one, SeenReply) and one.request.number)
+
+    @property
+    def events(self) -> tuple[SeenEvent, ...]:
+        """The events so far."""
+        return tuple(one for one in self.seen if isinstance(one, SeenEvent))
+
+    # What is to be broken.
+
+    def when(
+        self,
+        *,
+        operation: str | int | None = None,
+        path: str | None = None,
+        predicate: Callable[[SeenRequest], bool] | None = None,
+        nth: int = 1,
+        times: int | None = 1,
+    ) -> Trigger:
+        """Choose requests, from now on: the nth that fits, and as many after it as `times` says.
+
+        An operation is a word such as `create`, `get`, `set`, `multi`, `create_session` (the
+        handshake) or `close_session`, or its number. Without one every request fits but pings.
+        `times=None` takes every one from the nth on. If several faults fit, the first one counts.
+        """
+        if nth < 1:
+            raise ValueError(f"nth: {nth} is below 1")
+        return Trigger(self._arm, choose(operation, path, predicate), nth, times)
+
+    def cut(self, *, reset: bool = False) -> None:
+        """Cut every connection; clients may come back at once. With `reset` they get an RST."""
+        self._do(lambda: self._cut(reset=reset))
+
+    def refuse(self, seconds: float | None = None) -> None:
+        """Cut every connection and refuse new ones, for so long or until `heal`."""
+
+        def refuse() -> None:
+            self._close()
+            self._cut(reset=False)
+            if seconds is not None:
+                self._reopening = self._running_loop().call_later(seconds, self._open)
+
+        self._do(refuse)
+
+    def blackhole(self, *directions: Direction) -> None:
+        """Pass nothing on until `heal`, on any connection; new ones are accepted all the same.
+
+        Given one direction, the other goes on. What is sent meanwhile arrives after `heal`.
+        """
+        chosen = frozenset(directions) or BOTH
+
+        def blackhole() -> None:
+            self._blackholes |= chosen
+            for link in self._links:
+                link.hold(chosen)
+
+        self._do(blackhole)
+
+    def heal(self) -> None:
+        """Forget every fault, accept connections, and pass on all that is held."""
+
+        def heal() -> None:
+            self._faults.clear()
+            self._blackholes = frozenset()
+            self._open()
+            for link in list(self._links):
+                link.heal()
+
+        self._do(heal)
+
+    # Its life.
+
+    async def __aenter__(self) -> Self:
+        await self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stop()
+
+    def __enter__(self) -> Self:
+        background = BackgroundLoop()
+        background.start()
+        try:
+            background.call(self._start())
+        except BaseException:
+            background.stop()
+            raise
+        self._background = background
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        background, self._background = self._background, None
+        assert background is not None
+        try:
+            background.call(self._stop())
+        finally:
+            background.stop()
+        if error is None:
+            background.raise_problems()
+
+    async def _start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deserted = asyncio.Event()
+        self._open()
+        assert self._opening is not None
+        await self._opening
+
+    async def _stop(self) -> None:
+        self._close()
+        for task in list(self._connecting):
+            task.cancel()
+        await asyncio.gather(*self._connecting, return_exceptions=True)
+        assert self._deserted is not None
+        while self._links:
+            self._deserted.clear()
+            for link in list(self._links):
+                link.abort()
+            await self._deserted.wait()
+        self._loop = None
+        self._port.close()
+
+    # What links ask of it (`paddock.testing.link.Owner`).
+
+    def choose_fault(self, request: SeenRequest) -> Fault | None:
+        chosen: Fault | None = None
+        for fault in self._faults:
+            # Each one counts the request, also where another one has it.
+            if fault.takes(request, is_free=chosen is None):
+                chosen = fault
+        return chosen
+
+    def connect(self, link: Link) -> None:
+        task = self._running_loop().create_task(self._connect(link))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    def stay_away(self) -> None:
+        self._close()
+
+    def forget(self, link: Link) -> None:
+        self._links.discard(link)
+        if not self._links and self._deserted is not None:
+            self._deserted.set()
+
+    # Within the loop.
+
+    def _arm(self, fault: Fault) -> None:
+        self._do(lambda: self._faults.append(fault))
+
+    def _cut(self, *, reset: bool) -> None:
+        for link in list(self._links):
+            link.cut(reset=reset)
+
+    def _open(self) -> None:
+        """Accept connections again, if they are refused."""
+        if self._reopening is not None:
+            self._reopening.cancel()
+            self._reopening = None
+        if self._listening is None:
+            # From here on they are accepted by the system; the loop follows.
+            self._listening = self._port.listen()
+            self._opening = self._running_loop().create_task(self._serve(self._listening))
+
+    def _close(self) -> None:
+        """Refuse connections from now on."""
+        if self._reopening is not None:
+            self._reopening.cancel()
+            self._reopening = None
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        if self._listener is not None:
+            self._listener.close()
+        elif self._listening is not None:
+            self._listening.close()
+        self._listener = self._listening = None
+
+    async def _serve(self, listening: socket.socket) -> None:
+        self._listener = await self._running_loop().create_server(self._accept, sock=listening)
+
+    def _accept(self) -> End:
+        self._connections += 1
+        link = Link(self, Conversation(self._connections, self._history))
+        link.hold(self._blackholes)
+        self._links.add(link)
+        return link.client
+
+    async def _connect(self, link: Link) -> None:
+        host, port = self._server_address
+        try:
+            await self._running_loop().create_connection(lambda: link.server, host, port)
+        except OSError:
+            link.cut()
+            return
+        # Its client may have left meanwhile, and nobody would have known of it any more.
+        self._links.add(link)
+        link.connected()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        assert self._loop is not None, "the proxy has not been started"
+        return self._loop
+
+    def _do(self, action: Callable[[], T]) -> T:
+        """Call something in the loop's thread, and wait for it if that is another one."""
+        loop = self._loop
+        if loop is None or _current_loop() is loop:
+            return action()
+
+        async def act() -> T:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(act(), loop).result(DEADLINE)
+
+
+def _current_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
