@@ -14,9 +14,9 @@ from typing import Final
 
 import pytest
 
+from paddock.testing import FaultProxy
 from tests.conformance.conftest import SERVERS
 from tests.support import named_checks
-from tests.support.relay import Relay
 from tests.support.server import Server
 
 SOURCES: Final = sorted(Path(__file__).with_name("c_client").glob("*.c"))
@@ -48,13 +48,13 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(program: Path, server: Server) -> named_checks.Report:
     """What the program said about a server of this kind."""
-    with SERVERS[server.name]() as own, Relay(own.address) as relay:
+    with SERVERS[server.name]() as own, FaultProxy(own.address) as relay:
         direct, relayed = (f"{host}:{port}" for host, port in (own.address, relay.address))
         requests = {
             "restart the server": own.restart,
             "cut the relay": relay.cut,
-            "close the relay": relay.close,
-            "open the relay": relay.open,
+            "close the relay": relay.refuse,
+            "open the relay": relay.heal,
         }
         return named_checks.run([program, direct, relayed], requests)
 
