@@ -2,7 +2,8 @@
 
 Servers: `EmbeddedServer` on the event loop of a test, `ServerThread` for tests without asyncio,
 `ServerProcess` to be killed. `FaultProxy` breaks connections at chosen requests, `at_every_cut` at
-all of them in turn. `run_virtually` runs any of this (but a process) without waiting for time.
+all of them in turn. `expire_session` ends a session from outside. `run_virtually` runs all of this
+but processes and threads without waiting for time.
 
     async def test_an_ephemeral_node_outlives_a_lost_connection() -> None:
         async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
@@ -20,6 +21,7 @@ from paddock.testing.cuts import (
     cut_points,
 )
 from paddock.testing.embedded import EmbeddedServer, ServerThread
+from paddock.testing.expiry import SessionLivesError, expire_session, expire_session_blocking
 from paddock.testing.faults import Direction, Fault, Trigger
 from paddock.testing.process import ServerProcess, ServerProcessError
 from paddock.testing.proxy import FaultProxy
@@ -38,10 +40,13 @@ __all__ = [
     "ServerProcess",
     "ServerProcessError",
     "ServerThread",
+    "SessionLivesError",
     "Trigger",
     "VirtualClockLoop",
     "at_every_cut",
     "at_every_cut_blocking",
     "cut_points",
+    "expire_session",
+    "expire_session_blocking",
     "run_virtually",
 ]

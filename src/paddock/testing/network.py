@@ -119,6 +119,17 @@ class VirtualSocket:
         return int(self._server.is_serving())
 
 
+class VirtualOptions:
+    """What can be set on the socket of a connection: that its end is a reset."""
+
+    def __init__(self) -> None:
+        self.resets = False
+
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        assert (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER)
+        self.resets = True
+
+
 class VirtualTransport(asyncio.Transport):
     """One end of a connection."""
 
@@ -129,7 +140,8 @@ class VirtualTransport(asyncio.Transport):
         ours: Address,
         theirs: Address,
     ) -> None:
-        super().__init__({"sockname": ours, "peername": theirs})
+        self._options = VirtualOptions()
+        super().__init__({"sockname": ours, "peername": theirs, "socket": self._options})
         self._loop = loop
         self._protocol: Any = protocol
         self._peer: VirtualTransport | None = None
@@ -229,9 +241,11 @@ class VirtualTransport(asyncio.Transport):
         self._lose(None)
 
     def abort(self) -> None:
-        """End it as a reset does."""
+        """End it at once: in good order, or with a reset if it was told not to linger."""
         if not self._is_closing and self._peer is not None:
-            self._peer._arrive(_Ending(ConnectionResetError("reset by the peer")))
+            resets = self._options.resets
+            error = ConnectionResetError("reset by the peer") if resets else None
+            self._peer._arrive(_Ending(error))
         self._lose(None)
 
     def _end(self, ending: _Ending) -> None:

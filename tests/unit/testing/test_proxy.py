@@ -14,7 +14,9 @@ from paddock.testing import (
     Direction,
     EmbeddedServer,
     FaultProxy,
+    SessionLivesError,
     at_every_cut,
+    expire_session,
     run_virtually,
 )
 from tests.support import requests as rq
@@ -229,5 +231,46 @@ def test_one_direction_of_a_blackhole_leaves_the_other_open() -> None:
         assert [one.path for one in replies] == ["/there", "/behind"]
         await client.leave()
         await other.leave()
+
+    virtually(scenario)
+
+
+def test_a_session_is_ended_in_virtual_time_too() -> None:
+    async def scenario(server: EmbeddedServer, proxy: FaultProxy) -> None:
+        client = await connect(proxy.address)
+        session = client.handshake
+        for _ in range(2):
+            await expire_session(server.address, session.session_id, session.password)
+        assert await client.reader.read() == b""
+        await client.leave()
+        again = await connect(proxy.address, like=client)
+        assert again.handshake.session_id == 0
+        await again.leave()
+
+    virtually(scenario)
+
+
+def test_a_session_that_its_client_takes_back_each_time_lives() -> None:
+    async def take_back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A server on which the client was faster than the close.
+        await reader.readexactly(4)
+        writer.close()
+
+    async def scenario() -> None:
+        server = await asyncio.start_server(take_back, "127.0.0.1", 0)
+        with pytest.raises(SessionLivesError, match="0x2a"):
+            await expire_session(server.sockets[0].getsockname(), 42, bytes(16))
+        server.close()
+
+    run_virtually(scenario())
+
+
+def test_a_reset_is_one_in_virtual_time_too() -> None:
+    async def scenario(server: EmbeddedServer, proxy: FaultProxy) -> None:
+        client = await connect(proxy.address)
+        proxy.when(operation="create").cut_before(reset=True)
+        with pytest.raises(ConnectionResetError):
+            await client.call(rq.create("/a"))
+        client.writer.close()
 
     virtually(scenario)

@@ -1,0 +1,62 @@
+"""The end of a session, brought about from outside: its client finds that it has expired.
+
+    await expire_session(server.address, session_id, password)
+
+It works on any server, and at once: somebody else goes on with the session and closes it. Where
+time is virtual, a session that is silent for long enough expires by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from paddock.errors import PaddockError
+from paddock.protocol import opcodes
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import ConnectRequest, ConnectResponse, RequestHeader
+
+_TIMEOUT_MS: Final = 30_000
+_ATTEMPTS: Final = 100
+
+
+class SessionLivesError(PaddockError):
+    """A session could not be ended: its client took it back each time."""
+
+
+async def expire_session(address: tuple[str, int], session_id: int, password: bytes) -> None:
+    """End a session, and return when it is over; one that is over already is fine.
+
+    Raises OSError if the server cannot be reached, and SessionLivesError.
+    """
+    for _ in range(_ATTEMPTS):
+        if await _close(address, session_id, password):
+            return
+    raise SessionLivesError(f"session 0x{session_id:x} lives on")
+
+
+def expire_session_blocking(address: tuple[str, int], session_id: int, password: bytes) -> None:
+    """Do the same as `expire_session` where no event loop runs."""
+    asyncio.run(expire_session(address, session_id, password))
+
+
+async def _close(address: tuple[str, int], session_id: int, password: bytes) -> bool:
+    """Attach to the session and close it; tell whether it was over before that."""
+    handshake, close = BytesWriter(), BytesWriter()
+    ConnectRequest(0, 0, _TIMEOUT_MS, session_id, password, False).write(handshake)
+    RequestHeader(1, opcodes.CLOSE_SESSION).write(close)
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        # Both at once: the client will want its session back.
+        for payload in (handshake.getvalue(), close.getvalue()):
+            writer.write(len(payload).to_bytes(4, "big") + payload)
+        answer = await reader.read()
+    except ConnectionError:
+        answer = b""
+    finally:
+        writer.close()
+    if len(answer) < 4:
+        return False
+    return ConnectResponse.read(Reader(answer[4:])).session_id == 0
