@@ -128,10 +128,11 @@ def test_a_cut_after_a_request_loses_only_the_reply(
 ) -> None:
     fault = proxy.when(path="/b").cut_after()
     with wire.connect(proxy.address) as client:
-        client.send(rq.create("/a"), rq.create("/b"))
+        client.send(rq.create("/a"), rq.create("/b"), rq.create("/c"))
         assert client.reply().err == Code.OK
         assert client.wait_closed() == b""
     assert fault.wait().paths == ("/b",)
+    assert not exists(server, "/c")
     assert [one.error for one in proxy.replies if "/b" in one.request.paths] == [Code.OK]
     assert exists(server, "/b")
 

@@ -114,6 +114,13 @@ def test_a_process_can_stand_still() -> None:
         assert client.reply().err == Code.OK
 
 
+def test_a_process_that_stands_still_can_be_stopped() -> None:
+    with ServerProcess() as server:
+        server.pause()
+        server.stop()
+        assert not server.is_running
+
+
 def test_a_process_that_cannot_start_says_why(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()

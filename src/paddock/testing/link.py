@@ -57,7 +57,7 @@ class Lane:
         self._waiting_bytes += len(item or b"")
         self.go_on()
         if self._waiting_bytes > _HELD_BYTES_MAX and self.source is not None:
-            self.source.pause()
+            self.source.pause(self)
 
     def put_back(self, item: bytes, *, is_seen: bool) -> None:
         """Put something in front of everything that waits."""
@@ -97,7 +97,7 @@ class Lane:
         finally:
             self._is_letting_out = False
         if not self._waiting and self.source is not None:
-            self.source.resume()
+            self.source.resume(self)
 
 
 class End(asyncio.Protocol):
@@ -109,6 +109,8 @@ class End(asyncio.Protocol):
         self.transport: Any = None
         # The other one: it is not read from while this one takes too little.
         self.opposite: End | None = None
+        # Why it is not read from just now.
+        self._pauses: set[object] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -123,20 +125,24 @@ class End(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         if self.opposite is not None:
-            self.opposite.pause()
+            self.opposite.pause(self)
 
     def resume_writing(self) -> None:
         if self.opposite is not None:
-            self.opposite.resume()
+            self.opposite.resume(self)
 
-    def pause(self) -> None:
+    def pause(self, reason: object) -> None:
         """Read nothing for now."""
-        if self.transport is not None and not self.transport.is_closing():
+        if not self._pauses and self.transport is not None and not self.transport.is_closing():
             self.transport.pause_reading()
+        self._pauses.add(reason)
 
-    def resume(self) -> None:
-        """Read again."""
-        if self.transport is not None and not self.transport.is_closing():
+    def resume(self, reason: object) -> None:
+        """Read again, if this was the last reason not to."""
+        if reason not in self._pauses:
+            return
+        self._pauses.remove(reason)
+        if not self._pauses and self.transport is not None and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def write(self, data: bytes) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
+from paddock.server.config import ServerConfig
 from paddock.testing import (
     Cut,
     CutPoint,
@@ -250,6 +252,26 @@ def test_a_session_is_ended_in_virtual_time_too() -> None:
     virtually(scenario)
 
 
+def test_an_end_that_the_client_has_undone_is_tried_again() -> None:
+    attempts: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The first time the client was faster than the close; the second time it is over.
+        attempts.append(1)
+        session = 42 if len(attempts) == 1 else 0
+        writer.write(struct.pack(">iiiqi", 37, 0, 4000, session, 16) + bytes(17))
+        await reader.readexactly(4)
+        writer.close()
+
+    async def scenario() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        await expire_session(server.sockets[0].getsockname(), 42, bytes(16))
+        server.close()
+
+    run_virtually(scenario())
+    assert len(attempts) == 2
+
+
 def test_a_session_that_its_client_takes_back_each_time_lives() -> None:
     async def take_back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A server on which the client was faster than the close.
@@ -274,3 +296,87 @@ def test_a_reset_is_one_in_virtual_time_too() -> None:
         client.writer.close()
 
     virtually(scenario)
+
+
+def test_nobody_means_a_ping_who_does_not_say_so() -> None:
+    async def scenario(server: EmbeddedServer, proxy: FaultProxy) -> None:
+        client = await connect(proxy.address)
+        any_request = proxy.when().delay(1)
+        ping = proxy.when(operation="ping").delay(1)
+        for request in (rq.ping(), rq.exists("/")):
+            await client.call(request)
+        assert [one.name for one in any_request.hits] == ["exists"]
+        assert [one.name for one in ping.hits] == ["ping"]
+        await client.leave()
+
+    virtually(scenario)
+
+
+def test_healing_forgets_what_was_to_happen_at_a_reply() -> None:
+    async def scenario(server: EmbeddedServer, proxy: FaultProxy) -> None:
+        client = await connect(proxy.address)
+        proxy.blackhole(Direction.TO_CLIENT)
+        fault = proxy.when(operation="create").cut_after()
+        client.send(rq.create("/a"))
+        await asyncio.sleep(1)
+        proxy.heal()
+        assert (await client.reply(rq.create("/a").op)).path == "/a"
+        assert fault.hits == ()
+        await client.leave()
+
+    virtually(scenario)
+
+
+def test_healing_forgets_a_cut_that_waits_for_earlier_replies() -> None:
+    async def scenario(server: EmbeddedServer, proxy: FaultProxy) -> None:
+        client = await connect(proxy.address)
+        proxy.blackhole(Direction.TO_CLIENT)
+        fault = proxy.when(path="/b").cut_before()
+        client.send(rq.create("/a"))
+        client.send(rq.create("/b"))
+        await asyncio.sleep(1)
+        assert not await exists(server, "/b")
+        proxy.heal()
+        replies = [await client.reply(rq.create("/a").op) for _ in range(2)]
+        assert [one.path for one in replies] == ["/a", "/b"]
+        assert fault.hits == ()
+        await client.leave()
+
+    virtually(scenario)
+
+
+def test_a_blackhole_does_not_take_without_end() -> None:
+    async def scenario(server: EmbeddedServer, proxy: FaultProxy) -> None:
+        client = await connect(proxy.address)
+        proxy.blackhole()
+        for number in range(20):
+            client.send(rq.create(f"/{number}", bytes(500_000)))
+        draining = asyncio.ensure_future(client.writer.drain())
+        await asyncio.sleep(1)
+        assert not draining.done()
+        proxy.heal()
+        await draining
+        replies = [await client.reply(rq.create("/").op) for _ in range(20)]
+        assert [one.path for one in replies] == [f"/{number}" for number in range(20)]
+        await client.leave()
+
+    virtually(scenario)
+
+
+def test_a_server_notices_a_client_behind_the_proxy_that_does_not_read() -> None:
+    async def run() -> None:
+        config = ServerConfig(port=0, max_reply_bytes_per_connection=1 << 20)
+        async with EmbeddedServer(config=config) as server, FaultProxy(server.address) as proxy:
+            client = await connect(proxy.address)
+            await client.call(rq.create("/large", bytes(500_000)))
+            transport = client.writer.transport
+            assert isinstance(transport, asyncio.Transport)
+            transport.pause_reading()
+            for _ in range(100):
+                client.send(rq.get_data("/large"))
+            await asyncio.sleep(60)
+            transport.resume_reading()
+            assert len(await client.reader.read()) < 50 * 500_000
+            await client.leave()
+
+    run_virtually(run())
