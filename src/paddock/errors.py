@@ -109,6 +109,10 @@ class LocalProtocolError(ProtocolError):
     """We were about to send something that the protocol does not allow."""
 
 
+class InvalidArgumentError(LocalProtocolError, ValueError):
+    """An argument cannot be used; the message names it. Nothing was sent."""
+
+
 class RemoteProtocolError(ProtocolError):
     """The peer sent something that the protocol does not allow."""
 

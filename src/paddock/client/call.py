@@ -1,0 +1,85 @@
+"""One request on its way: what is sent, what its answer means, and who waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from paddock.errors import NO_NODE, OK, RemoteProtocolError, ServiceError, error_from_code
+from paddock.protocol import opcodes
+from paddock.protocol.jute import DecodeError, Reader
+
+T = TypeVar("T")
+
+
+class Call(Generic[T]):
+    """A request, from being asked for until its future is done."""
+
+    __slots__ = (
+        "body",
+        "decode",
+        "future",
+        "is_repeatable",
+        "missing_is_none",
+        "on_reply",
+        "operation",
+        "path",
+        "sent_at",
+        "xid",
+    )
+
+    def __init__(
+        self,
+        operation: int,
+        body: bytes,
+        path: str | None,
+        decode: Callable[[Reader], T],
+        future: asyncio.Future[T],
+        is_repeatable: bool,
+    ) -> None:
+        self.operation = operation
+        self.body = body
+        # What errors name; as the caller wrote it.
+        self.path = path
+        self.decode = decode
+        self.future = future
+        # Whether it may be sent again after a connection was lost with its answer.
+        self.is_repeatable = is_repeatable
+        # Whether None is the answer if there is no such node, and not an error.
+        self.missing_is_none = False
+        # Called with the result code before the future is done, and before anything that comes
+        # after the reply is looked at: it sets watches.
+        self.on_reply: Callable[[int], None] | None = None
+        # Given when it is sent; another one when it is sent again.
+        self.xid = 0
+        self.sent_at = 0.0
+
+    @property
+    def name(self) -> str:
+        return opcodes.NAMES.get(self.operation, f"operation {self.operation}")
+
+    def answer(self, code: int, body: Reader) -> None:
+        """Take the reply."""
+        if self.on_reply is not None:
+            self.on_reply(code)
+        future = self.future
+        if future.done():
+            # Whoever asked has given up.
+            return
+        if code == OK:
+            try:
+                result = self.decode(body)
+            except DecodeError as error:
+                future.set_exception(RemoteProtocolError(f"{self.name}: {error}"))
+                raise
+            future.set_result(result)
+        elif code == NO_NODE and self.missing_is_none:
+            future.set_result(None)  # type: ignore[arg-type]
+        else:
+            future.set_exception(error_from_code(code, self.name, self.path))
+
+    def fail(self, kind: type[ServiceError]) -> None:
+        """Give up on it."""
+        if not self.future.done():
+            self.future.set_exception(kind(self.name, self.path))

@@ -1,0 +1,419 @@
+"""The client: every operation of the service as a plain function that returns a future.
+
+    async with connect("127.0.0.1:2181/app") as client:
+        await client.create("/config", b"v1")
+        data, stat = await client.get("/config")
+
+A call queues its request at once and returns a future, so many can be under way without a task for
+each. Whoever wants a deadline uses `asyncio.timeout`; a call that was given up is not sent, or its
+answer is not looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
+
+from librt.strings import BytesWriter
+
+from paddock.client.call import Call
+from paddock.client.hosts import Host, HostRing, Randomness, parse_hosts
+from paddock.client.session import Session
+from paddock.client.states import SessionState
+from paddock.client.watches import Watcher
+from paddock.errors import NO_NODE, OK, InvalidArgumentError
+from paddock.protocol import opcodes, paths
+from paddock.protocol.acl import ACL
+from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import Stat
+from paddock.protocol.replies import (
+    Create2Response,
+    GetACLResponse,
+    GetChildren2Response,
+    GetDataResponse,
+    IntResponse,
+    StringsResponse,
+    WhoAmIResponse,
+)
+from paddock.protocol.requests import (
+    CreateRequest,
+    CreateTTLRequest,
+    PathRequest,
+    SetACLRequest,
+    SetDataRequest,
+    VersionRequest,
+    WatchedRequest,
+)
+
+T = TypeVar("T")
+
+# A watcher of its own, True for the client's default one, or None for no watch.
+Watch: TypeAlias = Watcher | bool | None
+
+ANY_VERSION: Final = -1
+_CLOSE_SECONDS: Final = 5.0
+
+# The flags of create, by what the node is.
+_EPHEMERAL: Final = 1
+_SEQUENTIAL: Final = 2
+_CONTAINER: Final = 4
+_TTL: Final = 5
+_TTL_SEQUENTIAL: Final = 6
+
+
+class NodeData(NamedTuple):
+    """What is in a node."""
+
+    data: bytes
+    stat: Stat
+
+
+class Children(NamedTuple):
+    """The names of a node's children, and its stat."""
+
+    names: list[str]
+    stat: Stat
+
+
+class Created(NamedTuple):
+    """Where a node was created, and its stat."""
+
+    path: str
+    stat: Stat
+
+
+class Client:
+    """A client of the service, with a session of its own while it is open."""
+
+    def __init__(
+        self,
+        hosts: Sequence[Host],
+        chroot: str,
+        session_timeout: float,
+        random: Randomness,
+        *,
+        tls: ssl.SSLContext | None = None,
+        read_only: bool = False,
+        default_watcher: Watcher | None = None,
+    ) -> None:
+        self._hosts = hosts
+        self._chroot = chroot.encode()
+        self._session = Session(
+            HostRing(hosts, random), session_timeout, random, tls=tls, read_only=read_only
+        )
+        self._session.default_watcher = default_watcher
+
+    async def __aenter__(self) -> Self:
+        await self._session.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def state(self) -> SessionState:
+        return self._session.state
+
+    @property
+    def session_id(self) -> int:
+        return self._session.id
+
+    @property
+    def session_timeout(self) -> float:
+        """The seconds that the service granted."""
+        return self._session.timeout
+
+    async def close(self) -> None:
+        """End the session; what was asked before is answered first, if that does not take long."""
+        await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
+
+    # Reading.
+
+    def exists(self, path: str, *, watch: Watch = None) -> asyncio.Future[Stat | None]:
+        """Give the stat of a node, or None if there is no such node.
+
+        The watch fires when the node is created, changed or deleted.
+        """
+        return self._read(opcodes.EXISTS, path, watch, _decode_exists)
+
+    def get(self, path: str, *, watch: Watch = None) -> asyncio.Future[NodeData]:
+        """Give the data and the stat of a node. The watch fires on its change and its deletion."""
+        return self._read(opcodes.GET_DATA, path, watch, _decode_data)
+
+    def children(self, path: str, *, watch: Watch = None) -> asyncio.Future[list[str]]:
+        """Give the names of a node's children, in no particular order.
+
+        The watch fires when a child comes or goes, and when the node itself is deleted.
+        """
+        return self._read(opcodes.GET_CHILDREN, path, watch, _decode_names)
+
+    def children_with_stat(self, path: str, *, watch: Watch = None) -> asyncio.Future[Children]:
+        """Give the names of a node's children, and its stat."""
+        return self._read(opcodes.GET_CHILDREN2, path, watch, _decode_children)
+
+    def get_acl(self, path: str) -> asyncio.Future[tuple[list[ACL], Stat]]:
+        """Give who may do what with a node, and its stat."""
+        body = _encoded(PathRequest(self._full(path)))
+        return self._call(opcodes.GET_ACL, body, path, _decode_acl, is_repeatable=True)
+
+    def count_descendants(self, path: str) -> asyncio.Future[int]:
+        """Count all nodes below a node."""
+        body = _encoded(PathRequest(self._full(path)))
+        operation = opcodes.GET_ALL_CHILDREN_NUMBER
+        return self._call(operation, body, path, _decode_int, is_repeatable=True)
+
+    def ephemerals(self, path: str = "/") -> asyncio.Future[list[str]]:
+        """Give the paths of this session's ephemeral nodes at and below a path."""
+        body = _encoded(PathRequest(self._full(path)))
+        return self._call(
+            opcodes.GET_EPHEMERALS, body, path, self._decode_paths, is_repeatable=True
+        )
+
+    def who_am_i(self) -> asyncio.Future[list[tuple[str, str]]]:
+        """Give the schemes and users that the server knows us by."""
+        return self._call(opcodes.WHO_AM_I, b"", None, _decode_who_am_i, is_repeatable=True)
+
+    def sync(self, path: str = "/") -> asyncio.Future[None]:
+        """Wait until the server we are attached to has seen everything written before."""
+        body = _encoded(PathRequest(self._full(path)))
+        return self._call(opcodes.SYNC, body, path, _decode_nothing, is_repeatable=True)
+
+    # Writing.
+
+    def create(
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        container: bool = False,
+        ttl: float | None = None,
+    ) -> asyncio.Future[str]:
+        """Create a node; give its path, to which the service adds the number if it is sequential.
+
+        A node is persistent, or ephemeral (it ends with the session), or a container (it goes when
+        its last child has gone), or has a TTL in seconds (it goes when it has no children and was
+        not changed for so long).
+        """
+        operation, body = self._encode_create(
+            opcodes.CREATE, path, data, acl, ephemeral, sequential, container, ttl
+        )
+        return self._call(operation, body, path, self._decode_path, is_repeatable=False)
+
+    def create_with_stat(
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        container: bool = False,
+        ttl: float | None = None,
+    ) -> asyncio.Future[Created]:
+        """Create a node, as `create` does; give its path and its stat."""
+        operation, body = self._encode_create(
+            opcodes.CREATE2, path, data, acl, ephemeral, sequential, container, ttl
+        )
+        return self._call(operation, body, path, self._decode_created, is_repeatable=False)
+
+    def set(
+        self, path: str, data: bytes | None, *, version: int = ANY_VERSION
+    ) -> asyncio.Future[Stat]:
+        """Replace the data of a node, if it has this version."""
+        body = _encoded(SetDataRequest(self._full(path), _checked_data(data), version))
+        return self._call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
+
+    def delete(self, path: str, *, version: int = ANY_VERSION) -> asyncio.Future[None]:
+        """Delete a node that has no children, if it has this version."""
+        body = _encoded(VersionRequest(self._full(path), version))
+        return self._call(opcodes.DELETE, body, path, _decode_nothing, is_repeatable=False)
+
+    def set_acl(
+        self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION
+    ) -> asyncio.Future[Stat]:
+        """Replace the ACL of a node, if its ACL has this version."""
+        body = _encoded(SetACLRequest(self._full(path), list(acl), version))
+        return self._call(opcodes.SET_ACL, body, path, Stat.read, is_repeatable=False)
+
+    def add_auth(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
+        """Say who we are, in addition; it is said again after every reconnect."""
+        return self._session.authenticate(scheme, credentials)
+
+    # How it is done.
+
+    def _call(
+        self,
+        operation: int,
+        body: bytes,
+        path: str | None,
+        decode: Callable[[Reader], T],
+        *,
+        is_repeatable: bool,
+    ) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._session.submit(Call(operation, body, path, decode, future, is_repeatable))
+        return future
+
+    def _read(
+        self, operation: int, path: str, watch: Watch, decode: Callable[[Reader], T]
+    ) -> asyncio.Future[T]:
+        full = self._full(path)
+        watcher = self._session.default_watcher if watch is True else watch or None
+        body = _encoded(WatchedRequest(full, watch is not None and watch is not False))
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        call: Call[Any] = Call(operation, body, path, decode, future, True)
+        call.missing_is_none = operation == opcodes.EXISTS
+        if watcher is not None:
+            call.on_reply = self._set_watch(operation, full, watcher)
+        self._session.submit(call)
+        return future
+
+    def _set_watch(self, operation: int, full: bytes, watcher: Watcher) -> Callable[[int], None]:
+        watches = self._session.watches
+
+        def set_watch(code: int) -> None:
+            # Only what the server has set, too: otherwise a watch would stand here for ever.
+            if code == OK:
+                is_child = operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
+                watches.add(watches.child if is_child else watches.data, full, watcher)
+            elif code == NO_NODE and operation == opcodes.EXISTS:
+                watches.add(watches.exists, full, watcher)
+
+        return set_watch
+
+    def _full(self, path: str) -> bytes:
+        """Give the path as the service knows it; raises InvalidArgumentError for what is none."""
+        if not isinstance(path, str):
+            raise InvalidArgumentError(f"path: expected text, not {type(path).__name__}")
+        encoded = path.encode("utf-8", "surrogatepass")
+        if not paths.is_valid(encoded):
+            raise InvalidArgumentError(f"path: {path!r} is no valid path")
+        if not self._chroot:
+            return encoded
+        return self._chroot if encoded == paths.ROOT else self._chroot + encoded
+
+    def _own(self, full: bytes) -> str:
+        """Give a path of the service as this client knows it."""
+        return full[len(self._chroot) :].decode() or "/"
+
+    def _decode_path(self, reader: Reader) -> str:
+        return self._own(reader.string())
+
+    def _decode_created(self, reader: Reader) -> Created:
+        created = Create2Response.read(reader)
+        return Created(self._own(created.path), created.stat)
+
+    def _decode_paths(self, reader: Reader) -> list[str]:
+        return [self._own(path) for path in StringsResponse.read(reader).values]
+
+    def _encode_create(
+        self,
+        operation: int,
+        path: str,
+        data: bytes | None,
+        acl: Sequence[ACL],
+        ephemeral: bool,
+        sequential: bool,
+        container: bool,
+        ttl: float | None,
+    ) -> tuple[int, bytes]:
+        # A sequential node may be named by its number alone.
+        full = self._full(path) if not (sequential and path.endswith("/")) else self._above(path)
+        kinds = ephemeral + container + (ttl is not None)
+        if kinds > 1 or (container and sequential):
+            raise InvalidArgumentError("ephemeral, container, ttl: a node is one of them at most")
+        checked = _checked_data(data)
+        if ttl is not None:
+            flags = _TTL_SEQUENTIAL if sequential else _TTL
+            limited = CreateTTLRequest(full, checked, list(acl), flags, round(ttl * 1000))
+            return opcodes.CREATE_TTL, _encoded(limited)
+        if container:
+            request = CreateRequest(full, checked, list(acl), _CONTAINER)
+            return opcodes.CREATE_CONTAINER, _encoded(request)
+        flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
+        return operation, _encoded(CreateRequest(full, checked, list(acl), flags))
+
+    def _above(self, path: str) -> bytes:
+        above = self._full(path[:-1] or "/")
+        return above if above.endswith(b"/") else above + b"/"
+
+
+def connect(
+    hosts: str,
+    *,
+    session_timeout: float = 10.0,
+    random: Randomness,
+    tls: ssl.SSLContext | None = None,
+    read_only: bool = False,
+    default_watcher: Watcher | None = None,
+) -> Client:
+    """Give a client; it connects when its scope is entered."""
+    parsed, chroot = parse_hosts(hosts)
+    return Client(
+        parsed,
+        chroot,
+        session_timeout,
+        random,
+        tls=tls,
+        read_only=read_only,
+        default_watcher=default_watcher,
+    )
+
+
+def _encoded(request: Any) -> bytes:
+    writer = BytesWriter()
+    request.write(writer)
+    return writer.getvalue()
+
+
+def _checked_data(data: bytes | None) -> bytes | None:
+    if data is not None and not isinstance(data, bytes):
+        raise InvalidArgumentError(f"data: expected bytes, not {type(data).__name__}")
+    return data
+
+
+def _decode_exists(reader: Reader) -> Stat | None:
+    return Stat.read(reader)
+
+
+def _decode_data(reader: Reader) -> NodeData:
+    found = GetDataResponse.read(reader)
+    return NodeData(found.data or b"", found.stat)
+
+
+def _decode_names(reader: Reader) -> list[str]:
+    return [name.decode() for name in StringsResponse.read(reader).values]
+
+
+def _decode_children(reader: Reader) -> Children:
+    found = GetChildren2Response.read(reader)
+    return Children([name.decode() for name in found.children], found.stat)
+
+
+def _decode_acl(reader: Reader) -> tuple[list[ACL], Stat]:
+    found = GetACLResponse.read(reader)
+    return found.acls, found.stat
+
+
+def _decode_int(reader: Reader) -> int:
+    return IntResponse.read(reader).value
+
+
+def _decode_who_am_i(reader: Reader) -> list[tuple[str, str]]:
+    return [(one.scheme or "", one.user or "") for one in WhoAmIResponse.read(reader).clients]
+
+
+def _decode_nothing(reader: Reader) -> None:
+    return None

@@ -1,0 +1,117 @@
+"""Where the service is: `one:2181,two:2181,three:2181/app`, and in which order it is tried.
+
+A connection string names hosts, each with a port or not, and may end with a path: the chroot, below
+which all paths of the client are. Hosts are shuffled once, so that clients spread over the servers,
+and then tried in turn; each is resolved again whenever it is tried, since names move.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from paddock.errors import InvalidArgumentError
+from paddock.protocol import paths
+
+DEFAULT_PORT: Final = 2181
+
+_HOST: Final = re.compile(
+    r"(?:\[(?P<bracketed>[0-9a-fA-F:.%\w]+)\]|(?P<name>[^\s\[\]:/,]+))(?::(?P<port>\d{1,5}))?"
+)
+
+
+_T = TypeVar("_T")
+
+
+class Randomness(Protocol):
+    """Where chance comes from; `random.Random` is one."""
+
+    def uniform(self, a: float, b: float) -> float: ...
+
+    def sample(self, population: Sequence[_T], k: int) -> list[_T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A name or an address, and a port."""
+
+    name: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+
+
+def parse_hosts(text: str) -> tuple[tuple[Host, ...], str]:
+    """Read a connection string: give the hosts, and the chroot or "".
+
+    Raises InvalidArgumentError for what is no connection string.
+    """
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"hosts: expected text, not {type(text).__name__}")
+    listed, slash, below = text.partition("/")
+    chroot = (slash + below).rstrip("/")
+    if chroot and not paths.is_valid(chroot.encode("utf-8", "replace")):
+        raise InvalidArgumentError(f"hosts {text!r}: {chroot!r} is no valid path")
+    hosts = tuple(_parse_host(part.strip(), text) for part in listed.split(","))
+    return hosts, chroot
+
+
+def _parse_host(part: str, whole: str) -> Host:
+    match = _HOST.fullmatch(part)
+    if match is None:
+        what = "an empty host" if not part else f"{part!r} is no host:port"
+        raise InvalidArgumentError(f"hosts {whole!r}: {what}")
+    port = DEFAULT_PORT if match["port"] is None else int(match["port"])
+    if not 0 < port < 65536:
+        raise InvalidArgumentError(f"hosts {whole!r}: {port} is no port")
+    return Host(match["bracketed"] or match["name"], port)
+
+
+class HostRing:
+    """The hosts, in the order in which they are tried."""
+
+    def __init__(self, hosts: Sequence[Host], random: Randomness) -> None:
+        assert hosts
+        self._hosts = random.sample(list(hosts), len(hosts))
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    def __str__(self) -> str:
+        return ",".join(sorted(str(host) for host in self._hosts))
+
+    def take(self) -> Host:
+        """Give the next one to try."""
+        host = self._hosts[self._next]
+        self._next = (self._next + 1) % len(self._hosts)
+        return host
+
+    def is_round_over(self) -> bool:
+        """Tell whether all of them have been tried since the first."""
+        return self._next == 0
+
+
+class Backoff:
+    """How long to wait before the next round: random, and longer each time, up to a limit.
+
+    Random over the whole interval ("full jitter"), because clients that lost the same server must
+    not come back at the same time.
+    """
+
+    def __init__(self, random: Randomness, first: float = 0.1, longest: float = 5.0) -> None:
+        self._random = random
+        self._first = first
+        self._longest = longest
+        self._limit = first
+
+    def next(self) -> float:
+        delay = self._random.uniform(0, self._limit)
+        self._limit = min(2 * self._limit, self._longest)
+        return delay
+
+    def reset(self) -> None:
+        self._limit = self._first

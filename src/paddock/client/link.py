@@ -1,0 +1,76 @@
+"""One connection to one server: frames out, frames in, and its end.
+
+It knows nothing of sessions; whoever made it is told of frames, in their order, and that it is
+over. What is sent in one pass of the event loop goes out with one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, cast
+
+from paddock.protocol.framing import FrameBuffer
+
+# Replies may be larger than requests, and whoever asks for them has to take them: a list of a
+# million children has 20 MB.
+_FRAME_BYTES_MAX: Final = 1 << 30
+
+
+class Link(asyncio.Protocol):
+    """The client's end of a connection."""
+
+    def __init__(self, on_frames: Callable[[list[bytes]], None]) -> None:
+        self._on_frames = on_frames
+        self._frames = FrameBuffer(_FRAME_BYTES_MAX)
+        self._transport: asyncio.Transport | None = None
+        # Whether the server takes what we send.
+        self.is_writable = True
+        # Called when it is again.
+        self.on_writable: Callable[[], None] | None = None
+        # Done when the connection is over, with the reason if there is one.
+        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def write(self, data: bytes) -> bool:
+        """Send something; tell whether the server takes more at the moment."""
+        if self._transport is not None:
+            self._transport.write(data)
+        return self.is_writable
+
+    def close(self) -> None:
+        """Close once everything has been sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        frames = self._frames.receive_data(data)
+        if frames:
+            self._on_frames(frames)
+        if self._frames.error is not None:
+            self._end(self._frames.error)
+            self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._end(error)
+
+    def pause_writing(self) -> None:
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.is_writable = True
+        if self.on_writable is not None:
+            self.on_writable()
+
+    def _end(self, error: Exception | None) -> None:
+        if not self.lost.done():
+            self.lost.set_result(error)

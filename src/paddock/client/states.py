@@ -1,0 +1,54 @@
+"""What a client is told: the state of its session, and events, as upstream numbers them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from paddock.protocol import events
+
+
+class SessionState(IntEnum):
+    """How things are between a client and the service."""
+
+    DISCONNECTED = events.DISCONNECTED
+    CONNECTED = events.SYNC_CONNECTED
+    AUTH_FAILED = events.AUTH_FAILED
+    CONNECTED_READ_ONLY = events.CONNECTED_READ_ONLY
+    SASL_AUTHENTICATED = events.SASL_AUTHENTICATED
+    EXPIRED = events.EXPIRED
+    CLOSED = events.CLOSED
+
+    @property
+    def is_connected(self) -> bool:
+        return self in (
+            SessionState.CONNECTED,
+            SessionState.CONNECTED_READ_ONLY,
+            SessionState.SASL_AUTHENTICATED,
+        )
+
+    @property
+    def is_final(self) -> bool:
+        return self in (SessionState.EXPIRED, SessionState.CLOSED, SessionState.AUTH_FAILED)
+
+
+class EventType(IntEnum):
+    """What an event tells of."""
+
+    NONE = events.NONE
+    CREATED = events.NODE_CREATED
+    DELETED = events.NODE_DELETED
+    CHANGED = events.NODE_DATA_CHANGED
+    CHILDREN_CHANGED = events.NODE_CHILDREN_CHANGED
+    DATA_WATCH_REMOVED = events.DATA_WATCH_REMOVED
+    CHILD_WATCH_REMOVED = events.CHILD_WATCH_REMOVED
+    PERSISTENT_WATCH_REMOVED = events.PERSISTENT_WATCH_REMOVED
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a node, or of the session; then its type is NONE and there is no path."""
+
+    state: SessionState
+    type: EventType
+    path: str | None

@@ -1,0 +1,92 @@
+"""The watches of a client: who is told of what, and what is set again after a reconnect.
+
+The server tells a connection only once of an event, however many watchers of the client it
+concerns; here it is passed on to all of them. A one-shot watch is over with its first event. All
+paths are the server's, with the chroot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from paddock.client.states import Event, EventType
+from paddock.protocol import paths
+from paddock.protocol.requests import SetWatchesRequest
+
+Watcher: TypeAlias = Callable[[Event], None]
+Table: TypeAlias = dict[bytes, dict[Watcher, None]]
+
+# What one setWatches may hold, so that it stays below the frame limit of any server.
+_CHUNK_BYTES_MAX: Final = 128 * 1024
+
+
+class ClientWatches:
+    """All watches of one session."""
+
+    def __init__(self) -> None:
+        # One-shot, by what set them: get or exists on a node that is there; exists on one that is
+        # not; children.
+        self.data: Table = {}
+        self.exists: Table = {}
+        self.child: Table = {}
+        self.persistent: Table = {}
+        self.recursive: Table = {}
+
+    def add(self, table: Table, path: bytes, watcher: Watcher) -> None:
+        table.setdefault(path, {})[watcher] = None
+
+    def take(self, kind: int, path: bytes) -> list[Watcher]:
+        """Give everybody whom an event concerns, each once; one-shot watches are over with it."""
+        concerned: dict[Watcher, None] = {}
+        if kind in (EventType.CREATED, EventType.CHANGED, EventType.DELETED):
+            concerned.update(self.data.pop(path, {}))
+            concerned.update(self.exists.pop(path, {}))
+        if kind in (EventType.CHILDREN_CHANGED, EventType.DELETED):
+            concerned.update(self.child.pop(path, {}))
+        concerned.update(self.persistent.get(path, {}))
+        if self.recursive and kind != EventType.CHILDREN_CHANGED:
+            above = path
+            while True:
+                concerned.update(self.recursive.get(above, {}))
+                if above == paths.ROOT:
+                    break
+                above = paths.parent(above)
+        return list(concerned)
+
+    def everybody(self) -> list[Watcher]:
+        """Give every watcher once, for what concerns the session."""
+        tables = (self.data, self.exists, self.child, self.persistent, self.recursive)
+        return list({one: None for table in tables for some in table.values() for one in some})
+
+    def clear(self) -> None:
+        for table in (self.data, self.exists, self.child, self.persistent, self.recursive):
+            table.clear()
+
+    def requests(self, last_zxid: int) -> Iterator[SetWatchesRequest]:
+        """Give what sets all of them again, in pieces of a bounded size."""
+        request = SetWatchesRequest(last_zxid, [], [], [], [], [])
+        size = 0
+        for table, part in (
+            (self.data, 0),
+            (self.exists, 1),
+            (self.child, 2),
+            (self.persistent, 3),
+            (self.recursive, 4),
+        ):
+            for path in table:
+                if size and size + len(path) > _CHUNK_BYTES_MAX:
+                    yield request
+                    request = SetWatchesRequest(last_zxid, [], [], [], [], [])
+                    size = 0
+                lists = (
+                    request.data,
+                    request.exists,
+                    request.child,
+                    request.persistent,
+                    request.recursive,
+                )
+                lists[part].append(path)
+                size += len(path) + 4
+        if size:
+            yield request
