@@ -70,6 +70,10 @@ class Call(Generic[T]):
         if code == OK:
             try:
                 result = self.decode(body)
+            except ServiceError as error:
+                # A transaction's answer may hold that it was refused.
+                future.set_exception(error)
+                return
             except DecodeError as error:
                 future.set_exception(RemoteProtocolError(f"{self.name}: {error}"))
                 raise

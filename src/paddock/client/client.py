@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
-from librt.strings import BytesWriter
-
 from paddock.client.call import Call
+from paddock.client.encoder import Encoder
 from paddock.client.hosts import Host, HostRing, Randomness, parse_hosts
 from paddock.client.session import Session
 from paddock.client.states import SessionState
+from paddock.client.transaction import Transaction
 from paddock.client.watches import Watcher
 from paddock.errors import NO_NODE, OK, InvalidArgumentError
-from paddock.protocol import opcodes, paths
+from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.jute import Reader
@@ -39,15 +39,6 @@ from paddock.protocol.replies import (
     StringsResponse,
     WhoAmIResponse,
 )
-from paddock.protocol.requests import (
-    CreateRequest,
-    CreateTTLRequest,
-    PathRequest,
-    SetACLRequest,
-    SetDataRequest,
-    VersionRequest,
-    WatchedRequest,
-)
 
 T = TypeVar("T")
 
@@ -56,13 +47,6 @@ Watch: TypeAlias = Watcher | bool | None
 
 ANY_VERSION: Final = -1
 _CLOSE_SECONDS: Final = 5.0
-
-# The flags of create, by what the node is.
-_EPHEMERAL: Final = 1
-_SEQUENTIAL: Final = 2
-_CONTAINER: Final = 4
-_TTL: Final = 5
-_TTL_SEQUENTIAL: Final = 6
 
 
 class NodeData(NamedTuple):
@@ -101,9 +85,14 @@ class Client:
         default_watcher: Watcher | None = None,
     ) -> None:
         self._hosts = hosts
-        self._chroot = chroot.encode()
+        self._encode = Encoder(chroot)
         self._session = Session(
-            HostRing(hosts, random), session_timeout, random, tls=tls, read_only=read_only
+            HostRing(hosts, random),
+            session_timeout,
+            random,
+            own_path=self._encode.own,
+            tls=tls,
+            read_only=read_only,
         )
         self._session.default_watcher = default_watcher
 
@@ -162,18 +151,19 @@ class Client:
 
     def get_acl(self, path: str) -> asyncio.Future[tuple[list[ACL], Stat]]:
         """Give who may do what with a node, and its stat."""
-        body = _encoded(PathRequest(self._full(path)))
-        return self._call(opcodes.GET_ACL, body, path, _decode_acl, is_repeatable=True)
+        return self._call(
+            opcodes.GET_ACL, self._encode.path(path), path, _decode_acl, is_repeatable=True
+        )
 
     def count_descendants(self, path: str) -> asyncio.Future[int]:
         """Count all nodes below a node."""
-        body = _encoded(PathRequest(self._full(path)))
+        body = self._encode.path(path)
         operation = opcodes.GET_ALL_CHILDREN_NUMBER
         return self._call(operation, body, path, _decode_int, is_repeatable=True)
 
     def ephemerals(self, path: str = "/") -> asyncio.Future[list[str]]:
         """Give the paths of this session's ephemeral nodes at and below a path."""
-        body = _encoded(PathRequest(self._full(path)))
+        body = self._encode.path(path)
         return self._call(
             opcodes.GET_EPHEMERALS, body, path, self._decode_paths, is_repeatable=True
         )
@@ -184,7 +174,7 @@ class Client:
 
     def sync(self, path: str = "/") -> asyncio.Future[None]:
         """Wait until the server we are attached to has seen everything written before."""
-        body = _encoded(PathRequest(self._full(path)))
+        body = self._encode.path(path)
         return self._call(opcodes.SYNC, body, path, _decode_nothing, is_repeatable=True)
 
     # Writing.
@@ -206,7 +196,7 @@ class Client:
         its last child has gone), or has a TTL in seconds (it goes when it has no children and was
         not changed for so long).
         """
-        operation, body = self._encode_create(
+        operation, body = self._encode.create(
             opcodes.CREATE, path, data, acl, ephemeral, sequential, container, ttl
         )
         return self._call(operation, body, path, self._decode_path, is_repeatable=False)
@@ -223,7 +213,7 @@ class Client:
         ttl: float | None = None,
     ) -> asyncio.Future[Created]:
         """Create a node, as `create` does; give its path and its stat."""
-        operation, body = self._encode_create(
+        operation, body = self._encode.create(
             opcodes.CREATE2, path, data, acl, ephemeral, sequential, container, ttl
         )
         return self._call(operation, body, path, self._decode_created, is_repeatable=False)
@@ -232,26 +222,35 @@ class Client:
         self, path: str, data: bytes | None, *, version: int = ANY_VERSION
     ) -> asyncio.Future[Stat]:
         """Replace the data of a node, if it has this version."""
-        body = _encoded(SetDataRequest(self._full(path), _checked_data(data), version))
+        body = self._encode.set(path, data, version)
         return self._call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
 
     def delete(self, path: str, *, version: int = ANY_VERSION) -> asyncio.Future[None]:
         """Delete a node that has no children, if it has this version."""
-        body = _encoded(VersionRequest(self._full(path), version))
+        body = self._encode.version(path, version)
         return self._call(opcodes.DELETE, body, path, _decode_nothing, is_repeatable=False)
 
     def set_acl(
         self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION
     ) -> asyncio.Future[Stat]:
         """Replace the ACL of a node, if its ACL has this version."""
-        body = _encoded(SetACLRequest(self._full(path), list(acl), version))
+        body = self._encode.set_acl(path, acl, version)
         return self._call(opcodes.SET_ACL, body, path, Stat.read, is_repeatable=False)
 
     def add_auth(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
         """Say who we are, in addition; it is said again after every reconnect."""
         return self._session.authenticate(scheme, credentials)
 
+    def transaction(self) -> Transaction:
+        """Begin a transaction: operations that happen together, or not at all."""
+        return Transaction(self._encode, self._commit)
+
     # How it is done.
+
+    def _commit(
+        self, body: bytes, decode: Callable[[Reader], list[Any]]
+    ) -> asyncio.Future[list[Any]]:
+        return self._call(opcodes.MULTI, body, None, decode, is_repeatable=False)
 
     def _call(
         self,
@@ -269,9 +268,13 @@ class Client:
     def _read(
         self, operation: int, path: str, watch: Watch, decode: Callable[[Reader], T]
     ) -> asyncio.Future[T]:
-        full = self._full(path)
+        full = self._encode.full(path)
         watcher = self._session.default_watcher if watch is True else watch or None
-        body = _encoded(WatchedRequest(full, watch is not None and watch is not False))
+        if watch is True and watcher is None:
+            raise InvalidArgumentError(
+                "watch: True stands for the default watcher, and there is none"
+            )
+        body = self._encode.watched(full, watch is not None and watch is not False)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         call: Call[Any] = Call(operation, body, path, decode, future, True)
         call.missing_is_none = operation == opcodes.EXISTS
@@ -293,61 +296,15 @@ class Client:
 
         return set_watch
 
-    def _full(self, path: str) -> bytes:
-        """Give the path as the service knows it; raises InvalidArgumentError for what is none."""
-        if not isinstance(path, str):
-            raise InvalidArgumentError(f"path: expected text, not {type(path).__name__}")
-        encoded = path.encode("utf-8", "surrogatepass")
-        if not paths.is_valid(encoded):
-            raise InvalidArgumentError(f"path: {path!r} is no valid path")
-        if not self._chroot:
-            return encoded
-        return self._chroot if encoded == paths.ROOT else self._chroot + encoded
-
-    def _own(self, full: bytes) -> str:
-        """Give a path of the service as this client knows it."""
-        return full[len(self._chroot) :].decode() or "/"
-
     def _decode_path(self, reader: Reader) -> str:
-        return self._own(reader.string())
+        return self._encode.own(reader.string())
 
     def _decode_created(self, reader: Reader) -> Created:
         created = Create2Response.read(reader)
-        return Created(self._own(created.path), created.stat)
+        return Created(self._encode.own(created.path), created.stat)
 
     def _decode_paths(self, reader: Reader) -> list[str]:
-        return [self._own(path) for path in StringsResponse.read(reader).values]
-
-    def _encode_create(
-        self,
-        operation: int,
-        path: str,
-        data: bytes | None,
-        acl: Sequence[ACL],
-        ephemeral: bool,
-        sequential: bool,
-        container: bool,
-        ttl: float | None,
-    ) -> tuple[int, bytes]:
-        # A sequential node may be named by its number alone.
-        full = self._full(path) if not (sequential and path.endswith("/")) else self._above(path)
-        kinds = ephemeral + container + (ttl is not None)
-        if kinds > 1 or (container and sequential):
-            raise InvalidArgumentError("ephemeral, container, ttl: a node is one of them at most")
-        checked = _checked_data(data)
-        if ttl is not None:
-            flags = _TTL_SEQUENTIAL if sequential else _TTL
-            limited = CreateTTLRequest(full, checked, list(acl), flags, round(ttl * 1000))
-            return opcodes.CREATE_TTL, _encoded(limited)
-        if container:
-            request = CreateRequest(full, checked, list(acl), _CONTAINER)
-            return opcodes.CREATE_CONTAINER, _encoded(request)
-        flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
-        return operation, _encoded(CreateRequest(full, checked, list(acl), flags))
-
-    def _above(self, path: str) -> bytes:
-        above = self._full(path[:-1] or "/")
-        return above if above.endswith(b"/") else above + b"/"
+        return [self._encode.own(path) for path in StringsResponse.read(reader).values]
 
 
 def connect(
@@ -370,18 +327,6 @@ def connect(
         read_only=read_only,
         default_watcher=default_watcher,
     )
-
-
-def _encoded(request: Any) -> bytes:
-    writer = BytesWriter()
-    request.write(writer)
-    return writer.getvalue()
-
-
-def _checked_data(data: bytes | None) -> bytes | None:
-    if data is not None and not isinstance(data, bytes):
-        raise InvalidArgumentError(f"data: expected bytes, not {type(data).__name__}")
-    return data
 
 
 def _decode_exists(reader: Reader) -> Stat | None:

@@ -70,6 +70,7 @@ class Session:
         timeout: float,
         random: Randomness,
         *,
+        own_path: Callable[[bytes], str],
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
     ) -> None:
@@ -88,6 +89,8 @@ class Session:
         # Called when the session may be over, for all that we know.
         self.on_overdue: Callable[[], None] | None = None
         self._hosts = hosts
+        # Gives a path of the service as the client knows it.
+        self._own_path = own_path
         self._tls = tls
         self._read_only = read_only
         self._backoff = Backoff(random)
@@ -500,7 +503,7 @@ class Session:
             kind = EventType(told.kind)
         except ValueError:
             raise RemoteProtocolError(f"an event of the unknown type {told.kind}") from None
-        event = Event(SessionState.CONNECTED, kind, told.path.decode("utf-8", "replace"))
+        event = Event(self.state, kind, self._own_path(told.path))
         watchers = self.watches.take(kind, told.path)
         if not watchers and self.default_watcher is not None:
             watchers = [self.default_watcher]

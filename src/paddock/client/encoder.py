@@ -1,0 +1,144 @@
+"""What callers give, checked and encoded: paths with the chroot, data, versions, kinds of nodes.
+
+Whatever cannot be used raises InvalidArgumentError, which names the argument, before anything is
+sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from librt.strings import BytesWriter
+
+from paddock.errors import InvalidArgumentError
+from paddock.protocol import opcodes, paths
+from paddock.protocol.acl import ACL
+from paddock.protocol.requests import (
+    CreateRequest,
+    CreateTTLRequest,
+    PathRequest,
+    SetACLRequest,
+    SetDataRequest,
+    VersionRequest,
+    WatchedRequest,
+)
+
+# The flags of create, by what the node is.
+_EPHEMERAL: Final = 1
+_SEQUENTIAL: Final = 2
+_CONTAINER: Final = 4
+_TTL: Final = 5
+_TTL_SEQUENTIAL: Final = 6
+# The service has five bytes for it.
+_TTL_SECONDS_MAX: Final = (2**40 - 1) / 1000
+_INT32_MAX: Final = 2**31 - 1
+
+
+class Encoder:
+    """Encodes requests of a client whose paths are below a chroot, "" for none."""
+
+    def __init__(self, chroot: str) -> None:
+        self._chroot = chroot.encode()
+
+    def full(self, path: str) -> bytes:
+        """Give a path as the service knows it."""
+        if not isinstance(path, str):
+            raise InvalidArgumentError(f"path: expected text, not {type(path).__name__}")
+        encoded = path.encode("utf-8", "surrogatepass")
+        if not paths.is_valid(encoded):
+            raise InvalidArgumentError(f"path: {path!r} is no valid path")
+        if not self._chroot:
+            return encoded
+        return self._chroot if encoded == paths.ROOT else self._chroot + encoded
+
+    def own(self, full: bytes) -> str:
+        """Give a path of the service as this client knows it."""
+        return full[len(self._chroot) :].decode("utf-8", "replace") or "/"
+
+    def path(self, path: str) -> bytes:
+        return encoded(PathRequest(self.full(path)))
+
+    def watched(self, full: bytes, watch: bool) -> bytes:
+        return encoded(WatchedRequest(full, watch))
+
+    def version(self, path: str, version: int) -> bytes:
+        return encoded(VersionRequest(self.full(path), _checked_version(version)))
+
+    def set(self, path: str, data: bytes | None, version: int) -> bytes:
+        checked = _checked_data(data)
+        return encoded(SetDataRequest(self.full(path), checked, _checked_version(version)))
+
+    def set_acl(self, path: str, acl: Sequence[ACL], version: int) -> bytes:
+        checked: list[ACL | None] = [*_checked_acl(acl)]
+        return encoded(SetACLRequest(self.full(path), checked, _checked_version(version)))
+
+    def create(
+        self,
+        operation: int,
+        path: str,
+        data: bytes | None,
+        acl: Sequence[ACL],
+        ephemeral: bool,
+        sequential: bool,
+        container: bool,
+        ttl: float | None,
+    ) -> tuple[int, bytes]:
+        """Give the operation that creates such a node, and its body."""
+        full = self._to_be_created(path, sequential)
+        if ephemeral + container + (ttl is not None) > 1 or (container and sequential):
+            raise InvalidArgumentError(
+                "ephemeral, container, ttl: a node is one of them at most, and a container is not"
+                " sequential"
+            )
+        checked = _checked_data(data)
+        acls: list[ACL | None] = [*_checked_acl(acl)]
+        if ttl is not None:
+            flags = _TTL_SEQUENTIAL if sequential else _TTL
+            limited = CreateTTLRequest(full, checked, acls, flags, _milliseconds(ttl))
+            return opcodes.CREATE_TTL, encoded(limited)
+        if container:
+            request = CreateRequest(full, checked, acls, _CONTAINER)
+            return opcodes.CREATE_CONTAINER, encoded(request)
+        flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
+        return operation, encoded(CreateRequest(full, checked, acls, flags))
+
+    def _to_be_created(self, path: str, sequential: bool) -> bytes:
+        if sequential and str(path).endswith("/"):
+            # A sequential node may be named by its number alone.
+            above = self.full(path[:-1] or "/")
+            return above if above.endswith(b"/") else above + b"/"
+        return self.full(path)
+
+
+def encoded(request: Any) -> bytes:
+    writer = BytesWriter()
+    request.write(writer)
+    return writer.getvalue()
+
+
+def _checked_data(data: bytes | None) -> bytes | None:
+    if data is not None and not isinstance(data, bytes):
+        raise InvalidArgumentError(f"data: expected bytes, not {type(data).__name__}")
+    return data
+
+
+def _checked_version(version: object) -> int:
+    if not isinstance(version, int) or not -1 <= version <= _INT32_MAX:
+        raise InvalidArgumentError(f"version: {version!r} is no version; -1 stands for any")
+    return version
+
+
+def _checked_acl(acl: Sequence[object]) -> list[ACL]:
+    entries = [one for one in acl if isinstance(one, ACL)] if isinstance(acl, list | tuple) else []
+    if len(entries) != len(acl):
+        raise InvalidArgumentError(f"acl: expected a list of ACL, not {acl!r}")
+    if not entries:
+        raise InvalidArgumentError("acl: an empty list lets nobody in, and no server takes it")
+    return entries
+
+
+def _milliseconds(ttl: float) -> int:
+    if not 0.001 <= ttl <= _TTL_SECONDS_MAX:
+        raise InvalidArgumentError(f"ttl: {ttl!r} is no number of seconds that a node may have")
+    return round(ttl * 1000)

@@ -1,0 +1,159 @@
+"""Several writes as one: all of them happen, or none.
+
+    async with client.transaction() as transaction:
+        transaction.check("/config", version=3)
+        transaction.set("/config", b"v4")
+    print(transaction.results)
+
+At the end of its scope the transaction is committed; a scope that is left with an exception commits
+nothing. A plain builder does the same: `await client.transaction().create("/a").commit()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from librt.strings import BytesWriter
+
+from paddock.client.encoder import Encoder
+from paddock.errors import OK, RequestError, ServiceError, error_from_code
+from paddock.protocol import opcodes
+from paddock.protocol.acl import ACL
+from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import MultiHeader, Stat
+
+_DONE: Final = -1
+
+
+class TransactionFailedError(RequestError):
+    """A transaction was refused, and nothing has changed.
+
+    `results` has what became of each operation: of the one that failed, what was wrong with it; of
+    those before it None, and of those after it that they were not tried.
+    """
+
+    meaning = "the transaction was refused"
+
+    def __init__(self, results: list[ServiceError | None]) -> None:
+        self.results = results
+        cause = next((one for one in results if one is not None and one.code != -2), None)
+        super().__init__("multi", None if cause is None else cause.path)
+        if cause is not None:
+            self.args = (f"transaction refused: {cause}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation of a transaction, encoded."""
+
+    operation: int
+    body: bytes
+    path: str
+
+
+class Transaction:
+    """Operations that are gathered, to be carried out together."""
+
+    def __init__(
+        self,
+        encode: Encoder,
+        submit: Callable[[bytes, Callable[[Reader], list[Any]]], asyncio.Future[list[Any]]],
+    ) -> None:
+        self._encode = encode
+        self._submit = submit
+        self._steps: list[Step] = []
+        # What came of each operation, once it is committed: the path of a create, the stat of a
+        # set, None for the rest.
+        self.results: list[Any] = []
+
+    def create(
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        container: bool = False,
+        ttl: float | None = None,
+    ) -> Self:
+        operation, body = self._encode.create(
+            opcodes.CREATE, path, data, acl, ephemeral, sequential, container, ttl
+        )
+        return self._add(operation, body, path)
+
+    def set(self, path: str, data: bytes | None, *, version: int = -1) -> Self:
+        return self._add(opcodes.SET_DATA, self._encode.set(path, data, version), path)
+
+    def delete(self, path: str, *, version: int = -1) -> Self:
+        return self._add(opcodes.DELETE, self._encode.version(path, version), path)
+
+    def check(self, path: str, *, version: int = -1) -> Self:
+        """Have all of it fail unless the node is there and has this version."""
+        return self._add(opcodes.CHECK, self._encode.version(path, version), path)
+
+    async def commit(self) -> list[Any]:
+        """Carry it out; give the result of each operation.
+
+        Raises TransactionFailedError if it was refused.
+        """
+        self.results = await self._submit(self._encoded(), self._decode) if self._steps else []
+        return self.results
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self.commit()
+
+    def _add(self, operation: int, body: bytes, path: str) -> Self:
+        self._steps.append(Step(operation, body, path))
+        return self
+
+    def _encoded(self) -> bytes:
+        writer = BytesWriter()
+        for step in self._steps:
+            MultiHeader(step.operation, False, -1).write(writer)
+            writer.write(step.body)
+        MultiHeader(_DONE, True, -1).write(writer)
+        return writer.getvalue()
+
+    def _decode(self, reader: Reader) -> list[Any]:
+        results: list[Any] = []
+        errors: list[ServiceError | None] = []
+        for step in self._steps:
+            header = MultiHeader.read(reader)
+            if header.done:
+                break
+            if header.operation == opcodes.ERROR:
+                code = reader.int32()
+                name = opcodes.NAMES[step.operation]
+                errors.append(None if code == OK else error_from_code(code, name, step.path))
+            else:
+                errors.append(None)
+                results.append(self._result(header.operation, reader))
+        if any(error is not None for error in errors):
+            raise TransactionFailedError(errors)
+        return results
+
+    def _result(self, operation: int, reader: Reader) -> Any:
+        if operation == opcodes.CREATE:
+            return self._encode.own(reader.string())
+        if operation in (opcodes.CREATE2, opcodes.CREATE_CONTAINER, opcodes.CREATE_TTL):
+            path = self._encode.own(reader.string())
+            Stat.read(reader)
+            return path
+        if operation == opcodes.SET_DATA:
+            return Stat.read(reader)
+        return None

@@ -1,0 +1,336 @@
+"""The client's operations, on Paddock and on Apache ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from paddock.client.client import Client, connect
+from paddock.client.states import Event, EventType, SessionState
+from paddock.client.transaction import TransactionFailedError
+from paddock.errors import (
+    BadVersionError,
+    ConnectionLostError,
+    InvalidArgumentError,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+)
+from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, Identity
+from tests.conformance.conftest import SERVERS
+from tests.support import wire
+from tests.support.server import Options, Server
+
+DEADLINE_S = 30.0
+
+
+@pytest.fixture(scope="module", params=list(SERVERS))
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with SERVERS[request.param](Options()) as server:
+        yield server
+
+
+def run(
+    server: Server, scenario: Callable[[Client], Coroutine[Any, Any, None]], chroot: str = ""
+) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S), client_of(server, chroot) as client:
+            await scenario(client)
+
+    asyncio.run(main())
+
+
+def client_of(server: Server, chroot: str = "", **settings: Any) -> Client:
+    host, port = server.address
+    return connect(f"{host}:{port}{chroot}", random=Random(1), **settings)
+
+
+def fresh(request: pytest.FixtureRequest) -> str:
+    """Give the path of a node that this test alone uses."""
+    return "/" + "".join(one if one.isalnum() else "-" for one in request.node.name)
+
+
+@pytest.fixture
+def path(request: pytest.FixtureRequest) -> str:
+    return fresh(request)
+
+
+def test_a_node_from_its_creation_to_its_end(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        assert await client.exists(path) is None
+        created = await client.create_with_stat(path, b"one")
+        assert created.path == path
+        assert (created.stat.version, created.stat.data_length) == (0, 3)
+        assert await client.get(path) == (b"one", created.stat)
+        stat = await client.set(path, b"two", version=0)
+        assert (await client.get(path)).data == b"two"
+        assert await client.exists(path) == stat
+        assert await client.create(f"{path}/child") == f"{path}/child"
+        assert await client.children(path) == ["child"]
+        names, above = await client.children_with_stat(path)
+        assert (names, above.num_children) == (["child"], 1)
+        assert await client.count_descendants(path) == 1
+        with pytest.raises(NotEmptyError, match=f"delete {path}: the node has children"):
+            await client.delete(path)
+        await client.sync(path)
+        await client.delete(f"{path}/child")
+        await client.delete(path, version=1)
+        assert await client.exists(path) is None
+
+    run(server, scenario)
+
+
+def test_errors_name_operation_and_path(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        missing = f"{path}/none"
+        for call, kind, text in (
+            (client.get(missing), NoNodeError, f"get {missing}: no such node"),
+            (client.children(missing), NoNodeError, f"get_children {missing}: no such node"),
+            (client.create(path), NodeExistsError, f"create {path}: the node exists already"),
+            (client.set(path, b"", version=7), BadVersionError, f"set {path}: the version"),
+        ):
+            with pytest.raises(kind, match=text):
+                await call
+        await client.delete(path)
+
+    run(server, scenario)
+
+
+def test_all_kinds_of_nodes(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        first = await client.create(f"{path}/n-", sequential=True)
+        second = await client.create(f"{path}/n-", sequential=True, ephemeral=True)
+        assert (first, second) == (f"{path}/n-0000000000", f"{path}/n-0000000001")
+        assert await client.create(f"{path}/", sequential=True) == f"{path}/0000000002"
+        stat = await client.exists(second)
+        assert stat is not None
+        assert stat.ephemeral_owner == client.session_id
+        assert await client.ephemerals(path) == [second]
+        await client.create(f"{path}/container", container=True)
+        await client.create(f"{path}/ttl", ttl=100)
+        await client.create(f"{path}/ttl-", ttl=100, sequential=True)
+        await client.create(f"{path}/null", None)
+        assert (await client.get(f"{path}/null")).data == b""
+
+    run(server, scenario)
+
+
+def test_a_chroot_is_on_every_path_and_seen_in_none(server: Server, path: str) -> None:
+    async def prepare(client: Client) -> None:
+        await client.create(path)
+
+    async def scenario(client: Client) -> None:
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        assert await client.children("/", watch=events.put_nowait) == []
+        created = await client.create("/n", ephemeral=True)
+        assert created == "/n"
+        event = await events.get()
+        assert (event.type, event.path) == (EventType.CHILDREN_CHANGED, "/")
+        assert await client.ephemerals() == ["/n"]
+        with pytest.raises(NoNodeError, match="get /none: "):
+            await client.get("/none")
+
+    run(server, prepare)
+    run(server, scenario, path)
+
+
+def test_a_watch_fires_once_and_is_only_set_where_the_reply_allows_it(
+    server: Server, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        with pytest.raises(NoNodeError):
+            await client.get(path, watch=events.put_nowait)
+        assert await client.exists(path, watch=events.put_nowait) is None
+        await client.create(path)
+        assert (await events.get()).type == EventType.CREATED
+        await client.set(path, b"1")
+        # One watcher that watches twice is told once.
+        await client.get(path, watch=events.put_nowait)
+        await client.exists(path, watch=events.put_nowait)
+        await client.children(path, watch=events.put_nowait)
+        await client.set(path, b"2")
+        assert (await events.get()).type == EventType.CHANGED
+        await client.set(path, b"3")
+        await client.delete(path)
+        assert (await events.get()).type == EventType.DELETED
+        await client.sync()
+        assert events.empty()
+
+    run(server, scenario)
+
+
+def test_the_default_watcher_hears_of_the_session_and_of_its_watches(
+    server: Server, path: str
+) -> None:
+    async def main() -> None:
+        heard: list[Event] = []
+        async with (
+            asyncio.timeout(DEADLINE_S),
+            client_of(server, default_watcher=heard.append) as client,
+        ):
+            await client.exists(path, watch=True)
+            await client.create(path, ephemeral=True)
+            await client.sync()
+        states = [(event.state, event.type) for event in heard]
+        assert states == [
+            (SessionState.CONNECTED, EventType.NONE),
+            (SessionState.CONNECTED, EventType.CREATED),
+            (SessionState.CLOSED, EventType.NONE),
+        ]
+        assert heard[1].path == path
+
+    asyncio.run(main())
+
+
+def test_acls_and_credentials(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.add_auth("digest", b"user:password")
+        await client.create(path, acl=CREATOR_ALL)
+        entries, stat = await client.get_acl(path)
+        assert [(one.permissions, one.identity.scheme) for one in entries] == [(ALL, "digest")]
+        assert stat.aversion == 0
+        assert any(scheme == "digest" for scheme, _ in await client.who_am_i())
+        async with client_of(server) as stranger:
+            with pytest.raises(NoAuthError, match=f"get {path}: the ACL does not permit it"):
+                await stranger.get(path)
+        anyone = [ACL(ALL, Identity("world", "anyone"))]
+        assert (await client.set_acl(path, anyone, version=0)).aversion == 1
+
+    run(server, scenario)
+
+
+def test_a_transaction_happens_as_a_whole(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        async with client.transaction() as transaction:
+            transaction.create(path, b"1").create(f"{path}/n-", sequential=True)
+            transaction.check(path, version=0).set(path, b"2")
+        assert transaction.results[:2] == [path, f"{path}/n-0000000000"]
+        assert transaction.results[3].version == 1
+        with pytest.raises(TransactionFailedError) as caught:
+            await (
+                client.transaction().delete(f"{path}/n-0000000000").check(path, version=9).commit()
+            )
+        assert [type(one) for one in caught.value.results] == [type(None), BadVersionError]
+        assert f"check {path}: the version does not match" in str(caught.value)
+        assert await client.children(path) == ["n-0000000000"]
+        assert await client.transaction().commit() == []
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda client: client.get("no-slash"), "path: 'no-slash'"),
+        (lambda client: client.get("/a/../b"), "path: "),
+        (lambda client: client.get(b"/a"), "path: expected text, not bytes"),
+        (lambda client: client.create("/a", "text"), "data: expected bytes, not str"),
+        (lambda client: client.set("/a", b"", version=-2), "version: -2"),
+        (lambda client: client.create("/a", acl=[]), "acl: an empty list"),
+        (lambda client: client.create("/a", acl=["x"]), "acl: expected a list of ACL"),
+        (lambda client: client.create("/a", ttl=0), "ttl: 0"),
+        (lambda client: client.create("/a", ephemeral=True, ttl=1), "ephemeral, container, ttl"),
+        (lambda client: client.get("/a", watch=True), "watch: True"),
+    ],
+)
+def test_bad_input_is_named_before_anything_is_sent(
+    server: Server, call: Callable[[Any], Any], named: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        with pytest.raises(InvalidArgumentError) as caught:
+            call(client)
+        assert str(caught.value).startswith(named)
+        assert await client.exists("/a") is None
+
+    run(server, scenario)
+
+
+def test_a_call_that_was_given_up_leaves_the_client_usable(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        calls = [client.exists(path) for _ in range(100)]
+        for call in calls[::2]:
+            call.cancel()
+        assert await asyncio.gather(*calls[1::2]) == [None] * 50
+        assert await client.exists(path) is None
+
+    run(server, scenario)
+
+
+def test_reads_survive_a_lost_connection_and_writes_tell_that_they_may_not_have(
+    server: Server, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        watched: asyncio.Queue[Event] = asyncio.Queue()
+        await client.create(path, b"kept", ephemeral=True)
+        await client.get(path, watch=watched.put_nowait)
+        session, link = client.session_id, client._session._link
+        assert link is not None
+        reading, writing = client.get(path), client.set(path, b"lost?")
+        await asyncio.sleep(0)
+        link.abort()
+        with pytest.raises(ConnectionLostError, match=f"set {path}: .* outcome is unknown"):
+            await writing
+        data, stat = await reading
+        assert data in (b"kept", b"lost?")
+        assert (client.session_id, stat.ephemeral_owner) == (session, session)
+        await client.set(path, b"again")
+        seen = [(await watched.get()).state for _ in range(2)]
+        assert seen == [SessionState.DISCONNECTED, SessionState.CONNECTED]
+        assert (await watched.get()).type == EventType.CHANGED
+
+    run(server, scenario)
+
+
+async def asking_until_it_fails(client: Client) -> None:
+    while True:
+        await client.get("/")
+
+
+def test_an_expired_session_fails_everything_once(server: Server, path: str) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S), client_of(server) as client:
+            states: list[SessionState] = []
+            client._session.on_state = states.append
+            password = client._session.password
+            other = wire.connect(server.address, session_id=client.session_id, password=password)
+            other.close()
+            with pytest.raises(SessionExpiredError, match="get /: the session has expired"):
+                await asking_until_it_fails(client)
+            assert client.state is SessionState.EXPIRED
+            with pytest.raises(SessionExpiredError):
+                await client.create(path)
+            assert states.count(SessionState.EXPIRED) == 1
+
+    asyncio.run(main())
+
+
+def test_nobody_waits_for_ever_for_a_server_that_is_not_there() -> None:
+    async def main() -> None:
+        client = connect("127.0.0.1:1", session_timeout=0.5, random=Random(1))
+        async with asyncio.timeout(DEADLINE_S):
+            with pytest.raises(ConnectionLostError, match="connect: "):
+                await client.__aenter__()
+        assert client.state is SessionState.CLOSED
+
+    asyncio.run(main())
+
+
+def test_calls_after_the_end_are_told(server: Server) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            async with client_of(server) as client:
+                pass
+            with pytest.raises(ConnectionLostError):
+                await client.get("/")
+            await client.close()
+
+    asyncio.run(main())
