@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from random import Random
 from typing import Any
@@ -20,6 +21,7 @@ from paddock.errors import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    NoWatcherError,
     SessionExpiredError,
 )
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, Identity
@@ -123,6 +125,35 @@ def test_all_kinds_of_nodes(server: Server, path: str) -> None:
     run(server, scenario)
 
 
+def test_parents_are_made_and_trees_are_deleted(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        deep = f"{path}/a/b/c"
+        with pytest.raises(NoNodeError):
+            await client.create(deep)
+        assert await client.create(deep, b"x", make_parents=True) == deep
+        with pytest.raises(NodeExistsError):
+            await client.create(deep, make_parents=True)
+        created = await client.create_with_stat(f"{path}/q/n-", sequential=True, make_parents=True)
+        assert created.path == f"{path}/q/n-0000000000"
+        await asyncio.gather(*(client.create(f"{path}/{number}") for number in range(50)))
+        assert await client.delete_tree(path, batch=7) == 56
+        assert await client.exists(path) is None
+        assert await client.delete_tree(path) == 0
+
+    run(server, scenario)
+
+
+def test_a_protected_create_has_a_mark_in_its_name(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        made = await client.create(
+            f"{path}/n-", sequential=True, ephemeral=True, protected=True, make_parents=True
+        )
+        assert re.fullmatch(rf"{path}/_c_[0-9a-f]{{32}}-n-0000000000", made)
+        assert await client.children(path) == [made.rpartition("/")[2]]
+
+    run(server, scenario)
+
+
 def test_a_chroot_is_on_every_path_and_seen_in_none(server: Server, path: str) -> None:
     async def prepare(client: Client) -> None:
         await client.create(path)
@@ -164,6 +195,34 @@ def test_a_watch_fires_once_and_is_only_set_where_the_reply_allows_it(
         assert (await events.get()).type == EventType.DELETED
         await client.sync()
         assert events.empty()
+
+    run(server, scenario)
+
+
+def test_persistent_watches_stay_until_they_are_removed(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        here: asyncio.Queue[Event] = asyncio.Queue()
+        below: asyncio.Queue[Event] = asyncio.Queue()
+        await client.create(path)
+        await client.add_watch(path, here.put_nowait)
+        await client.add_watch(f"{path}/tree", below.put_nowait, recursive=True)
+        await client.create(f"{path}/tree")
+        await client.create(f"{path}/tree/leaf")
+        await client.set(path, b"1")
+        await client.set(path, b"2")
+        assert [(await here.get()).type for _ in range(3)] == [
+            EventType.CHILDREN_CHANGED,
+            EventType.CHANGED,
+            EventType.CHANGED,
+        ]
+        assert [(await below.get()).path for _ in range(2)] == [f"{path}/tree", f"{path}/tree/leaf"]
+        await client.remove_watches(path)
+        await client.set(path, b"3")
+        await client.sync()
+        assert here.empty()
+        assert below.empty()
+        with pytest.raises(NoWatcherError, match=f"remove_watches {path}: there is no such watch"):
+            await client.remove_watches(path)
 
     run(server, scenario)
 

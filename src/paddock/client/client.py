@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
+from paddock.client import composites
 from paddock.client.call import Call
-from paddock.client.encoder import Encoder
+from paddock.client.encoder import Encoder, encoded
 from paddock.client.hosts import Host, HostRing, Randomness, parse_hosts
 from paddock.client.session import Session
 from paddock.client.states import SessionState
 from paddock.client.transaction import Transaction
-from paddock.client.watches import Watcher
-from paddock.errors import NO_NODE, OK, InvalidArgumentError
+from paddock.client.watches import Watcher, WatchKind
+from paddock.errors import NO_NODE, NO_WATCHER, OK, InvalidArgumentError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -39,11 +40,15 @@ from paddock.protocol.replies import (
     StringsResponse,
     WhoAmIResponse,
 )
+from paddock.protocol.requests import AddWatchRequest, WatchesRequest
 
 T = TypeVar("T")
 
 # A watcher of its own, True for the client's default one, or None for no watch.
 Watch: TypeAlias = Watcher | bool | None
+
+# Data, ACL, ephemeral, sequential, container and TTL of a node to be created.
+NodeKind: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
 
 ANY_VERSION: Final = -1
 _CLOSE_SECONDS: Final = 5.0
@@ -86,6 +91,9 @@ class Client:
     ) -> None:
         self._hosts = hosts
         self._encode = Encoder(chroot)
+        self._random = random
+        # What takes several requests and is under way.
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._session = Session(
             HostRing(hosts, random),
             session_timeout,
@@ -124,6 +132,10 @@ class Client:
     async def close(self) -> None:
         """End the session; what was asked before is answered first, if that does not take long."""
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     # Reading.
 
@@ -177,6 +189,43 @@ class Client:
         body = self._encode.path(path)
         return self._call(opcodes.SYNC, body, path, _decode_nothing, is_repeatable=True)
 
+    def add_watch(
+        self, path: str, watcher: Watcher, *, recursive: bool = False
+    ) -> asyncio.Future[None]:
+        """Have a watcher told of every change of a node, until it is removed.
+
+        A recursive watch hears of everything at and below the path, and not that children came or
+        went, since it hears of the children themselves.
+        """
+        full = self._encode.full(path)
+        watches = self._session.watches
+        table = watches.recursive if recursive else watches.persistent
+        body = encoded(AddWatchRequest(full, 1 if recursive else 0))
+
+        def set_watch(code: int) -> None:
+            if code == OK:
+                watches.add(table, full, watcher)
+
+        return self._call(
+            opcodes.ADD_WATCH, body, path, _decode_nothing, is_repeatable=True, on_reply=set_watch
+        )
+
+    def remove_watches(self, path: str, kind: WatchKind = WatchKind.ANY) -> asyncio.Future[None]:
+        """Remove all watches of this client on a path, or those of a kind.
+
+        Raises NoWatcherError if there are none.
+        """
+        full = self._encode.full(path)
+        body = encoded(WatchesRequest(full, kind))
+
+        def forget(code: int) -> None:
+            if code in (OK, NO_WATCHER):
+                self._session.watches.remove(full, kind)
+
+        return self._call(
+            opcodes.REMOVE_WATCHES, body, path, _decode_nothing, is_repeatable=True, on_reply=forget
+        )
+
     # Writing.
 
     def create(
@@ -189,16 +238,21 @@ class Client:
         sequential: bool = False,
         container: bool = False,
         ttl: float | None = None,
+        make_parents: bool = False,
+        protected: bool = False,
     ) -> asyncio.Future[str]:
         """Create a node; give its path, to which the service adds the number if it is sequential.
 
         A node is persistent, or ephemeral (it ends with the session), or a container (it goes when
         its last child has gone), or has a TTL in seconds (it goes when it has no children and was
-        not changed for so long).
+        not changed for so long). A protected one has a mark of ours in its name, by which it is
+        found again if the reply was lost; without it, ConnectionLostError says that nobody knows.
         """
-        operation, body = self._encode.create(
-            opcodes.CREATE, path, data, acl, ephemeral, sequential, container, ttl
-        )
+        kind = (data, acl, ephemeral, sequential, container, ttl)
+        if make_parents or protected:
+            self._encode.create(opcodes.CREATE2, path, *kind)
+            return self._own_task(self._create_path(path, kind, make_parents, protected))
+        operation, body = self._encode.create(opcodes.CREATE, path, *kind)
         return self._call(operation, body, path, self._decode_path, is_repeatable=False)
 
     def create_with_stat(
@@ -211,12 +265,15 @@ class Client:
         sequential: bool = False,
         container: bool = False,
         ttl: float | None = None,
+        make_parents: bool = False,
+        protected: bool = False,
     ) -> asyncio.Future[Created]:
         """Create a node, as `create` does; give its path and its stat."""
-        operation, body = self._encode.create(
-            opcodes.CREATE2, path, data, acl, ephemeral, sequential, container, ttl
-        )
-        return self._call(operation, body, path, self._decode_created, is_repeatable=False)
+        kind = (data, acl, ephemeral, sequential, container, ttl)
+        if make_parents or protected:
+            self._encode.create(opcodes.CREATE2, path, *kind)
+            return self._own_task(self._create_carefully(path, kind, make_parents, protected))
+        return self._create(path, kind)
 
     def set(
         self, path: str, data: bytes | None, *, version: int = ANY_VERSION
@@ -229,6 +286,16 @@ class Client:
         """Delete a node that has no children, if it has this version."""
         body = self._encode.version(path, version)
         return self._call(opcodes.DELETE, body, path, _decode_nothing, is_repeatable=False)
+
+    def delete_tree(self, path: str, *, batch: int = 1000) -> asyncio.Future[int]:
+        """Delete a node with everything below it, so many at a time; give how many they were.
+
+        That it is not there is fine.
+        """
+        if batch < 1:
+            raise InvalidArgumentError(f"batch: {batch!r} is not 1 or more")
+        self._encode.full(path)
+        return self._own_task(composites.delete_tree(self, path, batch))
 
     def set_acl(
         self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION
@@ -260,9 +327,12 @@ class Client:
         decode: Callable[[Reader], T],
         *,
         is_repeatable: bool,
+        on_reply: Callable[[int], None] | None = None,
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._session.submit(Call(operation, body, path, decode, future, is_repeatable))
+        call = Call(operation, body, path, decode, future, is_repeatable)
+        call.on_reply = on_reply
+        self._session.submit(call)
         return future
 
     def _read(
@@ -282,6 +352,32 @@ class Client:
             call.on_reply = self._set_watch(operation, full, watcher)
         self._session.submit(call)
         return future
+
+    def _create(self, path: str, kind: NodeKind) -> asyncio.Future[Created]:
+        operation, body = self._encode.create(opcodes.CREATE2, path, *kind)
+        return self._call(operation, body, path, self._decode_created, is_repeatable=False)
+
+    async def _create_carefully(
+        self, path: str, kind: NodeKind, make_parents: bool, protected: bool
+    ) -> Created:
+        mark = ""
+        if protected:
+            mark = f"{composites.PROTECTION_PREFIX}{self._random.randbytes(16).hex()}-"
+        return await composites.create_carefully(
+            self, path, lambda marked: self._create(marked, kind), mark, with_parents=make_parents
+        )
+
+    async def _create_path(
+        self, path: str, kind: NodeKind, make_parents: bool, protected: bool
+    ) -> str:
+        return (await self._create_carefully(path, kind, make_parents, protected)).path
+
+    def _own_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Start something that takes several requests; it ends with the client at the latest."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def _set_watch(self, operation: int, full: bytes, watcher: Watcher) -> Callable[[int], None]:
         watches = self._session.watches

@@ -32,6 +32,8 @@ class Randomness(Protocol):
 
     def sample(self, population: Sequence[_T], k: int) -> list[_T]: ...
 
+    def randbytes(self, n: int) -> bytes: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Host:

@@ -8,6 +8,7 @@ paths are the server's, with the chroot.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from typing import Final, TypeAlias
 
 from paddock.client.states import Event, EventType
@@ -19,6 +20,14 @@ Table: TypeAlias = dict[bytes, dict[Watcher, None]]
 
 # What one setWatches may hold, so that it stays below the frame limit of any server.
 _CHUNK_BYTES_MAX: Final = 128 * 1024
+
+
+class WatchKind(IntEnum):
+    """Which watches on a path are meant."""
+
+    CHILDREN = 1
+    DATA = 2
+    ANY = 3
 
 
 class ClientWatches:
@@ -53,6 +62,17 @@ class ClientWatches:
                     break
                 above = paths.parent(above)
         return list(concerned)
+
+    def remove(self, path: bytes, kind: WatchKind) -> None:
+        """Forget the watches of a kind on a path."""
+        if kind in (WatchKind.DATA, WatchKind.ANY):
+            self.data.pop(path, None)
+            self.exists.pop(path, None)
+        if kind in (WatchKind.CHILDREN, WatchKind.ANY):
+            self.child.pop(path, None)
+        if kind == WatchKind.ANY:
+            self.persistent.pop(path, None)
+            self.recursive.pop(path, None)
 
     def everybody(self) -> list[Watcher]:
         """Give every watcher once, for what concerns the session."""
