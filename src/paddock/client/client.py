@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -23,6 +23,7 @@ from paddock.client.encoder import Encoder, encoded
 from paddock.client.hosts import Host, HostRing, Randomness, parse_hosts
 from paddock.client.session import Session
 from paddock.client.states import SessionState
+from paddock.client.streams import Change, watch_node, watch_tree
 from paddock.client.transaction import Transaction
 from paddock.client.watches import Watcher, WatchKind
 from paddock.errors import NO_NODE, NO_WATCHER, OK, InvalidArgumentError
@@ -225,6 +226,23 @@ class Client:
         return self._call(
             opcodes.REMOVE_WATCHES, body, path, _decode_nothing, is_repeatable=True, on_reply=forget
         )
+
+    def watch(self, path: str, *, recursive: bool = False) -> AsyncIterator[Change]:
+        """Give the present state of a node, then every newer one; with `recursive`, of its tree.
+
+        Changes in quick succession may come as one; the last state always comes. The stream goes on
+        over lost connections, and raises SessionExpiredError when the session is over.
+        """
+        self._encode.full(path)
+        return watch_tree(self, path) if recursive else watch_node(self, path)
+
+    async def wait_connected(self) -> None:
+        """Wait until a server can be reached; raises SessionExpiredError if the session is over."""
+        await self._session.wait_connected()
+
+    def forget_watcher(self, watcher: Watcher) -> None:
+        """Tell a watcher of nothing any more, whatever it watches."""
+        self._session.watches.discard(watcher)
 
     # Writing.
 

@@ -116,6 +116,7 @@ class Session:
         self._is_overdue = False
         self._heartbeat: asyncio.TimerHandle | None = None
         self._overdue: asyncio.TimerHandle | None = None
+        self._state_changed = _Pulse()
         self._task: asyncio.Task[None] | None = None
         self._failure = "no attempt has been made"
         # Done when there is a session, or it is clear that there will be none.
@@ -133,6 +134,13 @@ class Session:
         except asyncio.CancelledError:
             await self.abandon()
             raise
+
+    async def wait_connected(self) -> None:
+        """Wait until there is a connection; raises if there will be none any more."""
+        while not self.state.is_connected:
+            if self.state.is_final:
+                raise self._final_error()("connect")
+            await self._state_changed.wait()
 
     def submit(self, call: Call[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
@@ -328,6 +336,7 @@ class Session:
         if state is self.state:
             return
         self.state = state
+        self._state_changed.beat()
         if self.on_state is not None:
             self.on_state(state)
         if not state.is_final:
@@ -509,6 +518,20 @@ class Session:
             watchers = [self.default_watcher]
         for watcher in watchers:
             self._tell(watcher, event)
+
+
+class _Pulse:
+    """Something that happens again and again; whoever waits is woken by the next time."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def beat(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        await self._event.wait()
 
 
 def _framed(payload: bytes) -> bytes:

@@ -74,6 +74,14 @@ class ClientWatches:
             self.persistent.pop(path, None)
             self.recursive.pop(path, None)
 
+    def discard(self, watcher: Watcher) -> None:
+        """Forget somebody altogether; what the server still sends on his account goes nowhere."""
+        for table in (self.data, self.exists, self.child, self.persistent, self.recursive):
+            for path in [path for path, some in table.items() if watcher in some]:
+                del table[path][watcher]
+                if not table[path]:
+                    del table[path]
+
     def everybody(self) -> list[Watcher]:
         """Give every watcher once, for what concerns the session."""
         tables = (self.data, self.exists, self.child, self.persistent, self.recursive)

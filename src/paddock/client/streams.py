@@ -1,0 +1,166 @@
+"""Watches as streams: the present state, then every newer one, however connections come and go.
+
+A stream never hopes: an event only says where to look, and what is yielded was read. So changes in
+quick succession may come as one, but the last state always comes. After a reconnect what could have
+been missed is read again. A stream ends with an error when the session is over.
+
+    async for change in client.watch("/config"):
+        print(change.data)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from paddock.client.states import Event, EventType
+from paddock.errors import ConnectionLostError, NoNodeError
+from paddock.protocol.records import Stat
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+
+
+class Change(NamedTuple):
+    """A node as it was found; without data and stat there was none."""
+
+    path: str
+    data: bytes | None
+    stat: Stat | None
+
+
+class _Signal:
+    """Wakes a stream up, and remembers what for."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        # Where something has happened.
+        self.paths: dict[str, None] = {}
+        # Whether the connection was lost since we last looked, and with it events.
+        self.has_gap = False
+
+    def __call__(self, event: Event) -> None:
+        if event.type is not EventType.NONE:
+            assert event.path is not None
+            self.paths[event.path] = None
+        elif event.state.is_connected or event.state.is_final:
+            self.has_gap = True
+        else:
+            return
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+        self._event.clear()
+
+
+async def watch_node(client: Client, path: str) -> AsyncIterator[Change]:
+    """Yield the state of one node."""
+    signal = _Signal()
+    # Nothing has been yielded yet; a node that is not there is None.
+    seen: tuple[int, int] | None = (-1, -1)
+    try:
+        while True:
+            try:
+                change = await _read_watched(client, path, signal)
+            except ConnectionLostError:
+                await client.wait_connected()
+                continue
+            found = None if change.stat is None else (change.stat.czxid, change.stat.mzxid)
+            if found != seen:
+                seen = found
+                yield change
+            await signal.wait()
+    finally:
+        client.forget_watcher(signal)
+
+
+async def _read_watched(client: Client, path: str, signal: _Signal) -> Change:
+    while True:
+        try:
+            data, stat = await client.get(path, watch=signal)
+        except NoNodeError:
+            if await client.exists(path, watch=signal) is None:
+                return Change(path, None, None)
+            # It came in between.
+        else:
+            return Change(path, data, stat)
+
+
+async def watch_tree(client: Client, path: str) -> AsyncIterator[Change]:
+    """Yield the state of a node and of everything below it, parents first."""
+    signal = _Signal()
+    signal.has_gap = True
+    # What was yielded last of each node that was there.
+    known: dict[str, tuple[int, int]] = {}
+    try:
+        while True:
+            try:
+                await client.add_watch(path, signal, recursive=True)
+                break
+            except ConnectionLostError:
+                await client.wait_connected()
+        while True:
+            try:
+                if signal.has_gap:
+                    signal.has_gap = False
+                    found = await _paths_below(client, path)
+                    # With what was told meanwhile, which may be newer than what was found.
+                    signal.paths = dict.fromkeys([*found, *known, *signal.paths])
+                while signal.paths:
+                    # As many at once as there are, each read in its own place.
+                    paths, signal.paths = signal.paths, {}
+                    for change in await _read_all(client, list(paths)):
+                        if _is_news(change, known):
+                            yield change
+            except ConnectionLostError:
+                signal.has_gap = True
+                await client.wait_connected()
+                continue
+            await signal.wait()
+    finally:
+        client.forget_watcher(signal)
+
+
+def _is_news(change: Change, known: dict[str, tuple[int, int]]) -> bool:
+    """Tell whether a state was not yielded yet, and take note of it."""
+    if change.stat is None:
+        return known.pop(change.path, None) is not None
+    found = (change.stat.czxid, change.stat.mzxid)
+    if known.get(change.path) == found:
+        return False
+    known[change.path] = found
+    return True
+
+
+async def _paths_below(client: Client, path: str) -> list[str]:
+    """Give a node, if it is there, and everything below it, parents first."""
+    listed = [path]
+    done = 0
+    while done < len(listed):
+        some = listed[done:]
+        answers = await asyncio.gather(
+            *(client.children(one) for one in some), return_exceptions=True
+        )
+        for one, names in zip(some, answers, strict=True):
+            if isinstance(names, NoNodeError):
+                continue
+            if isinstance(names, BaseException):
+                raise names
+            listed.extend(f"{one.rstrip('/')}/{name}" for name in sorted(names))
+        done += len(some)
+    return listed
+
+
+async def _read_all(client: Client, paths: list[str]) -> list[Change]:
+    answers = await asyncio.gather(*(client.get(path) for path in paths), return_exceptions=True)
+    changes = []
+    for path, answer in zip(paths, answers, strict=True):
+        if isinstance(answer, NoNodeError):
+            changes.append(Change(path, None, None))
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            changes.append(Change(path, answer.data, answer.stat))
+    return changes

@@ -1,0 +1,150 @@
+"""Watch streams: the present, then every newer state, over lost connections, to the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from paddock.client.client import Client
+from paddock.client.streams import Change
+from paddock.errors import InvalidArgumentError, SessionExpiredError
+from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
+from tests.support import wire
+from tests.support.server import Server
+
+__all__ = ["path", "server"]
+
+
+async def until(stream: AsyncIterator[Change], data: bytes | None) -> list[bytes | None]:
+    """Take changes until one has this data; give the data of all."""
+    seen = []
+    async for change in stream:
+        seen.append(change.data)
+        if change.data == data:
+            return seen
+    raise AssertionError("the stream has ended")
+
+
+def lose_connection(client: Client) -> None:
+    link = client._session._link
+    assert link is not None
+    link.abort()
+
+
+def test_a_stream_begins_with_the_present_and_ends_up_at_the_last_state(
+    server: Server, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        stream = client.watch(path)
+        assert await anext(stream) == (path, None, None)
+        await client.create(path, b"0")
+        assert (await anext(stream)).data == b"0"
+        for number in range(1, 50):
+            await client.set(path, b"%d" % number)
+        seen = await until(stream, b"49")
+        assert len(seen) == len(set(seen))
+        await client.delete(path)
+        await client.create(path, b"49")
+        await until(stream, b"49")
+        await client.delete(path)
+        await until(stream, None)
+
+    run(server, scenario)
+
+
+def test_a_stream_goes_on_over_lost_connections(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        async with client_of(server) as other:
+            await other.create(path, b"0")
+            stream = client.watch(path)
+            await until(stream, b"0")
+            for number in range(1, 6):
+                lose_connection(client)
+                await other.set(path, b"%d" % number)
+                await until(stream, b"%d" % number)
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["connected", "over lost connections"])
+def test_a_recursive_stream_ends_up_with_the_whole_tree(
+    server: Server, path: str, loses: bool
+) -> None:
+    async def scenario(client: Client) -> None:
+        tree: dict[str, bytes] = {}
+
+        async def follow() -> None:
+            async for change in client.watch(path, recursive=True):
+                if change.data is None:
+                    tree.pop(change.path, None)
+                else:
+                    tree[change.path] = change.data
+                if change.data == b"end":
+                    return
+
+        async with client_of(server) as other:
+            await other.create(f"{path}/before/deep", b"1", make_parents=True)
+            following = asyncio.create_task(follow())
+            await other.create(f"{path}/a", b"2")
+            for number in range(40):
+                if loses and number % 10 == 5:
+                    lose_connection(client)
+                    await client.sync()
+                await other.create(f"{path}/a/{number}", b"%d" % number)
+                if number % 3 == 0:
+                    await other.delete(f"{path}/a/{number}")
+                if number % 3 == 1:
+                    await other.set(f"{path}/a/{number}", b"changed")
+            await other.delete(f"{path}/before/deep")
+            await other.create(f"{path}/z", b"end")
+            await following
+            expected = {
+                path: b"",
+                f"{path}/before": b"",
+                f"{path}/a": b"2",
+                f"{path}/z": b"end",
+            }
+            for number in range(40):
+                if number % 3:
+                    data = b"changed" if number % 3 == 1 else b"%d" % number
+                    expected[f"{path}/a/{number}"] = data
+            assert tree == expected
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_stream_ends_with_the_session(server: Server, path: str, recursive: bool) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S), client_of(server) as client:
+            stream = client.watch("/", recursive=recursive)
+            await anext(stream)
+            password = client._session.password
+            other = wire.connect(server.address, session_id=client.session_id, password=password)
+            other.close()
+            with pytest.raises(SessionExpiredError):
+                async for _ in stream:
+                    pass
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_is_left_leaves_no_watcher_behind(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        for recursive in (False, True):
+            stream = client.watch("/", recursive=recursive)
+            await anext(stream)
+            await stream.aclose()  # type: ignore[attr-defined]
+        assert client._session.watches.everybody() == []
+
+    run(server, scenario)
+
+
+def test_a_wrong_path_is_told_at_once(server: Server) -> None:
+    async def scenario(client: Client) -> None:
+        with pytest.raises(InvalidArgumentError):
+            client.watch("relative")
+
+    run(server, scenario)
