@@ -50,17 +50,6 @@ class Statistics:
     """What a server counted since its start, or since somebody reset it."""
 
     def __init__(self) -> None:
-        self.packets_received = 0
-        self.packets_sent = 0
-        self.bytes_received = 0
-        self.bytes_sent = 0
-        # Connections that were refused, and those that were closed because they asked for nothing.
-        self.connections_rejected = 0
-        self.connections_timed_out = 0
-        # Handshakes, and how many of them were for a session that was there already.
-        self.handshakes = 0
-        self.handshakes_again = 0
-        self.sessions_expired = 0
         # Of each write; of each batch until it was on the disk; and the writes in each.
         self.latency_ms = Summary()
         self.sync_ms = Summary()
@@ -69,6 +58,7 @@ class Statistics:
         # Of the last batch: how long it took, and when it was over in the event loop's time.
         self.last_latency_ms = 0.0
         self.last_batch_at = 0.0
+        self.reset()
 
     def batch(self, writes: int, begun: float, synced: float, now: float) -> None:
         """Count a batch of writes that are answered now; times are the event loop's."""
@@ -80,12 +70,15 @@ class Statistics:
         self.batch_sizes.add(float(writes))
 
     def reset(self) -> None:
+        """Begin to count anew."""
         self.packets_received = 0
         self.packets_sent = 0
         self.bytes_received = 0
         self.bytes_sent = 0
+        # Connections that were refused, and those that were closed because they asked for nothing.
         self.connections_rejected = 0
         self.connections_timed_out = 0
+        # Handshakes, and how many of them were for a session that was there already.
         self.handshakes = 0
         self.handshakes_again = 0
         self.sessions_expired = 0
