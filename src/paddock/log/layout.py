@@ -24,7 +24,7 @@ from paddock.log.disk import Disk
 
 FORMAT: Final = b"paddock 1\n"
 
-_LOCK_ATTEMPTS: Final = 10
+_LOCK_ATTEMPTS: Final = 500
 _LOCK_PAUSE: Final = 0.01
 
 
@@ -105,11 +105,17 @@ def _owner(lock: int) -> int:
 
 
 def _lock(file: int) -> None:
-    """Lock a file. Whoever only looks whether it is locked, locks it too, for a moment."""
+    """Lock a file, unless a server has it.
+
+    Whoever only looks whether it is locked locks it too, for a moment, and shares it with others
+    who look: many of them together must not look like a server.
+    """
     for _ in range(_LOCK_ATTEMPTS - 1):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_UN)
             time.sleep(_LOCK_PAUSE)
         else:
             return
