@@ -1,3 +1,176 @@
-"""ZooKeeper for Python: a durable server that speaks ZooKeeper's wire protocol."""
+"""ZooKeeper for Python: a durable server that speaks ZooKeeper's wire protocol, and its client.
+
+    import paddock
+
+    async with paddock.connect("127.0.0.1:2181/app") as client:
+        await client.create("/config", b"v1")
+
+Everything public is here. It is imported when it is first used, so that the command line starts
+without the client, and the client without the server.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paddock import errors
+    from paddock.api import connect
+    from paddock.client.access import (
+        CREATOR_ALL_ACL,
+        OPEN_ACL,
+        READ_ONLY_ACL,
+        Permission,
+        digest_acl,
+        ip_acl,
+        world_acl,
+    )
+    from paddock.client.client import Children, Client, Created, NodeData
+    from paddock.client.states import Event, EventType, SessionState
+    from paddock.client.streams import Change
+    from paddock.client.transaction import Transaction
+    from paddock.client.watches import Watcher, WatchKind
+    from paddock.errors import (
+        AuthenticationError,
+        BadArgumentsError,
+        BadVersionError,
+        ConnectionLostError,
+        DataInconsistencyError,
+        EphemeralOnLocalSessionError,
+        InvalidACLError,
+        InvalidArgumentError,
+        InvalidCallbackError,
+        LocalProtocolError,
+        MarshallingError,
+        NewConfigNoQuorumError,
+        NoAuthError,
+        NoChildrenForEphemeralsError,
+        NodeExistsError,
+        NoNodeError,
+        NotEmptyError,
+        NotReadOnlyError,
+        NoWatcherError,
+        OperationTimeoutError,
+        PaddockError,
+        ProtocolError,
+        QuotaExceededError,
+        ReconfigDisabledError,
+        ReconfigInProgressError,
+        RemoteProtocolError,
+        RequestError,
+        RequestTimeoutError,
+        RuntimeInconsistencyError,
+        ServiceError,
+        SessionClosedRequireSaslError,
+        SessionExpiredError,
+        SessionMovedError,
+        SystemFailureError,
+        ThrottledError,
+        TransactionFailedError,
+        UnimplementedError,
+        UnknownCodeError,
+        UnknownSessionError,
+    )
+    from paddock.protocol.acl import ACL, Identity
+    from paddock.protocol.records import Stat
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "errors",
+    "connect",
+    "CREATOR_ALL_ACL",
+    "OPEN_ACL",
+    "READ_ONLY_ACL",
+    "Permission",
+    "digest_acl",
+    "ip_acl",
+    "world_acl",
+    "Children",
+    "Client",
+    "Created",
+    "NodeData",
+    "Event",
+    "EventType",
+    "SessionState",
+    "Change",
+    "Transaction",
+    "Watcher",
+    "WatchKind",
+    "AuthenticationError",
+    "BadArgumentsError",
+    "BadVersionError",
+    "ConnectionLostError",
+    "DataInconsistencyError",
+    "EphemeralOnLocalSessionError",
+    "InvalidACLError",
+    "InvalidArgumentError",
+    "InvalidCallbackError",
+    "LocalProtocolError",
+    "MarshallingError",
+    "NewConfigNoQuorumError",
+    "NoAuthError",
+    "NoChildrenForEphemeralsError",
+    "NoNodeError",
+    "NoWatcherError",
+    "NodeExistsError",
+    "NotEmptyError",
+    "NotReadOnlyError",
+    "OperationTimeoutError",
+    "PaddockError",
+    "ProtocolError",
+    "QuotaExceededError",
+    "ReconfigDisabledError",
+    "ReconfigInProgressError",
+    "RemoteProtocolError",
+    "RequestError",
+    "RequestTimeoutError",
+    "RuntimeInconsistencyError",
+    "ServiceError",
+    "SessionClosedRequireSaslError",
+    "SessionExpiredError",
+    "SessionMovedError",
+    "SystemFailureError",
+    "ThrottledError",
+    "TransactionFailedError",
+    "UnimplementedError",
+    "UnknownCodeError",
+    "UnknownSessionError",
+    "ACL",
+    "Identity",
+    "Stat",
+    "__version__",
+]
+
+# Where they are, the light modules first.
+_HOMES = (
+    "paddock.errors",
+    "paddock.protocol.records",
+    "paddock.protocol.acl",
+    "paddock.client.access",
+    "paddock.client.states",
+    "paddock.client.watches",
+    "paddock.client.streams",
+    "paddock.client.transaction",
+    "paddock.client.client",
+    "paddock.api",
+)
+
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would take any name for one of ours.
+    def __getattr__(name: str) -> Any:
+        if name == "errors":
+            return import_module("paddock.errors")
+        if name in __all__:
+            for home in _HOMES:
+                module = import_module(home)
+                if hasattr(module, name):
+                    globals()[name] = found = getattr(module, name)
+                    return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

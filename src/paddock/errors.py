@@ -252,6 +252,25 @@ class ThrottledError(RequestError):
     meaning = "the server is too busy; try again later"
 
 
+class TransactionFailedError(RequestError):
+    """A transaction was refused, and nothing has changed.
+
+    `results` has what became of each operation: of the one that failed, what was wrong with it; of
+    those before it None, and of those after it that they were not tried.
+    """
+
+    meaning = "the transaction was refused"
+
+    def __init__(self, results: list[ServiceError | None]) -> None:
+        self.results = results
+        cause = next(
+            (one for one in results if one is not None and one.code != RUNTIME_INCONSISTENCY), None
+        )
+        super().__init__("multi", None if cause is None else cause.path)
+        if cause is not None:
+            self.args = (f"transaction refused: {cause}",)
+
+
 def _leaves(root: type[ServiceError]) -> list[type[ServiceError]]:
     return [root, *(leaf for child in root.__subclasses__() for leaf in _leaves(child))]
 

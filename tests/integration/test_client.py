@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from paddock.client.client import Client, connect
+from paddock import connect
+from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
-from paddock.client.transaction import TransactionFailedError
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
@@ -23,6 +23,7 @@ from paddock.errors import (
     NotEmptyError,
     NoWatcherError,
     SessionExpiredError,
+    TransactionFailedError,
 )
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, Identity
 from tests.conformance.conftest import SERVERS

@@ -3,6 +3,7 @@
     errors ← protocol ← state ← log ← server
     errors ← protocol ← client ← recipes ← sync
 
+`api` stands on client and hands it what it takes from outside, such as randomness.
 `upgrade` stands beside server: it makes the data folder that a server starts on. `cli` sits on top
 of all. Client and server never import each other, and nothing imports `testing`.
 An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled as a call
@@ -30,11 +31,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "upgrade": _BELOW_SERVER,
     "client": {"errors", "protocol"},
     "recipes": {"errors", "protocol", "client"},
-    "sync": _BELOW_SYNC,
-    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync"},
-    "testing": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "cli"},
+    # What makes a client, with the randomness that it is given.
+    "api": {"errors", "protocol", "client"},
+    "sync": _BELOW_SYNC | {"api"},
+    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api"},
+    "testing": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api", "cli"},
     "__main__": {"cli"},
-    "": _BELOW_SYNC | {"sync"},
+    "": _BELOW_SYNC | {"sync", "api"},
 }
 
 _IMPURE = {
@@ -125,6 +128,7 @@ def test_the_source_is_found() -> None:
         # Upwards along the second.
         ("paddock.protocol.jute", "import paddock.client"),
         ("paddock.client.client", "from paddock.recipes.lock import Lock"),
+        ("paddock.client.client", "from paddock.api import connect"),
         ("paddock.recipes.lock", "import paddock.sync"),
         ("paddock.sync.portal", "import paddock.cli"),
         # Across.
@@ -187,6 +191,7 @@ def test_a_relative_import_in_a_package_itself_is_resolved_from_the_package() ->
         ("paddock.cli.serve", "import time\nfrom paddock.server.server import Server"),
         ("paddock.testing.embedded", "from paddock.server.server import Server"),
         ("paddock.cli.main", "from paddock import __version__"),
+        ("paddock.api", "import random\nfrom paddock.client.client import Client"),
         ("paddock.__main__", "from paddock.cli.main import main"),
     ],
 )

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 from paddock.client import composites
 from paddock.client.call import Call
 from paddock.client.encoder import Encoder, encoded
-from paddock.client.hosts import Host, HostRing, Randomness, parse_hosts
+from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.session import Session
 from paddock.client.states import SessionState
 from paddock.client.streams import Change, watch_node, watch_tree
@@ -419,28 +419,6 @@ class Client:
 
     def _decode_paths(self, reader: Reader) -> list[str]:
         return [self._encode.own(path) for path in StringsResponse.read(reader).values]
-
-
-def connect(
-    hosts: str,
-    *,
-    session_timeout: float = 10.0,
-    random: Randomness,
-    tls: ssl.SSLContext | None = None,
-    read_only: bool = False,
-    default_watcher: Watcher | None = None,
-) -> Client:
-    """Give a client; it connects when its scope is entered."""
-    parsed, chroot = parse_hosts(hosts)
-    return Client(
-        parsed,
-        chroot,
-        session_timeout,
-        random,
-        tls=tls,
-        read_only=read_only,
-        default_watcher=default_watcher,
-    )
 
 
 def _decode_exists(reader: Reader) -> Stat | None:

@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 from librt.strings import BytesWriter
 
 from paddock.client.encoder import Encoder
-from paddock.errors import OK, RequestError, ServiceError, error_from_code
+from paddock.errors import OK, ServiceError, TransactionFailedError, error_from_code
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -28,23 +28,6 @@ from paddock.protocol.jute import Reader
 from paddock.protocol.records import MultiHeader, Stat
 
 _DONE: Final = -1
-
-
-class TransactionFailedError(RequestError):
-    """A transaction was refused, and nothing has changed.
-
-    `results` has what became of each operation: of the one that failed, what was wrong with it; of
-    those before it None, and of those after it that they were not tried.
-    """
-
-    meaning = "the transaction was refused"
-
-    def __init__(self, results: list[ServiceError | None]) -> None:
-        self.results = results
-        cause = next((one for one in results if one is not None and one.code != -2), None)
-        super().__init__("multi", None if cause is None else cause.path)
-        if cause is not None:
-            self.args = (f"transaction refused: {cause}",)
 
 
 @dataclass(frozen=True, slots=True)

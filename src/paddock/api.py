@@ -1,0 +1,44 @@
+"""The way in: `connect` makes a client, with what the client itself takes from outside.
+
+    async with paddock.connect("127.0.0.1:2181/app") as client:
+        await client.create("/config", b"v1")
+
+The client has no randomness of its own, so that a seeded run repeats itself; whoever does not hand
+one in gets the system's.
+"""
+
+from __future__ import annotations
+
+import random as standard_random
+import ssl
+
+from paddock.client.client import Client
+from paddock.client.hosts import Randomness, parse_hosts
+from paddock.client.watches import Watcher
+
+
+def connect(
+    hosts: str,
+    *,
+    session_timeout: float = 10.0,
+    random: Randomness | None = None,
+    tls: ssl.SSLContext | None = None,
+    read_only: bool = False,
+    default_watcher: Watcher | None = None,
+) -> Client:
+    """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
+
+    `session_timeout` is in seconds, and the service may grant another one. `random` is for tests
+    that repeat themselves. Entering the scope raises ConnectionLostError if no server gives us a
+    session within that time.
+    """
+    parsed, chroot = parse_hosts(hosts)
+    return Client(
+        parsed,
+        chroot,
+        session_timeout,
+        standard_random.SystemRandom() if random is None else random,
+        tls=tls,
+        read_only=read_only,
+        default_watcher=default_watcher,
+    )
