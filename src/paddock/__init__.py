@@ -2,8 +2,8 @@
 
     import paddock
 
-    async with paddock.connect("127.0.0.1:2181/app") as client:
-        await client.create("/config", b"v1")
+    async with paddock.connect("127.0.0.1:2181") as client:
+        await client.create("/color", b"blue")
 
 Everything public is here. It is imported when it is first used, so that the command line starts
 without the client, and the client without the server.

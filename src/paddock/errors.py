@@ -55,21 +55,16 @@ class PaddockError(Exception):
 
 
 class ServiceError(PaddockError):
-    """An answer of the service, with the operation, the path and the code it is about.
-
-    Where more is known than the code says, the reason stands in the place of its meaning.
-    """
+    """An answer of the service, with the operation, the path and the code it is about."""
 
     code: ClassVar[int] = API_ERROR
     meaning: ClassVar[str] = "the service refused the request"
 
-    def __init__(
-        self, operation: str = "request", path: str | None = None, reason: str | None = None
-    ) -> None:
+    def __init__(self, operation: str = "request", path: str | None = None) -> None:
         self.operation = operation
         self.path = path
         subject = operation if path is None else f"{operation} {path}"
-        super().__init__(f"{subject}: {self.meaning if reason is None else reason}")
+        super().__init__(f"{subject}: {self.meaning}")
 
 
 class RequestError(ServiceError):
@@ -123,136 +118,205 @@ class RemoteProtocolError(ProtocolError):
 
 
 class SystemFailureError(RequestError):
+    """Nothing is wrong with the request: the server's log says what is, such as a full disk.
+
+    Try later.
+    """
+
     code = SYSTEM_ERROR
     meaning = "the server could not carry it out"
 
 
 class RuntimeInconsistencyError(RequestError):
+    """Found in the results of a transaction, for what stands behind the operation that failed."""
+
     code = RUNTIME_INCONSISTENCY
     meaning = "not tried, because an earlier operation of the transaction failed"
 
 
 class DataInconsistencyError(RequestError):
+    """A code that upstream reserves; somebody should look at the server that sends it."""
+
     code = DATA_INCONSISTENCY
     meaning = "the server found its data inconsistent"
 
 
 class MarshallingError(RequestError):
+    """Client and server do not agree on the protocol: one of them is too old, or has a bug."""
+
     code = MARSHALLING_ERROR
     meaning = "the server could not decode the request"
 
 
 class UnimplementedError(RequestError):
+    """The server is older than the operation, or has it switched off. Do without it."""
+
     code = UNIMPLEMENTED
     meaning = "the server does not offer this operation"
 
 
 class OperationTimeoutError(RequestError):
+    """A code of upstream's own clients; no server of theirs or ours sends it."""
+
     code = OPERATION_TIMEOUT
     meaning = "the operation timed out on the server"
 
 
 class BadArgumentsError(RequestError):
+    """Mend the request: the same one will always be refused."""
+
     code = BAD_ARGUMENTS
     meaning = "an argument is not valid"
 
 
 class UnknownSessionError(RequestError):
+    """Known to the servers of an ensemble alone; clients get `SessionExpiredError` instead."""
+
     code = UNKNOWN_SESSION
     meaning = "the server does not know this session"
 
 
 class NewConfigNoQuorumError(RequestError):
+    """Start more servers of the new configuration, and try again."""
+
     code = NEW_CONFIG_NO_QUORUM
     meaning = "no quorum of the new configuration is connected"
 
 
 class ReconfigInProgressError(RequestError):
+    """Try again when it is done."""
+
     code = RECONFIG_IN_PROGRESS
     meaning = "another reconfiguration is under way"
 
 
 class NoNodeError(RequestError):
+    """Create it, or its parents with `make_parents=True`, or take it as an answer."""
+
     code = NO_NODE
     meaning = "no such node"
 
 
 class NoAuthError(RequestError):
+    """Say who you are with `add_auth`, or have the ACL changed by somebody with ADMIN."""
+
     code = NO_AUTH
     meaning = "the ACL does not permit it"
 
 
 class BadVersionError(RequestError):
+    """Somebody else has written in between: read again, decide again, write again."""
+
     code = BAD_VERSION
     meaning = "the version does not match"
 
 
 class NoChildrenForEphemeralsError(RequestError):
+    """Create it below a persistent node."""
+
     code = NO_CHILDREN_FOR_EPHEMERALS
     meaning = "an ephemeral node cannot have children"
 
 
 class NodeExistsError(RequestError):
+    """Take it as an answer: somebody, perhaps we ourselves, has created it before."""
+
     code = NODE_EXISTS
     meaning = "the node exists already"
 
 
 class NotEmptyError(RequestError):
+    """Delete the children first, or everything at once with `delete_tree`."""
+
     code = NOT_EMPTY
     meaning = "the node has children"
 
 
 class InvalidCallbackError(RequestError):
+    """A code of upstream's own clients; no server of theirs or ours sends it."""
+
     code = INVALID_CALLBACK
     meaning = "the callback is not valid"
 
 
 class InvalidACLError(RequestError):
+    """Mend the ACL: the server does not know a scheme, or an id is none, or it has no entry.
+
+    The scheme `auth` stands for whoever creates the node, so it needs an `add_auth` first.
+    """
+
     code = INVALID_ACL
     meaning = "the ACL is not valid"
 
 
 class SessionMovedError(RequestError):
+    """The request came by a connection that the session has left.
+
+    Nothing to do: the client goes on with the new one.
+    """
+
     code = SESSION_MOVED
     meaning = "the session has moved to another connection"
 
 
 class NotReadOnlyError(RequestError):
+    """Wait for `SessionState.CONNECTED`, and try again.
+
+    A client with `read_only=True` goes on looking for a server that takes writes.
+    """
+
     code = NOT_READ_ONLY
     meaning = "a read-only server cannot change anything"
 
 
 class EphemeralOnLocalSessionError(RequestError):
+    """Have it changed: the servers have local sessions that cannot become global ones."""
+
     code = EPHEMERAL_ON_LOCAL_SESSION
     meaning = "a local session cannot own ephemeral nodes"
 
 
 class NoWatcherError(RequestError):
+    """There is nothing to remove; as a rule it has fired already."""
+
     code = NO_WATCHER
     meaning = "there is no such watch"
 
 
 class RequestTimeoutError(RequestError):
+    """A code of upstream's own clients; no server of theirs or ours sends it."""
+
     code = REQUEST_TIMEOUT
     meaning = "the request timed out"
 
 
 class ReconfigDisabledError(RequestError):
+    """Start the servers with `reconfigEnabled=true`.
+
+    A standalone server has nothing to reconfigure.
+    """
+
     code = RECONFIG_DISABLED
     meaning = "reconfiguration is not enabled on this server"
 
 
 class SessionClosedRequireSaslError(AuthenticationError):
+    """Give `connect` the credentials that the server asks for."""
+
     code = SESSION_CLOSED_REQUIRE_SASL
     meaning = "the server requires SASL authentication"
 
 
 class QuotaExceededError(RequestError):
+    """Write less, or have the quota of a node above raised."""
+
     code = QUOTA_EXCEEDED
     meaning = "a quota would be exceeded"
 
 
 class ThrottledError(RequestError):
+    """Try again later, with fewer requests at a time."""
+
     code = THROTTLED
     meaning = "the server is too busy; try again later"
 

@@ -13,7 +13,7 @@ from tests.support.paddock_server import PaddockServer
 from tests.support.server import Server
 
 README = Page("README.md")
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.fixture
@@ -68,11 +68,15 @@ def test_make_command_exists(block: Block) -> None:
 def links(page: Path) -> set[Path]:
     """The files of the project that a page has a link to."""
     text = page.read_text(encoding="utf-8")
-    return {page.parent / link for link in re.findall(r"\]\(([^):#]+)(?:#[\w-]+)?\)", text)}
+    found = re.findall(r"\]\(([^):#]+)(?:#[\w-]+)?\)", text)
+    return {(page.parent / link).resolve() for link in found}
 
 
-def test_every_page_of_the_documentation_is_linked() -> None:
-    assert set((ROOT / "docs").iterdir()) <= links(ROOT / "README.md")
+def test_links_lead_from_the_readme_to_every_page() -> None:
+    reached = {ROOT / "README.md"}
+    while more := {link for page in reached for link in links(page) if link in PAGES} - reached:
+        reached |= more
+    assert reached == set(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda one: one.name)

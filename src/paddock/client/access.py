@@ -1,7 +1,11 @@
 """Who may do what with a node, as callers write it.
 
-await client.create("/secret", acl=[digest_acl("alice", "password")])
-await client.create("/public", acl=[digest_acl("alice", "password"), *READ_ONLY_ACL])
+    await client.create("/secret", acl=[digest_acl("alice", "password")])
+    await client.create("/public", acl=[digest_acl("alice", "password"), *READ_ONLY_ACL])
+
+A node has a list of these, and what no entry grants is refused. `OPEN_ACL`, the default, lets
+anybody do anything; `READ_ONLY_ACL` lets anybody read; `CREATOR_ALL_ACL` lets whoever creates the
+node do anything, under every name that `add_auth` has given him.
 """
 
 from __future__ import annotations

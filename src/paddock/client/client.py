@@ -1,8 +1,8 @@
 """The client: every operation of the service as a plain function that returns a future.
 
-    async with connect("127.0.0.1:2181/app") as client:
-        await client.create("/config", b"v1")
-        data, stat = await client.get("/config")
+    async with paddock.connect("127.0.0.1:2181") as client:
+        await client.create("/color", b"blue")
+        data, stat = await client.get("/color")
 
 A call queues its request at once and returns a future, so many can be under way without a task for
 each. Whoever wants a deadline uses `asyncio.timeout`; a call that was given up is not sent, or its
@@ -119,11 +119,18 @@ class Client:
 
     @property
     def state(self) -> SessionState:
+        """How things are with the service, at this moment."""
         return self._session.state
 
     @property
     def session_id(self) -> int:
+        """The number of the session, which its ephemeral nodes have as `ephemeral_owner`."""
         return self._session.id
+
+    @property
+    def session_password(self) -> bytes:
+        """What proves, with its number, that the session is ours: whoever has it can end it."""
+        return self._session.password
 
     @property
     def session_timeout(self) -> float:

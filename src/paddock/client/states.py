@@ -9,12 +9,7 @@ from paddock.protocol import events
 
 
 class SessionState(IntEnum):
-    """How things are between a client and the service, as upstream numbers it.
-
-    OVERDUE is ours, and no number of the protocol: nothing was answered for a whole session
-    timeout. For all that the client knows its session may be over; only the service can tell, once
-    it can be reached, and then CONNECTED or EXPIRED comes.
-    """
+    """How things are between a client and the service."""
 
     DISCONNECTED = events.DISCONNECTED
     CONNECTED = events.SYNC_CONNECTED
@@ -23,11 +18,10 @@ class SessionState(IntEnum):
     SASL_AUTHENTICATED = events.SASL_AUTHENTICATED
     EXPIRED = events.EXPIRED
     CLOSED = events.CLOSED
-    OVERDUE = -2
 
     @property
     def is_connected(self) -> bool:
-        """Whether a server answers."""
+        """Tell whether a server answers."""
         return self in (
             SessionState.CONNECTED,
             SessionState.CONNECTED_READ_ONLY,
@@ -36,7 +30,7 @@ class SessionState(IntEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether no other state will come."""
+        """Tell whether there is no way on from here, but with a new client."""
         return self in (SessionState.EXPIRED, SessionState.CLOSED, SessionState.AUTH_FAILED)
 
 

@@ -5,7 +5,10 @@ quick succession may come as one, but the last state always comes. After a recon
 been missed is read again. A stream ends with an error when the session is over.
 
     async for change in client.watch("/config"):
-        print(change.data)
+        print(change.data)  # b'v1', then b'v2'
+        if change.data == b"v2":
+            break
+        await client.set("/config", b"v2")
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Several writes as one: all of them happen, or none.
 
     async with client.transaction() as transaction:
-        transaction.check("/config", version=3)
-        transaction.set("/config", b"v4")
-    print(transaction.results)
+        transaction.check("/config", version=0)
+        transaction.create("/color", b"blue")
+    print(transaction.results)  # [None, '/color']
 
 At the end of its scope the transaction is committed; a scope that is left with an exception commits
 nothing. A plain builder does the same: `await client.transaction().create("/a").commit()`.
@@ -65,15 +65,18 @@ class Transaction:
         container: bool = False,
         ttl: float | None = None,
     ) -> Self:
+        """Create a node, as `Client.create` does; its result is the path."""
         operation, body = self._encode.create(
             opcodes.CREATE, path, data, acl, ephemeral, sequential, container, ttl
         )
         return self._add(operation, body, path)
 
     def set(self, path: str, data: bytes | None, *, version: int = -1) -> Self:
+        """Replace the data of a node, if it has this version; its result is the stat."""
         return self._add(opcodes.SET_DATA, self._encode.set(path, data, version), path)
 
     def delete(self, path: str, *, version: int = -1) -> Self:
+        """Delete a node that has no children, if it has this version."""
         return self._add(opcodes.DELETE, self._encode.version(path, version), path)
 
     def check(self, path: str, *, version: int = -1) -> Self:

@@ -5,10 +5,11 @@ Servers: `EmbeddedServer` on the event loop of a test, `ServerThread` for tests 
 all of them in turn. `expire_session` ends a session from outside. `run_virtually` runs all of this
 but processes and threads without waiting for time.
 
-    async def test_an_ephemeral_node_outlives_a_lost_connection() -> None:
-        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
-            fault = proxy.when(operation="create").cut_after()
-            ...
+    async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+        async with paddock.connect(proxy.hosts) as client:
+            await client.create("/worker", ephemeral=True)
+            proxy.cut()
+            print(await client.exists("/worker") is not None)  # True
 """
 
 from paddock.testing.clock import VirtualClockLoop, run_virtually

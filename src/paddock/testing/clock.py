@@ -5,10 +5,12 @@ a test of timeouts runs in milliseconds and does not depend on how busy the mach
 
     async def scenario() -> None:
         async with EmbeddedServer() as server:
-            ...
-            await asyncio.sleep(60)    # sessions that sent nothing are over now
+            async with paddock.connect(server.hosts) as client:
+                await asyncio.sleep(3600)  # with a ping every few seconds
+                print(client.state.name)  # CONNECTED
 
-    run_virtually(scenario())          # asyncio.run, in virtual time
+
+    run_virtually(scenario())  # asyncio.run, in virtual time
 
 Connections within the loop are virtual, too (`paddock.testing.network`): a server, its clients and
 a proxy between them can all live in it. What work a thread does for the loop (`run_in_executor`) is

@@ -4,14 +4,17 @@ A scenario is run once to see which requests it makes, and then once for each wa
 them, every time against a server of its own:
 
     async def scenario(proxy: FaultProxy, cut: CutPoint | None) -> None:
-        ...                             # the same as ever, through proxy.address
-        ...                             # what must be true, wherever it was cut
+        async with paddock.connect(proxy.hosts) as client:
+            await client.create("/a/b", make_parents=True, protected=True)
+            names = await client.children("/a")  # what must be true, wherever it was cut
+            assert len(names) == 1, names
 
-    await at_every_cut(EmbeddedServer, scenario)
 
-    at_every_cut_blocking(ServerThread, scenario)          # with a scenario without asyncio
+    points = await at_every_cut(EmbeddedServer, scenario)
+    print(points[0])  # cut before request 1: create_session
 
-A server that outlives the runs is given as `lambda: contextlib.nullcontext(server)`.
+A scenario without asyncio goes to `at_every_cut_blocking`, as a rule with a `ServerThread`. A
+server that outlives the runs is given as `lambda: contextlib.nullcontext(server)`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
         host, port = server.address
 
     with ServerThread() as server:               # for tests without asyncio
-        client = KazooClient(server.hosts)
+        host, port = server.address
 
 Each has a port that the system has chosen, and keeps it when it is stopped and started again. With
 a data folder what it holds survives that, too; without one it is in memory and gone.
@@ -36,7 +36,8 @@ class EmbeddedServer:
     """A server on the running event loop.
 
         async with EmbeddedServer() as server:
-            reader, writer = await asyncio.open_connection(*server.address)
+            async with paddock.connect(server.hosts) as client:
+                print(await client.children("/"))  # ['zookeeper']
 
     `data` is its folder; without one everything is in memory. `config` says everything else, as a
     rule with port 0. In virtual time (`run_virtually`) sessions expire without waiting; then it
@@ -83,6 +84,7 @@ class EmbeddedServer:
 
     @property
     def is_running(self) -> bool:
+        """Tell whether it has been started and not stopped."""
         return self._server is not None
 
     async def __aenter__(self) -> Self:
@@ -132,7 +134,7 @@ class ServerThread:
     """A server in this process, on an event loop in a thread of its own.
 
         with ServerThread(tmp_path) as server:
-            client = KazooClient(server.hosts)
+            print(server.hosts)  # 127.0.0.1:...
 
     It takes what `EmbeddedServer` takes, or an event loop to run on. Leaving the `with` raises
     RuntimeError if one of the loop's callbacks has failed, which nobody would have seen.

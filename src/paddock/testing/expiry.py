@@ -1,6 +1,6 @@
 """The end of a session, brought about from outside: its client finds that it has expired.
 
-    await expire_session(server.address, session_id, password)
+    await expire_session(server.address, client.session_id, client.session_password)
 
 It works on any server, and at once: somebody else goes on with the session and closes it. Where
 time is virtual, a session that is silent for long enough expires by itself.

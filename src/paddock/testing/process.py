@@ -1,10 +1,4 @@
-"""A server in a process of its own, to be killed.
-
-with ServerProcess(tmp_path) as server:
-    client = KazooClient(server.hosts)
-    server.kill()
-    server.start()
-"""
+"""A server in a process of its own, to be killed."""
 
 from __future__ import annotations
 
@@ -33,6 +27,10 @@ class ServerProcessError(Exception):
 
 class ServerProcess:
     """`paddock serve` on a port of its own, which it keeps over any number of starts.
+
+        with ServerProcess(tmp_path) as server:
+            server.kill()
+            server.start()
 
     `data` is its folder; without one everything is in memory, and a restart begins with nothing.
     `options` are further options of `paddock serve`, such as `("--tick-time-ms", "200")`. Its calls
@@ -64,6 +62,7 @@ class ServerProcess:
 
     @property
     def is_running(self) -> bool:
+        """Tell whether there is a process, and it has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property

@@ -3,14 +3,18 @@
 It understands what passes through it, so a fault is placed at a request and not at a moment:
 
     async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
-        fault = proxy.when(operation="create", path="/app").cut_after()
-        ...                              # the client connects to proxy.address and creates /app
-        await fault.happened()           # the node is there; the client was not told
+        async with paddock.connect(proxy.hosts) as client:
+            fault = proxy.when(operation="create", path="/app").cut_after()
+            try:
+                await client.create("/app")
+            except paddock.ConnectionLostError:
+                print(fault.hits[0])  # request 2: create /app
+            print(await client.exists("/app") is not None)  # True
 
 In a test without asyncio the same proxy runs in a thread of its own:
 
     with ServerThread() as server, FaultProxy(server.address) as proxy:
-        client = KazooClient(proxy.hosts)
+        proxy.refuse()
 
 It stands before any ZooKeeper server, but sees nothing where TLS is spoken.
 """

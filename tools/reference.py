@@ -1,0 +1,279 @@
+"""Write the reference of the public API into docs/reference; the tests compare the two.
+
+The text is in the docstrings and only there, as Markdown; this adds an order, and what the code
+itself knows: signatures, fields, members, codes. An indented paragraph of a docstring is an
+example, and the tests run each of them.
+
+It is small on purpose: the standard library knows our modules well enough, and the pages read well
+as they are. A site can be made of them, or by mkdocstrings of the same docstrings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, ForwardRef
+
+from paddock import errors
+from paddock.protocol.acl import OPEN
+
+FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference"
+
+_WIDTH_MAX: Final = 88
+# A paragraph of a docstring that is indented, as Markdown has code.
+_EXAMPLE: Final = re.compile(r"(?<=\n\n) {4}.*\n(?:\n* {4}.*\n)*")
+# What a type has in front of its name when Python writes it down.
+_MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
+# Defaults that have a name.
+_NAMES: Final = {id(OPEN): "OPEN_ACL"}
+# What a proxy asks its faults.
+_INNER: Final = ("Fault.takes", "Fault.hit")
+# Classes that users call by themselves; they get all others from a method.
+_MADE_BY_USERS: Final = ("EmbeddedServer", "ServerThread", "ServerProcess", "FaultProxy")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some names, and the module whose docstring stands above them."""
+
+    heading: str
+    names: tuple[str, ...]
+    module: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What of a module is on a page, section by section."""
+
+    name: str
+    title: str
+    module: str
+    sections: tuple[Section, ...]
+
+    def names(self) -> list[str]:
+        return [name for section in self.sections for name in section.names]
+
+    def text(self) -> str:
+        module = importlib.import_module(self.module)
+        parts = [f"# {self.title}", _text(module)]
+        for section in self.sections:
+            parts.append(f"## {section.heading}")
+            if section.module is not None:
+                parts.append(_text(importlib.import_module(section.module)))
+            for name in section.names:
+                parts += [f"### {name}", *_described(name, getattr(module, name))]
+        return _page(parts)
+
+
+PAGES: Final = (
+    Page(
+        "client",
+        "The client",
+        "paddock",
+        (
+            Section("Connecting", ("connect",)),
+            Section("Calls", ("Client",), "paddock.client.client"),
+            Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
+            Section("Transactions", ("Transaction",), "paddock.client.transaction"),
+            Section("Streams", ("Change",), "paddock.client.streams"),
+            Section(
+                "Watchers", ("Watcher", "Event", "EventType", "WatchKind"), "paddock.client.watches"
+            ),
+            Section("The session", ("SessionState",)),
+            Section(
+                "Access control",
+                (
+                    "ACL",
+                    "Identity",
+                    "Permission",
+                    "OPEN_ACL",
+                    "READ_ONLY_ACL",
+                    "CREATOR_ALL_ACL",
+                    "digest_acl",
+                    "ip_acl",
+                    "world_acl",
+                ),
+                "paddock.client.access",
+            ),
+        ),
+    ),
+    Page(
+        "testing",
+        "Testing",
+        "paddock.testing",
+        (
+            Section(
+                "Servers", ("EmbeddedServer", "ServerThread", "ServerProcess", "ServerProcessError")
+            ),
+            Section(
+                "Faults", ("FaultProxy", "Trigger", "Fault", "Direction"), "paddock.testing.proxy"
+            ),
+            Section("What came by", ("Seen", "SeenRequest", "SeenReply", "SeenEvent")),
+            Section(
+                "Every cut",
+                ("at_every_cut", "at_every_cut_blocking", "cut_points", "CutPoint", "Cut"),
+                "paddock.testing.cuts",
+            ),
+            Section(
+                "The end of a session",
+                ("expire_session", "expire_session_blocking", "SessionLivesError"),
+                "paddock.testing.expiry",
+            ),
+            Section("Virtual time", ("run_virtually", "VirtualClockLoop"), "paddock.testing.clock"),
+        ),
+    ),
+)
+
+
+def pages() -> dict[Path, str]:
+    """Give what is to be in each file."""
+    written = {FOLDER / f"{page.name}.md": page.text() for page in PAGES}
+    return {**written, FOLDER / "errors.md": _errors_text()}
+
+
+def _described(name: str, thing: Any) -> list[str]:
+    if inspect.isfunction(thing):
+        return [_signature(name, thing), _text(thing)]
+    if not inspect.isclass(thing):
+        return [_code(f"{name} = {_plain(thing)}".replace("'", '"'))]
+    parts = [_text(thing)]
+    if issubclass(thing, enum.Enum):
+        values = [f"| `{one.name}` | {one.value} |" for one in thing]
+        parts.append("\n".join(["| | |", "|---|---|", *values]))
+    elif fields := _fields(thing):
+        parts.insert(0, _code("\n".join(f"{one}: {_plain(kind)}" for one, kind in fields.items())))
+    elif name in _MADE_BY_USERS:
+        parts.insert(0, _signature(name, thing.__init__))
+    for member, value in _members(thing).items():
+        parts.append(f"#### {name}.{member}")
+        if isinstance(value, property):
+            kind = inspect.signature(value.fget).return_annotation  # type: ignore[arg-type]
+            parts += [_code(f"{member}: {_plain(kind)}"), _text(value)]
+        else:
+            parts += [_signature(member, value), _text(value)]
+    return parts
+
+
+def _members(kind: type[Any]) -> dict[str, Any]:
+    """Give the methods and properties that a class itself defines for its users, in their order.
+
+    Those without a docstring are there for the rest of Paddock, and those that a base class has as
+    well are described there.
+    """
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if not (name.startswith("_") or f"{kind.__name__}.{name}" in _INNER)
+        and (isinstance(value, property) or inspect.isfunction(value))
+        and value.__doc__
+        and not any(hasattr(base, name) for base in kind.__bases__)
+    }
+
+
+def _fields(kind: type[Any]) -> dict[str, Any]:
+    if dataclasses.is_dataclass(kind):
+        return {field.name: field.type for field in dataclasses.fields(kind)}
+    return inspect.get_annotations(kind) if issubclass(kind, tuple) else {}
+
+
+# Errors have a table.
+
+
+def _errors_text() -> str:
+    table = ["| error | code | it says | what it means |", "|---|---|---|---|"]
+    for depth, kind in _errors(errors.PaddockError):
+        own = vars(kind)
+        name = "&emsp;" * depth + kind.__name__
+        told = " ".join(_text(kind).split())
+        table.append(f"| {name} | {own.get('code', '')} | {own.get('meaning', '')} | {told} |")
+    return _page(["# Errors", _text(errors), "## All of them", "\n".join(table)])
+
+
+def _errors(kind: type[Any], depth: int = 0) -> Iterator[tuple[int, type[Any]]]:
+    """Give every error of the module, each before those that are kinds of it."""
+    yield depth, kind
+    for child in kind.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield from _errors(child, depth + 1)
+
+
+# How it is written down.
+
+
+def _page(parts: list[str]) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _text(thing: Any) -> str:
+    """Give a docstring, with its examples as blocks."""
+    text = inspect.cleandoc(thing.__doc__ or "")
+    return _EXAMPLE.sub(
+        lambda found: f"```python\n{textwrap.dedent(found[0])}```\n", f"\n\n{text}\n"
+    ).strip()
+
+
+def _code(text: str) -> str:
+    # Not "python", which is what runs.
+    return f"```py\n{text}\n```"
+
+
+def _signature(name: str, function: Any) -> str:
+    signature = inspect.signature(function)
+    parameters: list[str] = []
+    for one in signature.parameters.values():
+        if one.name == "self":
+            continue
+        if one.kind is one.KEYWORD_ONLY and "*" not in parameters:
+            parameters.append("*")
+        text = f"*{one.name}" if one.kind is one.VAR_POSITIONAL else one.name
+        if one.annotation is not one.empty:
+            text += f": {_plain(one.annotation)}"
+        if one.default is not one.empty:
+            text += f" = {_NAMES.get(id(one.default)) or _value(one.default)}"
+        parameters.append(text)
+    start = ("async " if inspect.iscoroutinefunction(function) else "") + f"{name}("
+    end = ")" if name in _MADE_BY_USERS else f") -> {_plain(signature.return_annotation)}"
+    line = start + ", ".join(parameters) + end
+    if len(line) <= _WIDTH_MAX:
+        return _code(line)
+    return _code("\n".join([start, *(f"    {one}," for one in parameters), end]))
+
+
+def _plain(kind: Any) -> str:
+    """Give a type as one writes it in code that has imported it."""
+    if isinstance(kind, str):
+        return kind
+    if isinstance(kind, ForwardRef):
+        return kind.__forward_arg__
+    if inspect.isclass(kind) and not hasattr(kind, "__args__"):
+        return kind.__name__
+    return _MODULE.sub("", str(kind)).replace("NoneType", "None")
+
+
+def _value(value: object) -> str:
+    """Give a default as one writes it."""
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, tuple) and value:
+        return f"({', '.join(map(_value, value))})"
+    if inspect.isroutine(value):
+        return "..."
+    text = repr(value)
+    return text.replace("'", '"') if isinstance(value, str | bytes) else text
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
