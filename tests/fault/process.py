@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import COMMAND, refusal
-from tests.support.disks import skip_or_fail
+from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.records import Stat
 from tests.support.server import Options

@@ -25,7 +25,8 @@ from tests.fault.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import paddock, refusal, success
-from tests.support.disks import skip_or_fail, unwritable
+from tests.support.disks import unwritable
+from tests.support.judges import skip_or_fail
 from tests.support.kazoo_clients import KazooClients, watch_states
 from tests.support.records import Code, Mode
 from tests.unit.log.folders import FolderBuilder, contents, names

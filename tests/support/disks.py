@@ -8,14 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-
-def skip_or_fail(reason: str) -> None:
-    """Skip what cannot be done on this machine; on CI that is a failure."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+from tests.support.judges import skip_or_fail
 
 
 @contextlib.contextmanager
