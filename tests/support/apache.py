@@ -16,7 +16,6 @@ _LOGGING_JARS: Final = (
     Path("/usr/share/java/slf4j-log4j12.jar"),
     Path("/usr/share/java/log4j-1.2.jar"),
 )
-# Nothing is logged but what was done, and that only where a test asks for the audit log.
 # What the admin server and TLS need and the server's jar does not name.
 _SERVLETS: Final = Path("/usr/share/java/servlet-api.jar")
 NETTY: Final = (
@@ -25,7 +24,7 @@ NETTY: Final = (
 )
 
 _LOGGING = """\
-log4j.rootLogger=OFF, console
+log4j.rootLogger={level}, console
 log4j.logger.org.apache.zookeeper.audit=INFO
 log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
@@ -54,24 +53,32 @@ class ApacheServer(Server):
     """A standalone Apache ZooKeeper."""
 
     name = "apache"
+    heap_mb = 512
+    #: Nothing is logged but what was done, and that only where a test asks for the audit log.
+    log_level = "OFF"
+
+    def keys(self) -> dict[str, str]:
+        """What goes into zoo.cfg."""
+        return {"admin.enableServer": "false", **self.options.zoo_cfg(self.data, self.port)}
+
+    def properties(self) -> dict[str, str]:
+        """Settings that are Java system properties and nothing else."""
+        return {
+            "zookeeper.admin.enableServer": self.keys()["admin.enableServer"],
+            "znode.container.checkIntervalMs": str(self.options.reap_interval_ms),
+            "zookeeper.DigestAuthenticationProvider.superDigest": digest(SUPER_CREDENTIALS),
+            "zookeeper.forceSync": "yes" if self.options.durable else "no",
+        }
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         java, jar = find_java(), find_jar()
         configuration = self.folder / "conf"
         configuration.mkdir(exist_ok=True)
-        (configuration / "log4j.properties").write_text(_LOGGING)
-        keys = self.options.zoo_cfg(self.data, self.port)
-        keys.setdefault("admin.enableServer", "false")
+        (configuration / "log4j.properties").write_text(_LOGGING.format(level=self.log_level))
         file = configuration / "zoo.cfg"
-        file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
-        properties = {
-            "zookeeper.admin.enableServer": keys["admin.enableServer"],
-            "znode.container.checkIntervalMs": str(self.options.reap_interval_ms),
-            "zookeeper.DigestAuthenticationProvider.superDigest": digest(SUPER_CREDENTIALS),
-            "zookeeper.forceSync": "yes" if self.options.durable else "no",
-        }
-        command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        command += [f"-D{key}={value}" for key, value in properties.items()]
+        file.write_text("".join(f"{key}={value}\n" for key, value in self.keys().items()))
+        command = [java, f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += [f"-D{key}={value}" for key, value in self.properties().items()]
         jars = (jar, _SERVLETS, *NETTY, *_LOGGING_JARS)
         command += ["-cp", ":".join(map(str, (configuration, *jars)))]
         command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]

@@ -36,8 +36,8 @@ _RETRY: Final = {"max_tries": -1, "delay": 0.02, "backoff": 1, "max_jitter": 0.0
 class KazooClients:
     """The kazoo clients of one test, and the threads it runs them in."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.hosts = f"{address[0]}:{address[1]}"
+    def __init__(self, *addresses: tuple[str, int]) -> None:
+        self.hosts = ",".join(f"{host}:{port}" for host, port in addresses)
         self._clients: list[KazooClient] = []
         self._threads: list[threading.Thread] = []
 

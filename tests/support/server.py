@@ -26,6 +26,9 @@ from tests.support import requests, wire
 
 START_DEADLINE_S: Final = 60.0
 STOP_DEADLINE_S: Final = 20.0
+POLL_S: Final = 0.05
+PROBE_DEADLINE_S: Final = 1.0
+PROBE_TIMEOUT_MS: Final = 2000
 
 SUPER_CREDENTIALS: Final = b"super:secret"
 
@@ -126,12 +129,23 @@ class Server(abc.ABC):
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def crashed(self) -> bool:
+        """Whether it ended and nobody ended it."""
+        return self._process is not None and self._process.poll() is not None
+
     @abc.abstractmethod
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         """Write the configuration; return the command and what it adds to the environment."""
 
     def start(self) -> None:
         """Start the process and wait until a session can be had."""
+        self.launch()
+        self._wait_ready()
+
+    def launch(self) -> None:
+        """Start the process and wait for nothing."""
+        assert not self.alive, "runs already"
         command, environment = self.prepare()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -143,7 +157,6 @@ class Server(abc.ABC):
                 env={**os.environ, **environment},
                 start_new_session=True,
             )
-        self._wait_ready()
 
     def restart(self) -> None:
         """Stop cleanly and start again on the same data and port."""
@@ -162,6 +175,30 @@ class Server(abc.ABC):
         """Remove the data, if the folder is ours."""
         if self._own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_serving(self) -> bool:
+        """Whether a session can be had, and soon: found out by having one."""
+        # A connection made between bind and ready may never be answered: do not wait long. What
+        # is left behind then is a session, and a short one.
+        try:
+            with wire.connect(
+                self.address, timeout_ms=PROBE_TIMEOUT_MS, deadline_s=PROBE_DEADLINE_S
+            ) as client:
+                if not client.session_id:
+                    return False
+                # A server that wants everybody to authenticate refuses even this.
+                client.call(requests.close_session())
+                client.wait_closed()
+                return True
+        except (OSError, wire.ConnectionClosedError):
+            return False
+
+    def wait_ended(self, timeout_s: float) -> bool:
+        """Wait for the process to end by itself, but no longer than that; True if it did."""
+        assert self._process is not None, "not started"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        return not self.alive
 
     def log_tail(self) -> str:
         return self.log.read_text(errors="replace")[-3000:] if self.log.exists() else ""
@@ -182,20 +219,11 @@ class Server(abc.ABC):
     def _wait_ready(self) -> None:
         limit = time.monotonic() + START_DEADLINE_S
         while time.monotonic() < limit:
-            if not self.alive:
+            if self.wait_ended(0):
                 raise ServerFailedError(f"{self.name} ended at its start:\n{self.log_tail()}")
-            # A connection made between bind and ready may never be answered: ask again soon.
-            try:
-                with wire.connect(self.address, deadline_s=1.0) as client:
-                    if client.session_id:
-                        # A server that wants everybody to authenticate refuses even this.
-                        client.call(requests.close_session())
-                        client.wait_closed()
-                        return
-            except (OSError, wire.ConnectionClosedError):
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    assert self._process is not None
-                    self._process.wait(0.05)
+            if self.is_serving():
+                return
+            self.wait_ended(POLL_S)
         raise ServerFailedError(f"{self.name} does not serve:\n{self.log_tail()}")
 
 

@@ -1,0 +1,276 @@
+"""An Apache ZooKeeper ensemble of three, all on this machine: what one server cannot show.
+
+    with ApacheEnsemble() as ensemble:
+        client = connect(ensemble.hosts)
+        ensemble.leader().kill()
+        ensemble.wait_quorum()
+
+A member is a server like any other; it can be killed, stopped, paused and started again, and keeps
+its port and its data meanwhile. Tests take the fixture `ensemble` (tests/conftest.py), which has
+all three serve again after each of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.support import wire
+from tests.support.apache import ApacheServer
+from tests.support.server import POLL_S, START_DEADLINE_S, Options, ServerFailedError
+
+SIZE: Final = 3
+MAJORITY: Final = SIZE // 2 + 1
+
+# In ticks of 200 ms. A busy machine may stop a process for a second, and that must not end a
+# quorum; a paused leader is missed only after as long.
+_INIT_TICKS: Final = 100
+_SYNC_TICKS: Final = 15
+# How rarely a member that looks for a leader says so again, when nobody answers. By default it is
+# every minute in the end, which is how long a single lost message would take.
+_NOTIFICATION_MS_MAX: Final = 1000
+
+# A kill of a process loses nothing that was written, so there is no need to wait for the disk.
+_OPTIONS: Final = Options(durable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where a member listens."""
+
+    client: int
+    quorum: int
+    election: int
+
+
+class Member(ApacheServer):
+    """One server of an ensemble.
+
+    `start` waits until it serves, which it does with one more at least; `launch` does not wait.
+    """
+
+    heap_mb = 128
+    log_level = "WARN"
+
+    def __init__(self, number: int, ports: list[Ports], options: Options, folder: Path) -> None:
+        folder.mkdir()
+        super().__init__(options, folder)
+        self.number = number
+        self.port = ports[number - 1].client
+        self.paused = False
+        self._ports = ports
+        self.clear()
+
+    def __repr__(self) -> str:
+        return f"member {self.number}"
+
+    @property
+    def hosts(self) -> str:
+        """The connection string of this member alone."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process runs and is not paused."""
+        return self.alive and not self.paused
+
+    def keys(self) -> dict[str, str]:
+        members = {
+            f"server.{number}": f"{self.host}:{ports.quorum}:{ports.election}"
+            for number, ports in enumerate(self._ports, 1)
+        }
+        limits = {"initLimit": str(_INIT_TICKS), "syncLimit": str(_SYNC_TICKS)}
+        return {**super().keys(), **limits, **members}
+
+    def properties(self) -> dict[str, str]:
+        interval = str(_NOTIFICATION_MS_MAX)
+        return {**super().properties(), "zookeeper.fastleader.maxNotificationInterval": interval}
+
+    def pause(self) -> None:
+        """Stop its clock: to the others it hangs, and its connections stay open."""
+        self._signal(signal.SIGSTOP)
+        self.paused = True
+
+    def resume(self) -> None:
+        """Let it go on from where it was."""
+        self._signal(signal.SIGCONT)
+        self.paused = False
+
+    def stop(self) -> int | None:
+        # What is paused cannot hear that it should end.
+        if self.alive and self.paused:
+            self.resume()
+        return super().stop()
+
+    def kill(self) -> None:
+        super().kill()
+        self.paused = False
+
+    def clear(self) -> None:
+        """Forget everything but its number; only while it does not run."""
+        assert not self.alive, f"{self!r} runs"
+        shutil.rmtree(self.data)
+        self.data.mkdir()
+        (self.data / "myid").write_text(f"{self.number}\n")
+
+    def mode(self) -> str | None:
+        """What it says it is, `leader` or `follower`; None if it is neither or says nothing."""
+        if not self.running:
+            return None
+        try:
+            answer = wire.four_letter_word(self.address, "srvr")
+        except OSError:
+            return None
+        modes = [line.split()[1] for line in answer.splitlines() if line.startswith("Mode: ")]
+        return modes[0] if modes else None
+
+    def is_serving(self) -> bool:
+        return self.running and super().is_serving()
+
+    def _signal(self, number: int) -> None:
+        assert self.alive, f"{self!r} does not run"
+        assert self._process is not None
+        self._process.send_signal(number)
+
+
+class ApacheEnsemble:
+    """Three members. `with` starts them, and leaves neither processes nor files behind."""
+
+    def __init__(self, options: Options = _OPTIONS) -> None:
+        ports = choose_ports()
+        self.folder = Path(tempfile.mkdtemp(prefix="paddock-test-ensemble-"))
+        self.members = [
+            Member(number, ports, options, self.folder / f"member{number}")
+            for number in range(1, SIZE + 1)
+        ]
+
+    def __enter__(self) -> Self:
+        try:
+            self.heal()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    @property
+    def hosts(self) -> str:
+        """The connection string of all members."""
+        return ",".join(member.hosts for member in self.members)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        return [member.address for member in self.members]
+
+    def others(self, *members: Member) -> list[Member]:
+        """All members but these."""
+        return [member for member in self.members if member not in members]
+
+    def at(self, port: int) -> Member:
+        """The member whose clients are on this port."""
+        return next(member for member in self.members if member.port == port)
+
+    def leader(self) -> Member:
+        """The leader; waits for one, as `wait_quorum` does."""
+        return self._sole_leader() or self.wait_quorum()
+
+    def followers(self) -> list[Member]:
+        """Who runs and does not lead; waits for a leader, as `wait_quorum` does."""
+        leader = self.leader()
+        return [member for member in self.others(leader) if member.running]
+
+    def wait_quorum(self) -> Member:
+        """Wait until every running member serves and one of them leads; return that one."""
+        running = [member for member in self.members if member.running]
+        assert len(running) >= MAJORITY, f"{running} of {SIZE} are no majority"
+        limit = time.monotonic() + START_DEADLINE_S
+        while time.monotonic() < limit:
+            for member in running:
+                if member.wait_ended(0):
+                    raise ServerFailedError(f"{member!r} ended:\n{member.log_tail()}")
+            # A member may believe for a moment that all is as it was. A session is had only
+            # through the leader, so whoever gives one is right.
+            leader = self._sole_leader()
+            if leader is not None and all(member.is_serving() for member in running):
+                return leader
+            running[0].wait_ended(POLL_S)
+        logs = "\n".join(f"{member!r}:\n{member.log_tail()}" for member in running)
+        raise ServerFailedError(f"{running} have no quorum:\n{logs}")
+
+    def heal(self) -> Member:
+        """Resume what is paused, start what is dead, wait for the quorum; return the leader."""
+        for member in self.members:
+            if not member.alive:
+                member.kill()
+                member.launch()
+            elif member.paused:
+                member.resume()
+        return self.wait_quorum()
+
+    def renew(self) -> Member:
+        """Kill all and begin again with an empty tree, whatever state they are in."""
+        for member in self.members:
+            member.kill()
+            member.clear()
+        return self.heal()
+
+    def remove(self) -> None:
+        """End all that runs, at once, and remove the data."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            for member in self.members:
+                stack.callback(member.kill)
+
+    def _sole_leader(self) -> Member | None:
+        """Who leads; nobody while two say so, as one does that has just been resumed."""
+        leaders = [member for member in self.members if member.mode() == "leader"]
+        return leaders[0] if len(leaders) == 1 else None
+
+
+def move(client: wire.Client, member: Member, last_zxid: int = 0) -> wire.Client:
+    """Continue a session on another member, as soon as that one is ready for it."""
+    limit = time.monotonic() + START_DEADLINE_S
+    while True:
+        # It turns away whoever has seen more than itself, and everybody while there is no quorum.
+        try:
+            return wire.reattach(member.address, client, last_zxid)
+        except (OSError, wire.ConnectionClosedError):
+            if time.monotonic() > limit:
+                raise
+            member.wait_ended(POLL_S)
+
+
+def choose_ports() -> list[Ports]:
+    """Choose free ports for all members, none that the system might give to somebody else.
+
+    Not from port 0, which gives one of those that outgoing connections get, too: while a member is
+    dead, its port could be taken by one of them, even by that of a client that looks for the member
+    (which would then be connected to itself).
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    with contextlib.ExitStack() as stack:
+        found: list[int] = []
+        for port in random.sample(range(min(10_000, lowest // 2), lowest), k=200):
+            probe = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+            if len(found) == 3 * SIZE:
+                return [Ports(*found[at : at + 3]) for at in range(0, len(found), 3)]
+    raise ServerFailedError(f"no {3 * SIZE} free ports below {lowest}")
