@@ -1,46 +1,87 @@
 """The servers under test, each started once a run, and fresh ground for every test.
 
 A test gets `server`, `base` (an empty node of its own below the root) and `connect`, which opens
-sessions that end with the test. Without Apache ZooKeeper its half is skipped, on CI it fails.
+sessions that end with the test. Without Apache ZooKeeper its part is skipped, on CI it fails.
+
+A third server is a member of an ensemble: `on_ensemble.py` says for which tests, and when.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 import pytest
 
+from tests.conformance import on_ensemble
+from tests.conformance.on_ensemble import When
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
+from tests.support.ensemble import ApacheEnsemble
+from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Server, ServerMissingError
+from tests.support.server import Server, ServerFailedError, ServerMissingError
 
 SERVERS: Final[dict[str, type[Server]]] = {"paddock": PaddockServer, "apache": ApacheServer}
 
 Connect = Callable[..., wire.Client]
 
+_ENSEMBLE: Final = pytest.StashKey[ApacheEnsemble]()
+
 _numbers = itertools.count()
 
 
-@pytest.fixture(
-    scope="session", params=["paddock", pytest.param("apache", marks=pytest.mark.judge)]
-)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test that asks for `server` runs on each."""
+    if "server" not in metafunc.fixturenames:
+        return
+    servers = ["paddock", pytest.param("apache", marks=pytest.mark.judge)]
+    module = metafunc.module.__name__.rpartition(".")[2]
+    when = on_ensemble.when(module, metafunc.function.__name__)
+    if when is not When.NEVER:
+        marks = [pytest.mark.judge, *([pytest.mark.long] if when is When.LONG_RUNS else [])]
+        servers.append(pytest.param("ensemble", marks=marks))
+    metafunc.parametrize("server", servers, indirect=True, scope="session")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Begin with a new ensemble behind a test that failed on it.
+
+    There are requests after which a follower answers nobody any more, and some that end the whole
+    ensemble at each start: every later test would fail as well, many of them after a deadline.
+    """
+    report = yield
+    on_it = "callspec" in vars(item) and item.callspec.params.get("server") == "ensemble"
+    ensemble = item.session.stash.get(_ENSEMBLE, None)
+    if ensemble is not None and on_it and report.failed and report.when != "teardown":
+        # If even that fails, the next test says so.
+        with contextlib.suppress(ServerFailedError):
+            ensemble.renew()
+    return report
+
+
+@pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server under test, one after the other."""
-    try:
-        running = SERVERS[request.param]()
-        running.__enter__()
-    except ServerMissingError as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
     with contextlib.ExitStack() as stack:
-        stack.push(running)
+        running: Server
+        if request.param == "ensemble":
+            ensemble = request.getfixturevalue("shared_ensemble")
+            assert isinstance(ensemble, ApacheEnsemble)
+            request.session.stash[_ENSEMBLE] = ensemble
+            # Behind a follower is the longer way: its writes pass through the leader.
+            running = ensemble.followers()[0]
+        else:
+            try:
+                running = stack.enter_context(SERVERS[request.param]())
+            except ServerMissingError as missing:
+                skip_or_fail(str(missing))
         yield running
         assert running.alive, f"{running.name} died during the run:\n{running.log_tail()}"
 
