@@ -11,7 +11,6 @@ import json
 import os
 import random
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
 from tests.support.command import ended, refusal, success
+from tests.support.ensemble import choose_ports
 from tests.support.paddock_server import PaddockServer
 from tests.support.records import CREATOR_ALL, OPEN, READ_ONLY, Acl, Mode, Perm, Request, Stat
 from tests.support.server import SUPER_CREDENTIALS, Options, Server, ServerMissingError
@@ -63,14 +63,6 @@ def apache(folder: Path, **keys: str) -> ApacheServer:
 
 def session(server: Server) -> wire.Client:
     return wire.connect(server.address, timeout_ms=SESSION_TIMEOUT_MS, deadline_s=DEADLINE_S)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        assert isinstance(port, int)
-        return port
 
 
 Open = Callable[[Server], wire.Client]
@@ -312,7 +304,7 @@ def test_a_member_of_an_ensemble_with_a_log_of_its_own_comes_over(
     folder: Path, open_session: Open
 ) -> None:
     log = folder / "log"
-    ports = [free_port(), free_port()]
+    (ports,) = choose_ports(1)
     server = apache(
         folder,
         snapCount="700",
@@ -320,8 +312,9 @@ def test_a_member_of_an_ensemble_with_a_log_of_its_own_comes_over(
         standaloneEnabled="false",
         initLimit="10",
         syncLimit="5",
-        server_1=f"127.0.0.1:{ports[0]}:{ports[1]}",
+        server_1=f"127.0.0.1:{ports.quorum}:{ports.election}",
     )
+    server.port = ports.client
     (server.data / "myid").write_text("1")
     server.start()
     try:

@@ -256,12 +256,13 @@ def move(client: wire.Client, member: Member, last_zxid: int = 0) -> wire.Client
             member.wait_ended(POLL_S)
 
 
-def choose_ports() -> list[Ports]:
-    """Choose free ports for all members, none that the system might give to somebody else.
+def choose_ports(size: int = SIZE) -> list[Ports]:
+    """Choose free ports for so many members, none that the system might give to somebody else.
 
     Not from port 0, which gives one of those that outgoing connections get, too: while a member is
     dead, its port could be taken by one of them, even by that of a client that looks for the member
-    (which would then be connected to itself).
+    (which would then be connected to itself). A member whose quorum port is taken looks for a
+    leader for ever, and says so nowhere but in its log.
     """
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     with contextlib.ExitStack() as stack:
@@ -271,6 +272,6 @@ def choose_ports() -> list[Ports]:
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
                 found.append(port)
-            if len(found) == 3 * SIZE:
+            if len(found) == 3 * size:
                 return [Ports(*found[at : at + 3]) for at in range(0, len(found), 3)]
-    raise ServerFailedError(f"no {3 * SIZE} free ports below {lowest}")
+    raise ServerFailedError(f"no {3 * size} free ports below {lowest}")
