@@ -55,16 +55,21 @@ class PaddockError(Exception):
 
 
 class ServiceError(PaddockError):
-    """An answer of the service, with the operation, the path and the code it is about."""
+    """An answer of the service, with the operation, the path and the code it is about.
+
+    Where more is known than the code says, the reason stands in the place of its meaning.
+    """
 
     code: ClassVar[int] = API_ERROR
     meaning: ClassVar[str] = "the service refused the request"
 
-    def __init__(self, operation: str = "request", path: str | None = None) -> None:
+    def __init__(
+        self, operation: str = "request", path: str | None = None, reason: str | None = None
+    ) -> None:
         self.operation = operation
         self.path = path
         subject = operation if path is None else f"{operation} {path}"
-        super().__init__(f"{subject}: {self.meaning}")
+        super().__init__(f"{subject}: {self.meaning if reason is None else reason}")
 
 
 class RequestError(ServiceError):

@@ -359,7 +359,7 @@ def test_an_expired_session_fails_everything_once(server: Server, path: str) -> 
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S), client_of(server) as client:
             states: list[SessionState] = []
-            client._session.on_state = states.append
+            client._session.states.add(states.append)
             password = client._session.password
             other = wire.connect(server.address, session_id=client.session_id, password=password)
             other.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from paddock.errors import NO_NODE, OK, RemoteProtocolError, ServiceError, error_from_code
@@ -11,6 +12,18 @@ from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no answer: the kind of the error, and what is known beyond its meaning."""
+
+    kind: type[ServiceError]
+    reason: str | None = None
+
+    def of(self, operation: str, path: str | None = None) -> ServiceError:
+        """Give the error that somebody who asked for this gets."""
+        return self.kind(operation, path, self.reason)
 
 
 class Call(Generic[T]):
@@ -25,6 +38,7 @@ class Call(Generic[T]):
         "on_reply",
         "operation",
         "path",
+        "repeats",
         "sent_at",
         "xid",
     )
@@ -51,6 +65,8 @@ class Call(Generic[T]):
         # Called with the result code before the future is done, and before anything that comes
         # after the reply is looked at: it sets watches.
         self.on_reply: Callable[[int], None] | None = None
+        # How often it was sent and its connection lost.
+        self.repeats = 0
         # Given when it is sent; another one when it is sent again.
         self.xid = 0
         self.sent_at = 0.0
@@ -83,7 +99,7 @@ class Call(Generic[T]):
         else:
             future.set_exception(error_from_code(code, self.name, self.path))
 
-    def fail(self, kind: type[ServiceError]) -> None:
+    def fail(self, failure: Failure) -> None:
         """Give up on it."""
         if not self.future.done():
-            self.future.set_exception(kind(self.name, self.path))
+            self.future.set_exception(failure.of(self.name, self.path))

@@ -15,14 +15,17 @@ from paddock.protocol.framing import FrameBuffer
 # Replies may be larger than requests, and whoever asks for them has to take them: a list of a
 # million children has 20 MB.
 _FRAME_BYTES_MAX: Final = 1 << 30
+# What a server sends before it is trusted is small; whatever is not speaks another protocol.
+_FIRST_FRAME_BYTES_MAX: Final = 1 << 16
 
 
 class Link(asyncio.Protocol):
     """The client's end of a connection."""
 
-    def __init__(self, on_frames: Callable[[list[bytes]], None]) -> None:
-        self._on_frames = on_frames
-        self._frames = FrameBuffer(_FRAME_BYTES_MAX)
+    def __init__(self) -> None:
+        # Called with what has come; what comes while nobody is named goes nowhere.
+        self.on_frames: Callable[[list[bytes]], None] | None = None
+        self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
         # Whether the server takes what we send.
         self.is_writable = True
@@ -30,6 +33,10 @@ class Link(asyncio.Protocol):
         self.on_writable: Callable[[], None] | None = None
         # Done when the connection is over, with the reason if there is one.
         self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def trust(self) -> None:
+        """Take large frames from now on: the server has shown that it is one."""
+        self._frames.limit = _FRAME_BYTES_MAX
 
     def write(self, data: bytes) -> bool:
         """Send something; tell whether the server takes more at the moment."""
@@ -53,8 +60,8 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         frames = self._frames.receive_data(data)
-        if frames:
-            self._on_frames(frames)
+        if frames and self.on_frames is not None:
+            self.on_frames(frames)
         if self._frames.error is not None:
             self._end(self._frames.error)
             self.abort()

@@ -4,12 +4,10 @@ Requests queue here and are answered in their order. While a server can be reach
 attached to one; when that is lost, the next one is tried, with pauses that are random and grow,
 until the service says that the session has expired, or the client is closed. The rules:
 
-* A request whose answer was lost is sent again if repeating it does no harm; otherwise whoever
-  asked is told that the outcome is unknown. What was not sent yet just waits.
-* A server that says nothing for two thirds of the timeout is left; pings after a third of silence
-  of our own make it say something.
-* Nobody waits for ever. When the last answered request was sent longer ago than the timeout, the
-  session may be over: whatever waits then fails, and so does what is asked until a server answers.
+* A request whose answer was lost is sent again if repeating it does no harm, but not for ever;
+  otherwise whoever asked is told that the outcome is unknown. What was not sent yet just waits.
+* Nobody waits for ever. When the session is overdue (`clock`) and there is no connection, whatever
+  waits fails, and so does what is asked until a server answers.
 * After a reconnect credentials come first, then unfired watches, then requests.
 """
 
@@ -17,15 +15,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import ssl
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be
 
-from paddock.client.call import Call
+from paddock.client.announcer import Announcer
+from paddock.client.call import Call, Failure
+from paddock.client.clock import SessionClock
+from paddock.client.handshake import framed, shake_hands
 from paddock.client.hosts import Backoff, Host, HostRing, Randomness
+from paddock.client.introductions import Introductions
 from paddock.client.link import Link
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches import ClientWatches, Watcher
@@ -48,17 +51,20 @@ from paddock.protocol.records import (
     ConnectResponse,
     WatcherEvent,
 )
-from paddock.protocol.requests import AuthPacket
 
 logger: Final = logging.getLogger(__name__)
-
-# A scheme, and what proves to it who we are.
-Credentials: TypeAlias = tuple[str, bytes]
 
 _XID_MAX: Final = 2**31 - 1
 # How much is written at a time before we look whether the server takes it.
 _WRITE_BYTES_MAX: Final = 1 << 20
 _ATTEMPT_SECONDS_MIN: Final = 0.5
+# How often a request is sent that loses its connection each time: it may be the reason.
+_REPEATS_MAX: Final = 10
+# Servers close the connection on larger requests, unless they are told to take more.
+_REQUEST_BYTES_USUAL: Final = 0xFFFFF
+
+_LOST: Final = Failure(ConnectionLostError)
+_CLOSED: Final = Failure(ConnectionLostError, "the client is closed")
 
 
 class Session:
@@ -74,119 +80,127 @@ class Session:
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
     ) -> None:
-        self.state = SessionState.DISCONNECTED
+        self._loop = asyncio.get_running_loop()
         self.id = 0
         self.password = bytes(16)
-        # Seconds, as asked for, and as granted once there is a session.
-        self.timeout = timeout
         # The last zxid in any reply: what a server must have seen to be of use to us.
         self.last_zxid = 0
         self.watches = ClientWatches()
         # Told of every change of the state, and of everything that no watcher of its own is for.
         self.default_watcher: Watcher | None = None
-        # Called with each new state.
-        self.on_state: Callable[[SessionState], None] | None = None
-        # Called when the session may be over, for all that we know.
-        self.on_overdue: Callable[[], None] | None = None
+        # Where every state is told, and who hears of it first.
+        self.states = Announcer(self._loop)
+        self.states.add(self._tell_watchers)
         self._hosts = hosts
         # Gives a path of the service as the client knows it.
         self._own_path = own_path
         self._tls = tls
         self._read_only = read_only
+        self._timeout_wanted = timeout
         self._backoff = Backoff(random)
-        self._loop = asyncio.get_running_loop()
-        # Who we are, and who waits for the service to know it.
-        self._credentials: dict[Credentials, list[asyncio.Future[None]]] = {}
-        # Those that were sent on this connection and are not answered, in their order.
-        self._introductions: deque[Credentials] = deque()
+        self._clock = SessionClock(
+            self._loop,
+            timeout,
+            ping=self._ping,
+            leave=self._leave,
+            on_overdue=self._become_overdue,
+        )
+        self._introductions = Introductions()
         # Requests that are to be sent, and those that wait for their answer, each in their order.
         self._queue: deque[Call[Any]] = deque()
         self._pending: deque[Call[Any]] = deque()
         self._xid = 0
         self._flush_is_due = False
+        # Why a request fails that is asked now; None if it does not.
+        self._refusal: Failure | None = None
         self._link: Link | None = None
-        # The answer to our handshake, while there is none.
-        self._handshake: asyncio.Future[bytes] | None = None
-        self._heard_at = 0.0
-        self._sent_at = 0.0
-        self._pinged_at = 0.0
-        # When the last request was sent that has been answered: the session lives at least for its
-        # timeout from then on.
-        self._vouched_at = self._loop.time()
-        self._is_overdue = False
-        self._heartbeat: asyncio.TimerHandle | None = None
-        self._overdue: asyncio.TimerHandle | None = None
-        self._state_changed = _Pulse()
+        # What the state is while the link stands and the session is not overdue.
+        self._attached_state = SessionState.CONNECTED
         self._task: asyncio.Task[None] | None = None
-        self._failure = "no attempt has been made"
+        # What went wrong last, by the host that it went wrong with.
+        self._failures: dict[str, str] = {}
         # Done when there is a session, or it is clear that there will be none.
         self._established: asyncio.Future[None] = self._loop.create_future()
+        # What asks the service to end the session, once we want that.
+        self._closing: Call[None] | None = None
 
     # What the client calls.
+
+    @property
+    def state(self) -> SessionState:
+        return self.states.state
+
+    @property
+    def timeout(self) -> float:
+        """Seconds, as asked for, and as granted once there is a session."""
+        return self._clock.timeout
+
+    @property
+    def valid_until(self) -> float:
+        """The time, by the event loop, until which the session surely lives."""
+        if self.id == 0 or self.state.is_final:
+            return -math.inf
+        return self._clock.valid_until
 
     async def start(self) -> None:
         """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
         assert self._task is None, "a session starts once"
         self._task = self._loop.create_task(self._run())
-        self._expect_answer()
+        self._clock.start()
         try:
             await asyncio.shield(self._established)
-        except asyncio.CancelledError:
+        except BaseException:
             await self.abandon()
             raise
 
     async def wait_connected(self) -> None:
         """Wait until there is a connection; raises if there will be none any more."""
-        while not self.state.is_connected:
-            if self.state.is_final:
-                raise self._final_error()("connect")
-            await self._state_changed.wait()
+        if not await self.states.wait_connected():
+            assert self._refusal is not None
+            raise self._refusal.of("connect")
 
     def submit(self, call: Call[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
-        if self.state.is_final:
-            call.fail(self._final_error())
-        elif self._is_overdue:
-            call.fail(ConnectionLostError)
+        if self._refusal is not None:
+            call.fail(self._refusal)
         else:
             self._queue.append(call)
             self._schedule_flush()
 
     def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""
-        future: asyncio.Future[None] = self._loop.create_future()
-        if self.state.is_final:
-            future.set_exception(self._final_error()("add_auth"))
+        if self._refusal is not None and self.state.is_final:
+            future: asyncio.Future[None] = self._loop.create_future()
+            future.set_exception(self._refusal.of("add_auth"))
             return future
-        self._credentials.setdefault((scheme, credentials), []).append(future)
-        if self._link is not None:
-            self._introduce(self._link, (scheme, credentials))
-        return future
+        return self._introductions.add((scheme, credentials), self._link)
 
     async def close(self, deadline: float) -> None:
         """End the session when everything that was asked has been answered, or time is up."""
-        if self.state.is_final:
-            await self.abandon()
-            return
-        future: asyncio.Future[None] = self._loop.create_future()
-        call = Call(opcodes.CLOSE_SESSION, b"", None, lambda reader: None, future, True)
-        self.submit(call)
         try:
-            async with asyncio.timeout(deadline):
-                await asyncio.shield(future)
+            if self._established.done() and not self.state.is_final:
+                async with asyncio.timeout(deadline):
+                    await asyncio.shield(self._ask_to_close())
         except (TimeoutError, ServiceError) as error:
             reason = str(error) or "no answer in time"
             logger.info("session 0x%x: left to expire: %s", self.id, reason)
         finally:
             await self.abandon()
 
+    def _ask_to_close(self) -> asyncio.Future[None]:
+        if self._closing is None:
+            future: asyncio.Future[None] = self._loop.create_future()
+            operation = opcodes.CLOSE_SESSION
+            self._closing = Call(operation, b"", None, lambda reader: None, future, True)
+            self.submit(self._closing)
+        return self._closing.future
+
     async def abandon(self) -> None:
         """Let go of everything, without telling the service."""
-        self._end(SessionState.CLOSED)
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        self._end(SessionState.CLOSED, _CLOSED)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
 
     # The life of a session.
 
@@ -194,155 +208,159 @@ class Session:
         while not self.state.is_final:
             host = self._hosts.take()
             try:
-                link = await self._attach(host)
-            except (OSError, TimeoutError, RemoteProtocolError) as error:
-                self._failure = f"{host}: {str(error) or type(error).__name__}"
-                logger.debug("session 0x%x: %s", self.id, self._failure)
+                link, reply, asked_at = await self._attach(host)
+            except (OSError, TimeoutError, RemoteProtocolError, ValueError) as error:
+                # A ValueError is a name that cannot be one of a host.
+                self._failures[str(host)] = str(error) or type(error).__name__
+                logger.debug("session 0x%x: %s: %s", self.id, host, error)
+                needs_pause = self._hosts.is_round_over()
             else:
-                if link is not None:
-                    await link.lost
-                    self._detach(link)
-                    continue
-            if self._hosts.is_round_over() and not self.state.is_final:
+                if reply.timeout_ms <= 0:
+                    self._expire(link)
+                    return
+                self._begin(link, reply, asked_at)
+                await link.lost
+                self._detach(link)
+                needs_pause = self._clock.vouched_at <= asked_at
+                if not needs_pause:
+                    self._backoff.reset()
+            if needs_pause and not self.state.is_final:
                 await asyncio.sleep(self._backoff.next())
 
-    async def _attach(self, host: Host) -> Link | None:
-        """Try one server; give the connection if it took us, None if there will be no session."""
-        limit = max(self.timeout / len(self._hosts), _ATTEMPT_SECONDS_MIN)
+    async def _attach(self, host: Host) -> tuple[Link, ConnectResponse, float]:
+        """Try one server; give the connection, what it answered, and when we had asked."""
+        limit = max(self._timeout_wanted / len(self._hosts), _ATTEMPT_SECONDS_MIN)
         async with asyncio.timeout(limit):
-            _, link = await self._loop.create_connection(
-                lambda: Link(self._receive), host.name, host.port, ssl=self._tls
-            )
+            _, link = await self._loop.create_connection(Link, host.name, host.port, ssl=self._tls)
             try:
-                begun = self._loop.time()
-                reply = await self._shake_hands(link)
+                asked_at = self._loop.time()
+                reply = await shake_hands(
+                    link,
+                    ConnectRequest(
+                        0,
+                        self.last_zxid,
+                        round(self._timeout_wanted * 1000),
+                        self.id,
+                        self.password,
+                        self._read_only,
+                    ),
+                )
             except BaseException:
                 link.abort()
                 raise
-        if reply.timeout_ms <= 0:
-            link.abort()
-            logger.info("session 0x%x has expired", self.id)
-            self._end(SessionState.EXPIRED)
-            return None
-        self._begin(link, reply, begun)
-        return link
+        return link, reply, asked_at
 
-    async def _shake_hands(self, link: Link) -> ConnectResponse:
-        writer = BytesWriter()
-        ConnectRequest(
-            0,
-            self.last_zxid,
-            round(self.timeout * 1000),
-            self.id,
-            self.password,
-            self._read_only,
-        ).write(writer)
-        self._handshake = self._loop.create_future()
-        link.write(_framed(writer.getvalue()))
-        try:
-            await asyncio.wait((self._handshake, link.lost), return_when=asyncio.FIRST_COMPLETED)
-            if not self._handshake.done():
-                raise ConnectionResetError("the server closed the connection")
-            return ConnectResponse.read(Reader(self._handshake.result()))
-        except DecodeError as error:
-            raise RemoteProtocolError(f"handshake not understood: {error}") from error
-        finally:
-            self._handshake.cancel()
-            self._handshake = None
-
-    def _begin(self, link: Link, reply: ConnectResponse, begun: float) -> None:
+    def _begin(self, link: Link, reply: ConnectResponse, asked_at: float) -> None:
         self.id = reply.session_id
         self.password = reply.password or bytes(16)
-        self.timeout = reply.timeout_ms / 1000
         self._link = link
+        self._refusal = None
+        self._failures.clear()
+        link.trust()
+        link.on_frames = self._receive
         link.on_writable = self._flush
-        now = self._loop.time()
-        self._heard_at = self._sent_at = now
-        self._pinged_at = begun
-        self._vouch(begun)
-        self._backoff.reset()
-        self._introductions.clear()
-        for credentials in self._credentials:
-            self._introduce(link, credentials)
+        self._introductions.send_all(link)
         for request in self.watches.requests(self.last_zxid):
             writer = BytesWriter()
             write_i32_be(writer, SET_WATCHES_XID)
             write_i32_be(writer, opcodes.SET_WATCHES2)
             request.write(writer)
-            link.write(_framed(writer.getvalue()))
-        self._beat()
+            link.write(framed(writer.getvalue()))
+        self._clock.attach(asked_at, reply.timeout_ms / 1000)
         if not self._established.done():
             self._established.set_result(None)
-        self._set_state(
+        self._attached_state = (
             SessionState.CONNECTED_READ_ONLY if reply.read_only else SessionState.CONNECTED
         )
+        self.states.announce(self._attached_state)
         self._flush()
+
+    def _leave(self, reason: str) -> None:
+        """Give up on the connection; whoever waits for its end does the rest."""
+        if self._link is not None:
+            logger.info("session 0x%x: connection left: %s", self.id, reason)
+            self._link.abort()
 
     def _detach(self, link: Link) -> None:
         """Take note that the connection is gone, with the answers that were on their way."""
         if self._link is not link:
             return
         self._link = None
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
+        self._clock.detach()
         pending, self._pending = self._pending, deque()
-        for call in reversed(pending):
-            if call.is_repeatable:
-                self._queue.appendleft(call)
+        again = []
         for call in pending:
-            if not call.is_repeatable:
-                call.fail(ConnectionLostError)
-        self._expect_answer()
-        if not self.state.is_final:
-            self._set_state(SessionState.DISCONNECTED)
+            call.repeats += 1
+            if call.is_repeatable and call.repeats < _REPEATS_MAX:
+                again.append(call)
+            else:
+                call.fail(_loss_of(call))
+        self._queue.extendleft(reversed(again))
+        if self._clock.is_overdue:
+            self._refuse(_LOST)
+        else:
+            self.states.announce(SessionState.DISCONNECTED)
 
-    def _end(self, state: SessionState) -> None:
+    def _become_overdue(self) -> None:
+        if not self._established.done():
+            self._end(SessionState.CLOSED, Failure(ConnectionLostError, self._no_server()))
+            return
+        logger.warning(
+            "session 0x%x: nothing was answered for %.1f s, it may be over: %s",
+            self.id,
+            self.timeout,
+            self._tried(),
+        )
+        if self._link is None:
+            self._refuse(_LOST)
+        self.states.announce(SessionState.OVERDUE)
+
+    def _expire(self, link: Link) -> None:
+        link.abort()
+        if self._closing is not None and self._closing.repeats:
+            # It ended because we asked for it, and the answer was lost.
+            if not self._closing.future.done():
+                self._closing.future.set_result(None)
+            self._end(SessionState.CLOSED, _CLOSED)
+            return
+        logger.info("session 0x%x has expired", self.id)
+        self._end(SessionState.EXPIRED, Failure(SessionExpiredError))
+
+    def _end(self, state: SessionState, failure: Failure) -> None:
         """Come to a final state: everything that waits fails, once."""
         if self.state.is_final:
             return
-        for timer in (self._heartbeat, self._overdue):
-            if timer is not None:
-                timer.cancel()
+        self._clock.stop()
         link, self._link = self._link, None
         if link is not None:
+            link.on_frames = None
             link.close()
-        self._set_state(state)
-        self._fail_all(self._final_error())
+        self._refuse(failure)
         if not self._established.done():
-            self._established.set_exception(self._final_error()("connect"))
-        self._tell_everybody(state)
+            self._established.set_exception(failure.of("connect"))
+            # Whoever began may have gone: then nobody needs to hear of it.
+            self._established.exception()
+        self.states.announce(state)
         self.watches.clear()
 
-    def _fail_all(self, kind: type[ServiceError]) -> None:
+    def _refuse(self, failure: Failure) -> None:
+        """Let everything that waits fail, and what is asked from now on."""
+        self._refusal = failure
         calls = [*self._pending, *self._queue]
         self._pending.clear()
         self._queue.clear()
         for call in calls:
-            call.fail(kind)
-        for waiting in self._credentials.values():
-            for future in waiting:
-                if not future.done():
-                    future.set_exception(kind("add_auth"))
-            waiting.clear()
+            call.fail(failure)
+        self._introductions.fail(failure)
 
-    def _final_error(self) -> type[ServiceError]:
-        if self.state is SessionState.EXPIRED:
-            return SessionExpiredError
-        return (
-            AuthenticationError if self.state is SessionState.AUTH_FAILED else ConnectionLostError
-        )
+    def _no_server(self) -> str:
+        return f"no server gave us a session within {self.timeout:g} s: {self._tried()}"
 
-    def _set_state(self, state: SessionState) -> None:
-        if state is self.state:
-            return
-        self.state = state
-        self._state_changed.beat()
-        if self.on_state is not None:
-            self.on_state(state)
-        if not state.is_final:
-            self._tell_everybody(state)
+    def _tried(self) -> str:
+        tried = [f"{host}: {failure}" for host, failure in self._failures.items()]
+        return "; ".join(tried) or f"no answer from {self._hosts}"
 
-    def _tell_everybody(self, state: SessionState) -> None:
+    def _tell_watchers(self, state: SessionState) -> None:
         event = Event(state, EventType.NONE, None)
         watchers = dict.fromkeys(self.watches.everybody())
         if self.default_watcher is not None:
@@ -358,60 +376,14 @@ class Session:
                 {"message": f"a watcher failed on {event}", "exception": error}
             )
 
-    # Time.
-
-    def _vouch(self, sent_at: float) -> None:
-        """Take note that something we sent at that time was answered."""
-        if sent_at > self._vouched_at:
-            self._vouched_at = sent_at
-        self._is_overdue = False
-
-    def _expect_answer(self) -> None:
-        """Look again when the session may be over."""
-        if self._overdue is not None:
-            self._overdue.cancel()
-        self._overdue = self._loop.call_at(self._vouched_at + self.timeout, self._look_at_clock)
-
-    def _look_at_clock(self) -> None:
-        if self.state.is_final:
-            return
-        if self._loop.time() < self._vouched_at + self.timeout:
-            self._expect_answer()
-            return
-        self._is_overdue = True
-        logger.warning(
-            "session 0x%x: nothing was answered for %.1f s, it may be over; last failure: %s",
-            self.id,
-            self.timeout,
-            self._failure,
-        )
-        if not self._established.done():
-            self._end(SessionState.CLOSED)
-            return
-        self._fail_all(ConnectionLostError)
-        if self.on_overdue is not None:
-            self.on_overdue()
-
-    def _beat(self) -> None:
-        """Ping a server to which we said nothing for a while; leave one that says nothing."""
-        link = self._link
-        if link is None:
-            return
-        now = self._loop.time()
-        if now >= self._heard_at + self.timeout * 2 / 3:
-            self._failure = "the server went silent"
-            link.abort()
-            return
-        if now >= self._sent_at + self.timeout / 3:
-            self._sent_at = self._pinged_at = now
-            writer = BytesWriter()
-            write_i32_be(writer, PING_XID)
-            write_i32_be(writer, opcodes.PING)
-            link.write(_framed(writer.getvalue()))
-        next_at = min(self._sent_at + self.timeout / 3, self._heard_at + self.timeout * 2 / 3)
-        self._heartbeat = self._loop.call_at(next_at, self._beat)
-
     # What goes out, and what comes in.
+
+    def _ping(self) -> None:
+        assert self._link is not None
+        writer = BytesWriter()
+        write_i32_be(writer, PING_XID)
+        write_i32_be(writer, opcodes.PING)
+        self._link.write(framed(writer.getvalue()))
 
     def _schedule_flush(self) -> None:
         if not self._flush_is_due:
@@ -424,7 +396,7 @@ class Session:
         if link is None or not queue or not link.is_writable:
             return
         now = self._loop.time()
-        self._sent_at = now
+        self._clock.sent_at = now
         writer = BytesWriter()
         while queue:
             call = queue.popleft()
@@ -446,30 +418,16 @@ class Session:
         if len(writer):
             link.write(writer.getvalue())
 
-    def _introduce(self, link: Link, credentials: Credentials) -> None:
-        self._introductions.append(credentials)
-        writer = BytesWriter()
-        write_i32_be(writer, AUTH_XID)
-        write_i32_be(writer, opcodes.AUTH)
-        AuthPacket(0, *credentials).write(writer)
-        link.write(_framed(writer.getvalue()))
-
     def _receive(self, frames: list[bytes]) -> None:
-        handshake = self._handshake
-        if handshake is not None:
-            if not handshake.done():
-                handshake.set_result(frames[0])
-            # Nothing is sent to us before the handshake is answered, so nothing else is there.
-            return
-        self._heard_at = self._loop.time()
+        self._clock.heard_at = self._loop.time()
         try:
             for frame in frames:
                 self._take(frame)
         except (DecodeError, IndexError, RemoteProtocolError) as error:
-            self._failure = f"the server sent what it should not: {error}"
-            logger.warning("session 0x%x: %s", self.id, self._failure)
-            if self._link is not None:
-                self._link.abort()
+            self._leave(f"the server sent what it should not: {error}")
+            return
+        if self._clock.is_overdue and self._link is not None and self._clock.recover():
+            self.states.announce(self._attached_state)
 
     def _take(self, frame: bytes) -> None:
         if len(frame) < 16:
@@ -483,29 +441,28 @@ class Session:
             if zxid > self.last_zxid:
                 self.last_zxid = zxid
             call = pending.popleft()
-            self._vouched_at = call.sent_at
+            if call.sent_at > self._clock.vouched_at:
+                self._clock.vouched_at = call.sent_at
             call.answer(read_i32_be(frame, 12), Reader(frame, 16))
         elif xid == NOTIFICATION_XID:
             self._notify(WatcherEvent.read(Reader(frame, 16)))
         elif xid == PING_XID:
-            self._vouch(self._pinged_at)
+            if not self._clock.answer_ping():
+                raise RemoteProtocolError("an answer to a ping that was not sent")
         elif xid == AUTH_XID:
-            self._authenticated(read_i32_be(frame, 12))
+            self._take_word(read_i32_be(frame, 12))
         elif xid != SET_WATCHES_XID:
             raise RemoteProtocolError(f"a reply with the number {xid}")
 
-    def _authenticated(self, code: int) -> None:
-        if code != OK:
-            logger.error("session 0x%x: the credentials were not accepted", self.id)
-            self._end(SessionState.AUTH_FAILED)
+    def _take_word(self, code: int) -> None:
+        """Hear what the service makes of our credentials."""
+        if code == OK:
+            self._introductions.accepted()
             return
-        if not self._introductions:
-            raise RemoteProtocolError("an answer to credentials that were not sent")
-        waiting = self._credentials[self._introductions.popleft()]
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
-        waiting.clear()
+        scheme = self._introductions.next_scheme
+        logger.error("session 0x%x: credentials of scheme %s not accepted", self.id, scheme)
+        reason = f"the credentials of the scheme {scheme!r} were not accepted"
+        self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, reason))
 
     def _notify(self, told: WatcherEvent) -> None:
         try:
@@ -520,19 +477,14 @@ class Session:
             self._tell(watcher, event)
 
 
-class _Pulse:
-    """Something that happens again and again; whoever waits is woken by the next time."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def beat(self) -> None:
-        self._event.set()
-        self._event = asyncio.Event()
-
-    async def wait(self) -> None:
-        await self._event.wait()
-
-
-def _framed(payload: bytes) -> bytes:
-    return len(payload).to_bytes(4, "big") + payload
+def _loss_of(call: Call[Any]) -> Failure:
+    """Say what is known when a connection was lost with a request, which is not sent again."""
+    size = len(call.body)
+    hints = []
+    if call.is_repeatable:
+        hints.append(f"so were {call.repeats - 1} before it")
+    if size >= _REQUEST_BYTES_USUAL:
+        hints.append(f"the request has {size} bytes, which may be more than the server takes")
+    if not hints:
+        return _LOST
+    return Failure(ConnectionLostError, f"{ConnectionLostError.meaning} ({', '.join(hints)})")

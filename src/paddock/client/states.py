@@ -9,7 +9,12 @@ from paddock.protocol import events
 
 
 class SessionState(IntEnum):
-    """How things are between a client and the service."""
+    """How things are between a client and the service, as upstream numbers it.
+
+    OVERDUE is ours, and no number of the protocol: nothing was answered for a whole session
+    timeout. For all that the client knows its session may be over; only the service can tell, once
+    it can be reached, and then CONNECTED or EXPIRED comes.
+    """
 
     DISCONNECTED = events.DISCONNECTED
     CONNECTED = events.SYNC_CONNECTED
@@ -18,6 +23,7 @@ class SessionState(IntEnum):
     SASL_AUTHENTICATED = events.SASL_AUTHENTICATED
     EXPIRED = events.EXPIRED
     CLOSED = events.CLOSED
+    OVERDUE = -2
 
     @property
     def is_connected(self) -> bool:

@@ -9,10 +9,12 @@ one after it was read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self
+from struct import Struct
+from typing import Final, NamedTuple, Self
 
 from paddock.protocol.jute import (
     BytesWriter,
+    DecodeError,
     Reader,
     write_boolean,
     write_buffer,
@@ -25,10 +27,17 @@ PING_XID: Final = -2
 AUTH_XID: Final = -4
 SET_WATCHES_XID: Final = -8
 
+# The fields of a Stat in their order: longs and ints.
+_STAT: Final = Struct(">qqqqiiiqiiq")
+_STAT_BYTES: Final = 68
 
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """What the service keeps about a node beside its data."""
+
+class Stat(NamedTuple):
+    """What the service keeps about a node beside its data.
+
+    A tuple, since every reply to a read has one: it is made in a sixth of the time that a frozen
+    dataclass takes.
+    """
 
     czxid: int
     mzxid: int
@@ -43,33 +52,15 @@ class Stat:
     pzxid: int
 
     def write(self, writer: BytesWriter) -> None:
-        write_i64_be(writer, self.czxid)
-        write_i64_be(writer, self.mzxid)
-        write_i64_be(writer, self.ctime)
-        write_i64_be(writer, self.mtime)
-        write_i32_be(writer, self.version)
-        write_i32_be(writer, self.cversion)
-        write_i32_be(writer, self.aversion)
-        write_i64_be(writer, self.ephemeral_owner)
-        write_i32_be(writer, self.data_length)
-        write_i32_be(writer, self.num_children)
-        write_i64_be(writer, self.pzxid)
+        writer.write(_STAT.pack(*self))
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        return cls(
-            reader.int64(),
-            reader.int64(),
-            reader.int64(),
-            reader.int64(),
-            reader.int32(),
-            reader.int32(),
-            reader.int32(),
-            reader.int64(),
-            reader.int32(),
-            reader.int32(),
-            reader.int64(),
-        )
+        start = reader.position
+        if start + _STAT_BYTES > len(reader.data):
+            raise DecodeError("truncated stat")
+        reader.position = start + _STAT_BYTES
+        return cls._make(_STAT.unpack_from(reader.data, start))
 
 
 @dataclass(slots=True)

@@ -1,0 +1,111 @@
+"""The state of a session, and everybody who is told of it.
+
+Listeners are called at once, in the order in which states come: a state that comes while they are
+told of another waits until all of them have heard of that one. What a listener raises goes to the
+event loop's exception handler, and no further.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Self, TypeAlias
+
+from paddock.client.states import SessionState
+
+Listener: TypeAlias = Callable[[SessionState], None]
+
+
+class _Told:
+    """A state that has come, and the one after it once there is one."""
+
+    def __init__(self, state: SessionState) -> None:
+        self.state = state
+        self.next: _Told | None = None
+        self.has_next = asyncio.Event()
+
+
+class StateStream:
+    """The state of a session when the stream was made, then every newer one, until a final one.
+
+    None is left out, however slowly it is read; a stream that nobody holds any more costs nothing.
+    """
+
+    def __init__(self, told: _Told) -> None:
+        # The one that was given last, and before the first one what is to be given.
+        self._told = told
+        self._has_begun = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionState:
+        told = self._told
+        if self._has_begun:
+            if told.state.is_final:
+                raise StopAsyncIteration
+            await told.has_next.wait()
+            assert told.next is not None
+            told = told.next
+        self._has_begun = True
+        self._told = told
+        return told.state
+
+
+class Announcer:
+    """Holds a session's state and tells of every new one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.state = SessionState.DISCONNECTED
+        self._loop = loop
+        self._listeners: dict[Listener, None] = {}
+        self._last = _Told(self.state)
+        # What has not been told yet; somebody is at it if there is anything.
+        self._news: deque[SessionState] = deque()
+
+    def add(self, listener: Listener) -> None:
+        """Tell somebody of every state from the next one on, once, however often he was added."""
+        self._listeners[listener] = None
+
+    def remove(self, listener: Listener) -> None:
+        """Tell somebody of nothing any more; that he was never told is fine."""
+        self._listeners.pop(listener, None)
+
+    def announce(self, state: SessionState) -> None:
+        """Come to a state. The same one again is no news."""
+        if state is self.state:
+            return
+        self.state = state
+        told, self._last = self._last, _Told(state)
+        told.next = self._last
+        told.has_next.set()
+        self._news.append(state)
+        if len(self._news) > 1:
+            return
+        while self._news:
+            for listener in list(self._listeners):
+                if listener in self._listeners:
+                    self._tell(listener, self._news[0])
+            self._news.popleft()
+
+    def stream(self) -> StateStream:
+        """Give the present state, then every newer one; end after a final one."""
+        return StateStream(self._last)
+
+    async def wait_connected(self) -> bool:
+        """Wait for a connection; tell whether there is one, or there will be none any more."""
+        async for state in self.stream():
+            if self.state.is_connected:
+                return True
+            if state.is_final:
+                break
+        return False
+
+    def _tell(self, listener: Listener, state: SessionState) -> None:
+        try:
+            listener(state)
+        except Exception as error:
+            self._loop.call_exception_handler(
+                {"message": f"a listener failed on {state!r}", "exception": error}
+            )

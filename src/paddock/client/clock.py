@@ -1,0 +1,138 @@
+"""What a client knows by its own clock: how long its session surely lives, and when to speak.
+
+A session lives at least for its timeout from the sending of the last request that was answered, for
+the server has received it later than that. When this time is over, the session may be over, too:
+it is overdue, and only the service can tell. The rules of a connection:
+
+* After a third of the timeout in which we said nothing, we ping.
+* A server from which nothing came for two thirds is left, and so is one that sends us something but
+  answers nothing.
+* Silence counts only while we listened. If the event loop stood still, what came meanwhile is
+  looked at before anything is concluded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+# A heartbeat that is later than this part of the timeout means that the loop stood still.
+_LATE: Final = 1 / 6
+
+
+class SessionClock:
+    """The time of one session, and of the connection that it has at the moment."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        timeout: float,
+        *,
+        ping: Callable[[], None],
+        leave: Callable[[str], None],
+        on_overdue: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        # Seconds: what we asked for, and once there is a session what was granted.
+        self.timeout = timeout
+        # When something was last sent to the server and something came from it. Whoever sends and
+        # receives writes them directly.
+        self.sent_at = -math.inf
+        self.heard_at = -math.inf
+        # When the last request was sent that has been answered.
+        self.vouched_at = -math.inf
+        # Whether nothing was answered for so long that the session may be over.
+        self.is_overdue = False
+        self._ping = ping
+        self._leave = leave
+        self._on_overdue = on_overdue
+        self._is_attached = False
+        # When each ping was sent that is not answered.
+        self._pings: deque[float] = deque()
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+
+    @property
+    def valid_until(self) -> float:
+        """Until when the session surely lives, if there is one."""
+        return self.vouched_at + self.timeout
+
+    def start(self) -> None:
+        """Begin to wait for a session."""
+        self.vouched_at = self._loop.time()
+        self._set_alarm(self.valid_until)
+
+    def attach(self, asked_at: float, timeout: float) -> None:
+        """Take note of a connection whose handshake was sent at that time, and answered now."""
+        self.timeout = timeout
+        self.heard_at = self.sent_at = self._loop.time()
+        self._is_attached = True
+        self._pings.clear()
+        self.vouched_at = max(self.vouched_at, asked_at)
+        self.is_overdue = False
+        self._set_alarm(self.valid_until)
+        self._beat()
+
+    def detach(self) -> None:
+        """Take note that the connection is gone."""
+        self._is_attached = False
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+
+    def stop(self) -> None:
+        """Do nothing any more."""
+        self.detach()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def answer_ping(self) -> bool:
+        """Take note of the answer to the oldest ping; tell whether there was one."""
+        if not self._pings:
+            return False
+        self.vouched_at = max(self.vouched_at, self._pings.popleft())
+        return True
+
+    def recover(self) -> bool:
+        """Tell whether an answer shows that the session is not overdue any more."""
+        if not self.is_overdue or self._loop.time() >= self.valid_until:
+            return False
+        self.is_overdue = False
+        self._set_alarm(self.valid_until)
+        return True
+
+    def _set_alarm(self, when: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if now < self.valid_until:
+            self._set_alarm(self.valid_until)
+            return
+        if self.is_overdue:
+            if self._is_attached:
+                self._leave("the server answers nothing")
+            return
+        self.is_overdue = True
+        if self._is_attached:
+            # The loop stood still, or the server did: it has as long as for any answer.
+            self._set_alarm(now + self.timeout * 2 / 3)
+        self._on_overdue()
+
+    def _beat(self, planned: float = math.inf) -> None:
+        now = self._loop.time()
+        if now > planned + self.timeout * _LATE:
+            self.heard_at = max(self.heard_at, now - self.timeout / 3)
+        if now >= self.heard_at + self.timeout * 2 / 3:
+            self._leave("the server went silent")
+            return
+        if now >= self.sent_at + self.timeout / 3:
+            self.sent_at = now
+            self._pings.append(now)
+            self._ping()
+        when = min(self.sent_at + self.timeout / 3, self.heard_at + self.timeout * 2 / 3)
+        self._heartbeat = self._loop.call_at(when, self._beat, when)

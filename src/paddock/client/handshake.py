@@ -1,0 +1,55 @@
+"""How a connection becomes one of a session: the first frame each way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from librt.strings import BytesWriter
+
+from paddock.client.link import Link
+from paddock.errors import RemoteProtocolError
+from paddock.protocol.jute import DecodeError, Reader
+from paddock.protocol.records import ConnectRequest, ConnectResponse
+
+
+async def shake_hands(link: Link, request: ConnectRequest) -> ConnectResponse:
+    """Ask for a session, a new one or our own; raises OSError or RemoteProtocolError.
+
+    Frames go nowhere afterwards, until somebody says where to.
+    """
+    writer = BytesWriter()
+    request.write(writer)
+    link.write(framed(writer.getvalue()))
+    try:
+        return ConnectResponse.read(Reader(await next_frame(link)))
+    except DecodeError as error:
+        raise RemoteProtocolError(f"handshake not understood: {error}") from error
+
+
+async def next_frame(link: Link) -> bytes:
+    """Wait for what the server says next; raises OSError if it says nothing any more."""
+    answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    link.on_frames = _give_first_to(answer)
+    try:
+        await asyncio.wait((answer, link.lost), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ConnectionResetError(
+                str(link.lost.result() or "") or "the server closed the connection"
+            )
+        return answer.result()
+    finally:
+        answer.cancel()
+
+
+def framed(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def _give_first_to(answer: asyncio.Future[bytes]) -> Callable[[list[bytes]], None]:
+    def give(frames: list[bytes]) -> None:
+        # Nothing is sent to us before we have asked for more, so nothing else is there.
+        if not answer.done():
+            answer.set_result(frames[0])
+
+    return give
