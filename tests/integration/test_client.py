@@ -1,8 +1,9 @@
-"""The client's operations, on Paddock and on Apache ZooKeeper."""
+"""The client's operations, on Paddock, on Apache ZooKeeper, and on three of these."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from random import Random
@@ -28,19 +29,38 @@ from paddock.errors import (
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, Identity
 from tests.conformance.conftest import SERVERS
 from tests.support import wire
-from tests.support.server import Options, Server
+from tests.support.ensemble import ApacheEnsemble
+from tests.support.judges import skip_or_fail
+from tests.support.server import Options, Server, ServerMissingError, Service
 
 DEADLINE_S = 30.0
 
 
-@pytest.fixture(scope="module", params=list(SERVERS))
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with SERVERS[request.param](Options()) as server:
-        yield server
+@pytest.fixture(
+    scope="module",
+    params=[
+        "paddock",
+        pytest.param("apache", marks=pytest.mark.judge),
+        pytest.param("ensemble", marks=pytest.mark.judge),
+    ],
+)
+def server(request: pytest.FixtureRequest) -> Iterator[Service]:
+    """The service under test; `conftest.py` says which tests run on an ensemble, and when."""
+    if request.param == "ensemble":
+        ensemble: ApacheEnsemble = request.getfixturevalue("shared_ensemble")
+        yield ensemble
+        return
+    with contextlib.ExitStack() as stack:
+        running: Server
+        try:
+            running = stack.enter_context(SERVERS[request.param](Options()))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
 
 
 def run(
-    server: Server, scenario: Callable[[Client], Coroutine[Any, Any, None]], chroot: str = ""
+    server: Service, scenario: Callable[[Client], Coroutine[Any, Any, None]], chroot: str = ""
 ) -> None:
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S), client_of(server, chroot) as client:
@@ -49,9 +69,8 @@ def run(
     asyncio.run(main())
 
 
-def client_of(server: Server, chroot: str = "", **settings: Any) -> Client:
-    host, port = server.address
-    return connect(f"{host}:{port}{chroot}", random=Random(1), **settings)
+def client_of(server: Service, chroot: str = "", **settings: Any) -> Client:
+    return connect(f"{server.hosts}{chroot}", random=Random(1), **settings)
 
 
 def fresh(request: pytest.FixtureRequest) -> str:
@@ -64,7 +83,7 @@ def path(request: pytest.FixtureRequest) -> str:
     return fresh(request)
 
 
-def test_a_node_from_its_creation_to_its_end(server: Server, path: str) -> None:
+def test_a_node_from_its_creation_to_its_end(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         assert await client.exists(path) is None
         created = await client.create_with_stat(path, b"one")
@@ -89,7 +108,7 @@ def test_a_node_from_its_creation_to_its_end(server: Server, path: str) -> None:
     run(server, scenario)
 
 
-def test_errors_name_operation_and_path(server: Server, path: str) -> None:
+def test_errors_name_operation_and_path(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         await client.create(path)
         missing = f"{path}/none"
@@ -106,7 +125,7 @@ def test_errors_name_operation_and_path(server: Server, path: str) -> None:
     run(server, scenario)
 
 
-def test_all_kinds_of_nodes(server: Server, path: str) -> None:
+def test_all_kinds_of_nodes(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         await client.create(path)
         first = await client.create(f"{path}/n-", sequential=True)
@@ -126,7 +145,7 @@ def test_all_kinds_of_nodes(server: Server, path: str) -> None:
     run(server, scenario)
 
 
-def test_parents_are_made_and_trees_are_deleted(server: Server, path: str) -> None:
+def test_parents_are_made_and_trees_are_deleted(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         deep = f"{path}/a/b/c"
         with pytest.raises(NoNodeError):
@@ -144,7 +163,7 @@ def test_parents_are_made_and_trees_are_deleted(server: Server, path: str) -> No
     run(server, scenario)
 
 
-def test_a_protected_create_has_a_mark_in_its_name(server: Server, path: str) -> None:
+def test_a_protected_create_has_a_mark_in_its_name(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         made = await client.create(
             f"{path}/n-", sequential=True, ephemeral=True, protected=True, make_parents=True
@@ -155,7 +174,7 @@ def test_a_protected_create_has_a_mark_in_its_name(server: Server, path: str) ->
     run(server, scenario)
 
 
-def test_a_chroot_is_on_every_path_and_seen_in_none(server: Server, path: str) -> None:
+def test_a_chroot_is_on_every_path_and_seen_in_none(server: Service, path: str) -> None:
     async def prepare(client: Client) -> None:
         await client.create(path)
 
@@ -175,7 +194,7 @@ def test_a_chroot_is_on_every_path_and_seen_in_none(server: Server, path: str) -
 
 
 def test_a_watch_fires_once_and_is_only_set_where_the_reply_allows_it(
-    server: Server, path: str
+    server: Service, path: str
 ) -> None:
     async def scenario(client: Client) -> None:
         events: asyncio.Queue[Event] = asyncio.Queue()
@@ -200,7 +219,7 @@ def test_a_watch_fires_once_and_is_only_set_where_the_reply_allows_it(
     run(server, scenario)
 
 
-def test_persistent_watches_stay_until_they_are_removed(server: Server, path: str) -> None:
+def test_persistent_watches_stay_until_they_are_removed(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         here: asyncio.Queue[Event] = asyncio.Queue()
         below: asyncio.Queue[Event] = asyncio.Queue()
@@ -229,7 +248,7 @@ def test_persistent_watches_stay_until_they_are_removed(server: Server, path: st
 
 
 def test_the_default_watcher_hears_of_the_session_and_of_its_watches(
-    server: Server, path: str
+    server: Service, path: str
 ) -> None:
     async def main() -> None:
         heard: list[Event] = []
@@ -251,7 +270,7 @@ def test_the_default_watcher_hears_of_the_session_and_of_its_watches(
     asyncio.run(main())
 
 
-def test_acls_and_credentials(server: Server, path: str) -> None:
+def test_acls_and_credentials(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         await client.add_auth("digest", b"user:password")
         await client.create(path, acl=CREATOR_ALL)
@@ -268,7 +287,7 @@ def test_acls_and_credentials(server: Server, path: str) -> None:
     run(server, scenario)
 
 
-def test_a_transaction_happens_as_a_whole(server: Server, path: str) -> None:
+def test_a_transaction_happens_as_a_whole(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         async with client.transaction() as transaction:
             transaction.create(path, b"1").create(f"{path}/n-", sequential=True)
@@ -303,7 +322,7 @@ def test_a_transaction_happens_as_a_whole(server: Server, path: str) -> None:
     ],
 )
 def test_bad_input_is_named_before_anything_is_sent(
-    server: Server, call: Callable[[Any], Any], named: str
+    server: Service, call: Callable[[Any], Any], named: str
 ) -> None:
     async def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError) as caught:
@@ -314,7 +333,7 @@ def test_bad_input_is_named_before_anything_is_sent(
     run(server, scenario)
 
 
-def test_a_call_that_was_given_up_leaves_the_client_usable(server: Server, path: str) -> None:
+def test_a_call_that_was_given_up_leaves_the_client_usable(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         calls = [client.exists(path) for _ in range(100)]
         for call in calls[::2]:
@@ -326,7 +345,7 @@ def test_a_call_that_was_given_up_leaves_the_client_usable(server: Server, path:
 
 
 def test_reads_survive_a_lost_connection_and_writes_tell_that_they_may_not_have(
-    server: Server, path: str
+    server: Service, path: str
 ) -> None:
     async def scenario(client: Client) -> None:
         watched: asyncio.Queue[Event] = asyncio.Queue()
@@ -355,7 +374,7 @@ async def asking_until_it_fails(client: Client) -> None:
         await client.get("/")
 
 
-def test_an_expired_session_fails_everything_once(server: Server, path: str) -> None:
+def test_an_expired_session_fails_everything_once(server: Service, path: str) -> None:
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S), client_of(server) as client:
             states: list[SessionState] = []
@@ -384,7 +403,7 @@ def test_nobody_waits_for_ever_for_a_server_that_is_not_there() -> None:
     asyncio.run(main())
 
 
-def test_calls_after_the_end_are_told(server: Server) -> None:
+def test_calls_after_the_end_are_told(server: Service) -> None:
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S):
             async with client_of(server) as client:

@@ -12,7 +12,7 @@ from paddock.client.streams import Change
 from paddock.errors import InvalidArgumentError, SessionExpiredError
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
 from tests.support import wire
-from tests.support.server import Server
+from tests.support.server import Service
 
 __all__ = ["path", "server"]
 
@@ -34,7 +34,7 @@ def lose_connection(client: Client) -> None:
 
 
 def test_a_stream_begins_with_the_present_and_ends_up_at_the_last_state(
-    server: Server, path: str
+    server: Service, path: str
 ) -> None:
     async def scenario(client: Client) -> None:
         stream = client.watch(path)
@@ -54,7 +54,7 @@ def test_a_stream_begins_with_the_present_and_ends_up_at_the_last_state(
     run(server, scenario)
 
 
-def test_a_stream_goes_on_over_lost_connections(server: Server, path: str) -> None:
+def test_a_stream_goes_on_over_lost_connections(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         async with client_of(server) as other:
             await other.create(path, b"0")
@@ -70,7 +70,7 @@ def test_a_stream_goes_on_over_lost_connections(server: Server, path: str) -> No
 
 @pytest.mark.parametrize("loses", [False, True], ids=["connected", "over lost connections"])
 def test_a_recursive_stream_ends_up_with_the_whole_tree(
-    server: Server, path: str, loses: bool
+    server: Service, path: str, loses: bool
 ) -> None:
     async def scenario(client: Client) -> None:
         tree: dict[str, bytes] = {}
@@ -116,7 +116,7 @@ def test_a_recursive_stream_ends_up_with_the_whole_tree(
 
 
 @pytest.mark.parametrize("recursive", [False, True])
-def test_a_stream_ends_with_the_session(server: Server, path: str, recursive: bool) -> None:
+def test_a_stream_ends_with_the_session(server: Service, path: str, recursive: bool) -> None:
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S), client_of(server) as client:
             stream = client.watch("/", recursive=recursive)
@@ -131,7 +131,7 @@ def test_a_stream_ends_with_the_session(server: Server, path: str, recursive: bo
     asyncio.run(main())
 
 
-def test_a_stream_that_is_left_leaves_no_watcher_behind(server: Server, path: str) -> None:
+def test_a_stream_that_is_left_leaves_no_watcher_behind(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         for recursive in (False, True):
             stream = client.watch("/", recursive=recursive)
@@ -142,7 +142,7 @@ def test_a_stream_that_is_left_leaves_no_watcher_behind(server: Server, path: st
     run(server, scenario)
 
 
-def test_a_wrong_path_is_told_at_once(server: Server) -> None:
+def test_a_wrong_path_is_told_at_once(server: Service) -> None:
     async def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError):
             client.watch("relative")

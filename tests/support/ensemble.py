@@ -74,11 +74,6 @@ class Member(ApacheServer):
         return f"member {self.number}"
 
     @property
-    def hosts(self) -> str:
-        """The connection string of this member alone."""
-        return f"{self.host}:{self.port}"
-
-    @property
     def running(self) -> bool:
         """Whether its process runs and is not paused."""
         return self.alive and not self.paused
@@ -145,6 +140,8 @@ class Member(ApacheServer):
 class ApacheEnsemble:
     """Three members. `with` starts them, and leaves neither processes nor files behind."""
 
+    name = "ensemble"
+
     def __init__(self, options: Options = _OPTIONS) -> None:
         ports = choose_ports()
         self.folder = Path(tempfile.mkdtemp(prefix="paddock-test-ensemble-"))
@@ -173,6 +170,11 @@ class ApacheEnsemble:
     def hosts(self) -> str:
         """The connection string of all members."""
         return ",".join(member.hosts for member in self.members)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the first member is."""
+        return self.members[0].address
 
     @property
     def addresses(self) -> list[tuple[str, int]]:

@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from tests.support import requests, wire
 
@@ -77,6 +77,21 @@ class Options:
         return {key: value for key, value in keys.items() if value is not None}
 
 
+class Service(Protocol):
+    """What a client connects to: one server, or an ensemble."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where one server of it is."""
+
+    @property
+    def hosts(self) -> str:
+        """The connection string of all of it."""
+
+
 class Server(abc.ABC):
     """One server process. `with` stops it and removes its folder."""
 
@@ -114,6 +129,11 @@ class Server(abc.ABC):
     @property
     def address(self) -> tuple[str, int]:
         return self.host, self.port
+
+    @property
+    def hosts(self) -> str:
+        """The connection string of this server alone."""
+        return f"{self.host}:{self.port}"
 
     @property
     def audit_log(self) -> Path:
