@@ -106,7 +106,7 @@ class Client:
         self._session.default_watcher = default_watcher
 
     async def __aenter__(self) -> Self:
-        await self._session.start()
+        await self.start()
         return self
 
     async def __aexit__(
@@ -136,6 +136,13 @@ class Client:
     def session_timeout(self) -> float:
         """The seconds that the service granted."""
         return self._session.timeout
+
+    async def start(self) -> None:
+        """Open the session, as entering the scope does; whoever calls this calls `close`, too.
+
+        Raises ConnectionLostError if no server gives us a session within the session timeout.
+        """
+        await self._session.start()
 
     async def close(self) -> None:
         """End the session; what was asked before is answered first, if that does not take long."""
