@@ -13,9 +13,10 @@ PAGE = Page("docs/testing.md")
 SAID = [
     "b'blue'\n",
     "b'blue'\n",
+    "b'blue'\n",
     "in doubt: request 2: create /order\ncreated: True\n",
-    "cut before request 1: create_session\ncut after request 1: create_session\n...create /a/b\n",
-    "somebody who says nothing is disconnected after 10.0\n",
+    "cut before request 1: create_session\ncut after request 1: create_session\n...create2 /a/...",
+    "none for 10.0 seconds\nthe session is over, and its node is gone\n",
 ]
 
 
