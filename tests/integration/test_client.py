@@ -413,3 +413,73 @@ def test_calls_after_the_end_are_told(server: Service) -> None:
             await client.close()
 
     asyncio.run(main())
+
+
+def test_the_tree_of_the_root_is_all_but_what_the_service_keeps(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(f"{path}/zookeeper/quota", make_parents=True)
+        async with client_of(server, path) as below:
+            # Within a chroot it is a name like any other, and the root a node like any other.
+            assert await below.delete_tree("/") == 3
+        assert await client.exists(path) is None
+        if server.name == "paddock":
+            await client.create(f"{path}/a/b", make_parents=True)
+            assert await client.delete_tree("/") >= 3
+            assert await client.children("/") == ["zookeeper"]
+            assert "quota" in await client.children("/zookeeper")
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1000])
+def test_trees_of_any_shape_are_deleted_and_counted(server: Server, path: str, batch: int) -> None:
+    async def scenario(client: Client) -> None:
+        random = Random(batch)
+        nodes = [path]
+        await client.create(path)
+        # Chains, bushes and many nodes with a few children each, more than are listed at once.
+        nodes.extend(f"{path}/{number}" for number in range(100))
+        for number in range(100):
+            above = nodes[-1] if number < 30 else random.choice(nodes)
+            nodes.append(f"{above}/n{number}")
+        await asyncio.gather(*(client.create(node) for node in nodes[1:]))
+        assert await client.delete_tree(path, batch=batch) == len(nodes) == 201
+        assert await client.exists(path) is None
+
+    run(server, scenario)
+
+
+def test_what_others_create_in_a_tree_meanwhile_goes_too(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await asyncio.gather(
+            client.create(path), *(client.create(f"{path}/{number}") for number in range(100))
+        )
+        async with client_of(server) as other:
+            deleting = client.delete_tree(path, batch=5)
+            added = 0
+            while not deleting.done():
+                with contextlib.suppress(NoNodeError):
+                    await other.create(f"{path}/x", b"")
+                    added += 1
+                with contextlib.suppress(NoNodeError):
+                    await other.delete(f"{path}/x")
+                    added -= 1
+            assert await deleting == 101 + added
+        assert await client.exists(path) is None
+
+    run(server, scenario)
+
+
+def test_a_call_of_several_requests_begins_in_its_place(server: Server, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        creating = client.create(path, make_parents=True)
+        marking = client.set(path, b"mark", version=0, mark=b"mark")
+        assert (await client.get(path)).data == b"mark"
+        await asyncio.gather(creating, marking)
+        # Given up before it began to be waited for.
+        for call in (client.create(path, protected=True), client.set(path, b"m", version=1)):
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    run(server, scenario)

@@ -17,9 +17,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
-from paddock.client import composites
+from paddock.client import composites, trees
 from paddock.client.call import Call
-from paddock.client.encoder import Encoder, encoded
+from paddock.client.encoder import Encoder, check_count, check_mark, encoded
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.session import Session
 from paddock.client.states import SessionState
@@ -27,7 +27,7 @@ from paddock.client.streams import Change, watch_node, watch_tree
 from paddock.client.transaction import Transaction
 from paddock.client.watches import Watcher, WatchKind
 from paddock.errors import NO_NODE, NO_WATCHER, OK, InvalidArgumentError
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.jute import Reader
@@ -282,8 +282,7 @@ class Client:
         """
         kind = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
-            self._encode.create(opcodes.CREATE2, path, *kind)
-            return self._own_task(self._create_path(path, kind, make_parents, protected))
+            return self._create_path_carefully(path, kind, make_parents, protected)
         operation, body = self._encode.create(opcodes.CREATE, path, *kind)
         return self._call(operation, body, path, self._decode_path, is_repeatable=False)
 
@@ -303,16 +302,35 @@ class Client:
         """Create a node, as `create` does; give its path and its stat."""
         kind = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
-            self._encode.create(opcodes.CREATE2, path, *kind)
-            return self._own_task(self._create_carefully(path, kind, make_parents, protected))
+            return self._create_carefully(path, kind, make_parents, protected)
         return self._create(path, kind)
 
     def set(
-        self, path: str, data: bytes | None, *, version: int = ANY_VERSION
+        self,
+        path: str,
+        data: bytes | None,
+        *,
+        version: int = ANY_VERSION,
+        mark: bytes | None = None,
     ) -> asyncio.Future[Stat]:
-        """Replace the data of a node, if it has this version."""
+        """Replace the data of a node, if it has this version; give its stat.
+
+        Raises NoNodeError, BadVersionError, NoAuthError. ConnectionLostError says that nobody
+        knows whether it happened.
+
+        With a mark that is seldom so. A mark is a part of the data that is in no other write,
+        of nobody, such as 16 random bytes, and it needs a version. When the reply is lost, the
+        client looks for it after the next connect: it was us, and here is the stat; or it has not
+        happened, and is sent again. Only if the node went on to another version meanwhile, or was
+        deleted or made anew, nobody can know any more.
+        """
         body = self._encode.set(path, data, version)
-        return self._call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
+        if mark is not None:
+            check_mark(mark, data, version)
+        first = self._call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
+        if mark is None:
+            return first
+        return self._set_carefully(path, body, first, version, mark)
 
     def delete(self, path: str, *, version: int = ANY_VERSION) -> asyncio.Future[None]:
         """Delete a node that has no children, if it has this version."""
@@ -320,14 +338,20 @@ class Client:
         return self._call(opcodes.DELETE, body, path, _decode_nothing, is_repeatable=False)
 
     def delete_tree(self, path: str, *, batch: int = 1000) -> asyncio.Future[int]:
-        """Delete a node with everything below it, so many at a time; give how many they were.
+        """Delete a node with everything below it; give how many nodes the service said went.
 
-        That it is not there is fine.
+        Not as one: others may see a part of it gone, and what they create there meanwhile goes
+        too. `batch` is how many requests are under way at once. That it is not there is fine. Of
+        the root of a service everything goes but the root itself and /zookeeper.
+
+        It goes on after a lost connection; then the count may be too low, since of the deletes
+        whose replies were lost nobody knows whether they were ours. ConnectionLostError says that
+        a part of it may be left.
         """
-        if batch < 1:
-            raise InvalidArgumentError(f"batch: {batch!r} is not 1 or more")
-        self._encode.full(path)
-        return self._own_task(composites.delete_tree(self, path, batch))
+        check_count("batch", batch)
+        if self._encode.full(path) == paths.ROOT:
+            return self._own_task(trees.delete_everything(self, batch))
+        return self._own_task(trees.delete_tree(self, path, batch))
 
     def set_acl(
         self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION
@@ -389,26 +413,59 @@ class Client:
         operation, body = self._encode.create(opcodes.CREATE2, path, *kind)
         return self._call(operation, body, path, self._decode_created, is_repeatable=False)
 
-    async def _create_carefully(
+    def _create_carefully(
         self, path: str, kind: NodeKind, make_parents: bool, protected: bool
-    ) -> Created:
-        mark = ""
-        if protected:
-            mark = f"{composites.PROTECTION_PREFIX}{self._random.randbytes(16).hex()}-"
-        return await composites.create_carefully(
-            self, path, lambda marked: self._create(marked, kind), mark, with_parents=make_parents
+    ) -> asyncio.Future[Created]:
+        marked, mark = self._marked(path) if protected else (path, "")
+        # Queued at once, so that it stands in its place among the calls.
+        first = self._create(marked, kind)
+        return self._own_task(
+            composites.create_carefully(
+                self,
+                marked,
+                first,
+                lambda: self._create(marked, kind),
+                mark,
+                with_parents=make_parents,
+            ),
+            first,
         )
 
-    async def _create_path(
+    def _create_path_carefully(
         self, path: str, kind: NodeKind, make_parents: bool, protected: bool
-    ) -> str:
-        return (await self._create_carefully(path, kind, make_parents, protected)).path
+    ) -> asyncio.Future[str]:
+        created = self._create_carefully(path, kind, make_parents, protected)
+        return self._own_task(_path_of(created), created)
 
-    def _own_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Start something that takes several requests; it ends with the client at the latest."""
+    def _set_carefully(
+        self, path: str, body: bytes, first: asyncio.Future[Stat], version: int, mark: bytes
+    ) -> asyncio.Future[Stat]:
+        def write() -> asyncio.Future[Stat]:
+            return self._call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
+
+        seen_zxid = self._session.last_zxid
+        careful = composites.set_carefully(self, path, first, write, version, mark, seen_zxid)
+        return self._own_task(careful, first)
+
+    def _marked(self, path: str) -> tuple[str, str]:
+        """Give a path with a mark of ours in its name, and the mark."""
+        self._encode.to_be_created(path, True)
+        mark = f"{composites.PROTECTION_PREFIX}{self._random.randbytes(16).hex()}-"
+        cut = path.rfind("/") + 1
+        return f"{path[:cut]}{mark}{path[cut:]}", mark
+
+    def _own_task(
+        self, work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None = None
+    ) -> asyncio.Future[T]:
+        """Start something that takes several requests; it ends with the client at the latest.
+
+        Its first request, which may be under way, is given up if nobody waits for it any more.
+        """
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if first is not None:
+            task.add_done_callback(lambda _: first.cancel())
         return task
 
     def _set_watch(self, operation: int, full: bytes, watcher: Watcher) -> Callable[[int], None]:
@@ -433,6 +490,10 @@ class Client:
 
     def _decode_paths(self, reader: Reader) -> list[str]:
         return [self._encode.own(path) for path in StringsResponse.read(reader).values]
+
+
+async def _path_of(created: asyncio.Future[Created]) -> str:
+    return (await created).path
 
 
 def _decode_exists(reader: Reader) -> Stat | None:

@@ -1,8 +1,10 @@
-"""What takes several requests: parents made on the way, creates that survive a lost reply, trees
-deleted.
+"""What takes several requests: parents made on the way, creates and writes that survive a lost
+reply.
 
 Each step is one that may be repeated, or one whose outcome can be found out, so a lost connection
-in the middle does no harm. What ends a session ends these too.
+in the middle does no harm. Every loop ends: the first request after a lost one is a read, which
+fails when the session may be over, and what loses its connection again and again, as a request
+does that is too large for the server, is given up. What ends a session ends these too.
 """
 
 from __future__ import annotations
@@ -11,17 +13,32 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from paddock.errors import ConnectionLostError, NodeExistsError, NoNodeError, NotEmptyError
+from paddock.errors import (
+    BadVersionError,
+    ConnectionLostError,
+    NodeExistsError,
+    NoNodeError,
+    RequestError,
+)
+from paddock.protocol.records import Stat
 
 if TYPE_CHECKING:
-    from paddock.client.client import Client, Created
+    from paddock.client.client import Client, Created, NodeData
 
 # Upstream's recipes know this prefix, and skip it when they look for a number.
 PROTECTION_PREFIX: Final = "_c_"
+# How often something is sent in all before it is given up.
+ATTEMPTS_MAX: Final = 10
+# What comes after it is the least: versions are counted in 32 bits.
+_VERSION_MAX: Final = 2**31 - 1
 
 
 def parent(path: str) -> str:
     return path[: path.rfind("/")] or "/"
+
+
+def child(above: str, name: str) -> str:
+    return f"/{name}" if above == "/" else f"{above}/{name}"
 
 
 async def make_parents(client: Client, path: str) -> None:
@@ -32,106 +49,145 @@ async def make_parents(client: Client, path: str) -> None:
         missing.append(above)
         above = parent(above)
     for node in reversed(missing):
-        while True:
-            try:
-                await client.create(node)
-            except NodeExistsError:
-                break
-            except ConnectionLostError:
-                # Whether it was made or not: if it is there, that is all we want.
-                continue
-            else:
-                break
+        await _make_sure(client, node)
+
+
+async def _make_sure(client: Client, node: str) -> None:
+    lost: ConnectionLostError | None = None
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            await client.create(node)
+        except NodeExistsError:
+            return
+        except ConnectionLostError as error:
+            # Whether it was made or not: if it is there, that is all we want.
+            lost = error
+            if await client.exists(node) is not None:
+                return
+        else:
+            return
+    assert lost is not None
+    raise lost
 
 
 async def create_carefully(
     client: Client,
     path: str,
-    create: Callable[[str], asyncio.Future[Created]],
+    under_way: asyncio.Future[Created],
+    create: Callable[[], asyncio.Future[Created]],
     mark: str,
     *,
     with_parents: bool,
 ) -> Created:
-    """Create a node, with its parents if that is wanted.
+    """See a create that is under way through, with its parents if that is wanted.
 
-    With a mark, which becomes part of the node's name, a lost reply is no question: after the next
+    With a mark, which the node's name begins with, a lost reply is no question: after the next
     connect we look whether the node is there.
     """
-    above, name = parent(path), path[path.rfind("/") + 1 :]
-    marked = f"{'' if above == '/' else above}/{mark}{name}" if mark else path
-    while True:
+    lost: ConnectionLostError | None = None
+    failure: RequestError | ConnectionLostError | None = None
+    for _ in range(ATTEMPTS_MAX):
         try:
-            return await create(marked)
-        except NoNodeError:
-            if not with_parents or above == "/":
+            return await under_way
+        except NoNodeError as error:
+            if not with_parents or parent(path) == "/":
                 raise
+            failure = error
             await make_parents(client, path)
-        except ConnectionLostError:
+        except NodeExistsError:
+            # Ours, if one that was lost has come through after all.
+            found = None if lost is None else await _find(client, path, mark, lost)
+            if found is None:
+                raise
+            return found
+        except ConnectionLostError as error:
             if not mark:
                 raise
-            found = await _find(client, above, mark)
+            failure = lost = error
+            found = await _find(client, path, mark, error)
             if found is not None:
                 return found
+        under_way = create()
+    under_way.cancel()
+    assert failure is not None
+    raise failure
 
 
-async def _find(client: Client, above: str, mark: str) -> Created | None:
+async def _find(client: Client, path: str, mark: str, lost: ConnectionLostError) -> Created | None:
+    """Look for a node with a mark beside a path; raises what was lost if we cannot look."""
     from paddock.client.client import Created
 
-    # The server we are attached to now may be behind the one that took our request.
-    await client.sync(above)
+    above = parent(path)
     try:
+        # The server we are attached to now may be behind the one that took our request.
+        await client.sync(above)
         names = await client.children(above)
+        for name in names:
+            if name.startswith(mark):
+                found = child(above, name)
+                stat = await client.exists(found)
+                if stat is not None:
+                    return Created(found, stat)
     except NoNodeError:
         return None
-    for name in names:
-        if name.startswith(mark):
-            path = f"{'' if above == '/' else above}/{name}"
-            stat = await client.exists(path)
-            if stat is not None:
-                return Created(path, stat)
+    except (RequestError, ConnectionLostError):
+        raise lost from None
     return None
 
 
-async def delete_tree(client: Client, path: str, batch: int) -> int:
-    """Delete a node with everything below it; give how many nodes were deleted.
+async def set_carefully(
+    client: Client,
+    path: str,
+    under_way: asyncio.Future[Stat],
+    write: Callable[[], asyncio.Future[Stat]],
+    version: int,
+    mark: bytes,
+    seen_zxid: int,
+) -> Stat:
+    """See a write that is under way through, whose data hold a mark that is in no other write.
 
-    Not as one: others may see a part of it gone, and what they create meanwhile is deleted too.
+    It asks for a version, so of all attempts at most one succeeds. After a lost reply we look, and
+    only what follows from what we see is taken for the outcome:
+
+    * The mark is there, in the next version: it was us.
+    * The node is older than the last zxid we saw before the write, so it is the one that was
+      there all the time, and its versions tell everything. Not beyond ours: the write has not
+      happened, and is sent again. The next one, without the mark: somebody else was faster.
+    * Anything else, such as a node that was deleted and made anew since, whose versions began
+      again: nobody knows, and we say so.
     """
-    deleted = 0
-    while True:
-        nodes = await _list_tree(client, path, batch)
-        if not nodes:
-            return deleted
+    following = version + 1 if version < _VERSION_MAX else -_VERSION_MAX - 1
+    lost: ConnectionLostError | None = None
+    for _ in range(ATTEMPTS_MAX):
+        refusal: RequestError | None = None
         try:
-            for first in range(0, len(nodes), batch):
-                calls = [client.delete(node) for node in nodes[first : first + batch]]
-                for outcome in await asyncio.gather(*calls, return_exceptions=True):
-                    if outcome is None:
-                        deleted += 1
-                    elif not isinstance(outcome, NoNodeError):
-                        raise outcome
-        except (NotEmptyError, ConnectionLostError):
-            # Somebody has created something, or we do not know how far we came: look again.
-            continue
-        return deleted
+            return await under_way
+        except ConnectionLostError as error:
+            lost = error
+        except RequestError as error:
+            if lost is None:
+                raise
+            # An earlier attempt may have come through, and be the very reason.
+            refusal = error
+        data, stat = await _look(client, path, lost)
+        if mark in data and stat.version == following:
+            return stat
+        if stat.czxid > seen_zxid or stat.version > following:
+            raise lost
+        if stat.version == following:
+            raise BadVersionError("set", path)
+        if refusal is not None:
+            raise refusal
+        under_way = write()
+    under_way.cancel()
+    assert lost is not None
+    raise lost
 
 
-async def _list_tree(client: Client, path: str, batch: int) -> list[str]:
-    """Give a node and everything below it, children before their parents."""
-    if await client.exists(path) is None:
-        return []
-    listed = [path]
-    done = 0
-    while done < len(listed):
-        some = listed[done : done + batch]
-        answers = await asyncio.gather(
-            *(client.children(node) for node in some), return_exceptions=True
-        )
-        for node, names in zip(some, answers, strict=True):
-            if isinstance(names, NoNodeError):
-                continue
-            if isinstance(names, BaseException):
-                raise names
-            listed.extend(f"{node.rstrip('/')}/{name}" for name in names)
-        done += len(some)
-    return listed[::-1]
+async def _look(client: Client, path: str, lost: ConnectionLostError) -> NodeData:
+    """Read what everybody has; raises what was lost if we cannot."""
+    try:
+        await client.sync(path)
+        return await client.get(path)
+    except (RequestError, ConnectionLostError):
+        raise lost from None

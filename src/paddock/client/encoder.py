@@ -85,7 +85,7 @@ class Encoder:
         ttl: float | None,
     ) -> tuple[int, bytes]:
         """Give the operation that creates such a node, and its body."""
-        full = self._to_be_created(path, sequential)
+        full = self.to_be_created(path, sequential)
         if ephemeral + container + (ttl is not None) > 1 or (container and sequential):
             raise InvalidArgumentError(
                 "ephemeral, container, ttl: a node is one of them at most, and a container is not"
@@ -103,7 +103,7 @@ class Encoder:
         flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
         return operation, encoded(CreateRequest(full, checked, acls, flags))
 
-    def _to_be_created(self, path: str, sequential: bool) -> bytes:
+    def to_be_created(self, path: str, sequential: bool) -> bytes:
         if sequential and str(path).endswith("/"):
             # A sequential node may be named by its number alone.
             above = self.full(path[:-1] or "/")
@@ -121,6 +121,21 @@ def _checked_data(data: bytes | None) -> bytes | None:
     if data is not None and not isinstance(data, bytes):
         raise InvalidArgumentError(f"data: expected bytes, not {type(data).__name__}")
     return data
+
+
+def check_count(name: str, count: object) -> None:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise InvalidArgumentError(f"{name}: {count!r} is not 1 or more")
+
+
+def check_mark(mark: object, data: bytes | None, version: int) -> None:
+    """See that a mark can tell a write from all others."""
+    if not isinstance(mark, bytes) or not mark:
+        raise InvalidArgumentError(f"mark: expected some bytes, not {mark!r}")
+    if data is None or mark not in data:
+        raise InvalidArgumentError("mark: it is not in the data")
+    if version < 0:
+        raise InvalidArgumentError("mark: it needs a version, or a write could happen twice")
 
 
 def _checked_version(version: object) -> int:
