@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from paddock.client import composites, trees
+from paddock.client.announcer import Listener, StateStream
 from paddock.client.call import Call
 from paddock.client.encoder import Encoder, check_count, check_mark, encoded
 from paddock.client.hosts import Host, HostRing, Randomness
@@ -103,7 +104,7 @@ class Client:
             tls=tls,
             read_only=read_only,
         )
-        self._session.default_watcher = default_watcher
+        self._session.watches.default = default_watcher
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -136,6 +137,37 @@ class Client:
     def session_timeout(self) -> float:
         """The seconds that the service granted."""
         return self._session.timeout
+
+    @property
+    def session_valid_until(self) -> float:
+        """The time, by the event loop's clock, until which the session surely lives.
+
+        That is the session timeout after the sending of the last request that was answered, pings
+        included. Without a session it is minus infinity. A server in read-only mode cannot vouch
+        for a session, so on one it stays as it was.
+        """
+        return self._session.valid_until
+
+    def states(self) -> StateStream:
+        """Give the present state of the session, then every newer one, until a final one.
+
+            async for state in client.states():
+                print(state.name)
+
+        None is left out, however slowly it is read.
+        """
+        return self._session.states.stream()
+
+    def add_listener(self, listener: Listener) -> None:
+        """Have something called with every state from the next one on, at once and in order.
+
+        It must not block. What it raises goes to the event loop's exception handler.
+        """
+        self._session.states.add(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Call it no more; that it was never called is fine."""
+        self._session.states.remove(listener)
 
     async def start(self) -> None:
         """Open the session, as entering the scope does; whoever calls this calls `close`, too.
@@ -511,7 +543,7 @@ class Client:
         self, operation: int, path: str, watch: Watch, decode: Callable[[Reader], T]
     ) -> asyncio.Future[T]:
         full = self._encode.full(path)
-        watcher = self._session.default_watcher if watch is True else watch or None
+        watcher = self._session.watches.default if watch is True else watch or None
         if watch is True and watcher is None:
             raise InvalidArgumentError(
                 "watch: True stands for the default watcher, and there is none"
