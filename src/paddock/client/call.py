@@ -90,9 +90,10 @@ class Call(Generic[T]):
                 # A transaction's answer may hold that it was refused.
                 future.set_exception(error)
                 return
-            except DecodeError as error:
+            except (DecodeError, ValueError) as error:
+                # A ValueError is text that is no UTF-8.
                 future.set_exception(RemoteProtocolError(f"{self.name}: {error}"))
-                raise
+                raise DecodeError(str(error)) from error
             future.set_result(result)
         elif code == NO_NODE and self.missing_is_none:
             future.set_result(None)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ class Link(asyncio.Protocol):
         self.on_frames: Callable[[list[bytes]], None] | None = None
         self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
-        # Whether the server takes what we send.
+        # Whether the server takes what we send. Invariant: False once the connection is over.
         self.is_writable = True
         # Called when it is again.
         self.on_writable: Callable[[], None] | None = None
@@ -46,10 +46,12 @@ class Link(asyncio.Protocol):
 
     def close(self) -> None:
         """Close once everything has been sent."""
+        self.is_writable = False
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
+        self.is_writable = False
         if self._transport is not None:
             self._transport.abort()
 
@@ -66,8 +68,12 @@ class Link(asyncio.Protocol):
             self._end(self._frames.error)
             self.abort()
 
+    def eof_received(self) -> None:
+        self.is_writable = False
+
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        self.is_writable = False
         self._end(error)
 
     def pause_writing(self) -> None:

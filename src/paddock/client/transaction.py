@@ -24,7 +24,7 @@ from paddock.errors import OK, ServiceError, TransactionFailedError, error_from_
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.protocol.jute import Reader
+from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import MultiHeader, Stat
 
 _DONE: Final = -1
@@ -121,7 +121,7 @@ class Transaction:
         for step in self._steps:
             header = MultiHeader.read(reader)
             if header.done:
-                break
+                raise DecodeError(f"the answer to {len(self._steps)} operations ends early")
             if header.operation == opcodes.ERROR:
                 code = reader.int32()
                 name = opcodes.NAMES[step.operation]
