@@ -18,7 +18,7 @@ HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all check format bench compiled differ crash hostile fuzz judges clean help
+.PHONY: install serve test test-all check format generated bench compiled differ crash hostile fuzz judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -56,15 +56,19 @@ test-all: $(VENV)/.dev judges ## the same, with the tests that take minutes
 	else echo 'the compiled build is skipped'; fi
 	$(BIN)/python -m pytest
 
-check: $(VENV)/.dev ## format, lint, types, import rules
+check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py
+	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py
 
 format: $(VENV)/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, the table of settings
+	$(BIN)/python tools/twin.py
+	$(BIN)/python tools/settings.py
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         UnimplementedError,
         UnknownCodeError,
         UnknownSessionError,
+        UsageError,
     )
     from paddock.protocol.acl import ACL, Identity
     from paddock.protocol.records import Stat
@@ -137,6 +138,7 @@ __all__ = [
     "UnimplementedError",
     "UnknownCodeError",
     "UnknownSessionError",
+    "UsageError",
     "ACL",
     "Identity",
     "Stat",

@@ -7,6 +7,7 @@ An error answers the question "what should I do now?", so the classes are groupe
 * `SessionExpiredError`: the session and its ephemeral nodes are gone.
 * `AuthenticationError`: the credentials were not accepted.
 * `ProtocolError`: one side did not keep to the protocol.
+* `UsageError`: a blocking call where none can be made.
 
 Every code on the wire has exactly one class; `error_from_code` finds it. A code that nobody has
 heard of becomes a plain `RequestError`, so a newer server cannot break an older client.
@@ -120,6 +121,10 @@ class InvalidArgumentError(LocalProtocolError, ValueError):
 
 class RemoteProtocolError(ProtocolError):
     """The peer sent something that the protocol does not allow."""
+
+
+class UsageError(PaddockError, RuntimeError):
+    """A call cannot be made from where it was made; the message says from where it can."""
 
 
 class SystemFailureError(RequestError):

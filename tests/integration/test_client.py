@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from paddock import connect
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import (
@@ -27,11 +26,14 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, Identity
+from paddock.testing import expire_session
 from tests.conformance.conftest import SERVERS
-from tests.support import wire
+from tests.support.apis import api, asyncio_only, connect, lose_connection
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
 from tests.support.server import Options, Server, ServerMissingError, Service
+
+__all__ = ["api"]
 
 DEADLINE_S = 30.0
 
@@ -326,7 +328,7 @@ def test_bad_input_is_named_before_anything_is_sent(
 ) -> None:
     async def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError) as caught:
-            call(client)
+            await call(client)
         assert str(caught.value).startswith(named)
         assert await client.exists("/a") is None
 
@@ -344,6 +346,7 @@ def test_a_call_that_was_given_up_leaves_the_client_usable(server: Service, path
     run(server, scenario)
 
 
+@asyncio_only
 def test_reads_survive_a_lost_connection_and_writes_tell_that_they_may_not_have(
     server: Service, path: str
 ) -> None:
@@ -351,11 +354,10 @@ def test_reads_survive_a_lost_connection_and_writes_tell_that_they_may_not_have(
         watched: asyncio.Queue[Event] = asyncio.Queue()
         await client.create(path, b"kept", ephemeral=True)
         await client.get(path, watch=watched.put_nowait)
-        session, link = client.session_id, client._session._link
-        assert link is not None
+        session = client.session_id
         reading, writing = client.get(path), client.set(path, b"lost?")
         await asyncio.sleep(0)
-        link.abort()
+        lose_connection(client)
         with pytest.raises(ConnectionLostError, match=f"set {path}: .* outcome is unknown"):
             await writing
         data, stat = await reading
@@ -379,9 +381,7 @@ def test_an_expired_session_fails_everything_once(server: Service, path: str) ->
         async with asyncio.timeout(DEADLINE_S), client_of(server) as client:
             states: list[SessionState] = []
             client._session.states.add(states.append)
-            password = client._session.password
-            other = wire.connect(server.address, session_id=client.session_id, password=password)
-            other.close()
+            await expire_session(server.address, client.session_id, client.session_password)
             with pytest.raises(SessionExpiredError, match="get /: the session has expired"):
                 await asking_until_it_fails(client)
             assert client.state is SessionState.EXPIRED

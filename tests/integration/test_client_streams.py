@@ -10,11 +10,12 @@ import pytest
 from paddock.client.client import Client
 from paddock.client.streams import Change
 from paddock.errors import InvalidArgumentError, SessionExpiredError
+from paddock.testing import expire_session
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
-from tests.support import wire
+from tests.support.apis import api, lose_connection
 from tests.support.server import Service
 
-__all__ = ["path", "server"]
+__all__ = ["api", "path", "server"]
 
 
 async def until(stream: AsyncIterator[Change], data: bytes | None) -> list[bytes | None]:
@@ -25,12 +26,6 @@ async def until(stream: AsyncIterator[Change], data: bytes | None) -> list[bytes
         if change.data == data:
             return seen
     raise AssertionError("the stream has ended")
-
-
-def lose_connection(client: Client) -> None:
-    link = client._session._link
-    assert link is not None
-    link.abort()
 
 
 def test_a_stream_begins_with_the_present_and_ends_up_at_the_last_state(
@@ -121,9 +116,7 @@ def test_a_stream_ends_with_the_session(server: Service, path: str, recursive: b
         async with asyncio.timeout(DEADLINE_S), client_of(server) as client:
             stream = client.watch("/", recursive=recursive)
             await anext(stream)
-            password = client._session.password
-            other = wire.connect(server.address, session_id=client.session_id, password=password)
-            other.close()
+            await expire_session(server.address, client.session_id, client.session_password)
             with pytest.raises(SessionExpiredError):
                 async for _ in stream:
                     pass

@@ -1,0 +1,25 @@
+"""The blocking twin of the client: the same names, types and errors, for code without asyncio.
+
+    from paddock.sync import connect, timeout
+
+    with connect("127.0.0.1:2181/app", session_timeout=10) as client:
+        client.create("/config", b"v1", make_parents=True)
+        with timeout(2.0):
+            data, stat = client.get("/config")
+        for change in client.watch("/config"):
+            print(change.data)
+            break
+
+A client may be used by many threads. Callbacks, such as watchers, are called on a thread of their
+own, one after the other, and may make calls themselves. All clients of a process share one
+background thread, which does the work; a thread that runs an event loop of its own, and a forked
+child with its parent's client, get a UsageError.
+"""
+
+from paddock.sync.api import connect
+from paddock.sync.bridge import Scope, Stream
+from paddock.sync.client import Client
+from paddock.sync.deadline import timeout
+from paddock.sync.transaction import Transaction
+
+__all__ = ["Client", "Scope", "Stream", "Transaction", "connect", "timeout"]

@@ -1,0 +1,44 @@
+"""The blocking twin of `paddock.api`.
+
+Written by tools/twin.py from the signatures there; not to be edited.
+"""
+
+from __future__ import annotations
+
+import ssl
+
+from paddock.api import connect as async_connect
+from paddock.client.hosts import Randomness
+from paddock.client.watches import Watcher
+from paddock.sync.bridge import Bridge
+from paddock.sync.client import Client
+
+
+def connect(
+    hosts: str,
+    *,
+    session_timeout: float = 10.0,
+    random: Randomness | None = None,
+    tls: ssl.SSLContext | None = None,
+    read_only: bool = False,
+    default_watcher: Watcher | None = None,
+) -> Client:
+    """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
+
+    `session_timeout` is in seconds, and the service may grant another one. `random` is for tests
+    that repeat themselves. Entering the scope raises ConnectionLostError if no server gives us a
+    session within that time.
+    """
+    bridge = Bridge()
+    return Client(
+        bridge,
+        bridge.own(
+            async_connect,
+            hosts,
+            session_timeout=session_timeout,
+            random=random,
+            tls=tls,
+            read_only=read_only,
+            default_watcher=bridge.callbacks.relay(default_watcher),
+        ),
+    )

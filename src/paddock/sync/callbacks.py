@@ -1,0 +1,92 @@
+"""Callbacks of blocking code, called on a thread of their own.
+
+The event loop must not wait for them, and they may make blocking calls, which wait for the event
+loop; so each client has one more thread, from its first callback on. One after the other, in the
+order of what they are told. One that fails is logged, and the next is called.
+
+The queue has no bound: an event may not be dropped, and the loop may not wait. Whoever may be slow
+takes a stream instead, in which changes in quick succession come as one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+logger: Final = logging.getLogger(__name__)
+
+V = TypeVar("V")
+
+Callback: TypeAlias = Callable[..., object]
+
+# How long the end waits for callbacks that are under way.
+_END_SECONDS_MAX: Final = 5.0
+
+
+class Callbacks:
+    """The thread that calls back, if there is anybody to call."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[Callback, tuple[Any, ...]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._is_over = False
+
+    def relay(self, value: V) -> V:
+        """Give what the loop may call in the place of a callback; what is none stays as it is."""
+        return cast(V, Relay(self, value)) if callable(value) else value
+
+    def put(self, callback: Callback, arguments: tuple[Any, ...]) -> None:
+        """Have somebody called. Only the loop's thread does this, so events keep their order."""
+        if self._is_over:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="paddock-callbacks", daemon=True)
+            self._thread.start()
+        self._queue.put((callback, arguments))
+
+    def end(self) -> None:
+        """Call those who are due, and nobody after them."""
+        self._is_over = True
+        self._queue.put(None)
+
+    def wait(self) -> None:
+        """Wait until those who were due have been called, but not for ever."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_END_SECONDS_MAX)
+
+    def _run(self) -> None:
+        while (due := self._queue.get()) is not None:
+            callback, arguments = due
+            try:
+                callback(*arguments)
+            except BaseException:
+                # Whatever it was, it must not end the calls of others.
+                logger.exception("the callback %r failed", callback)
+            # What was told is not kept until the next event.
+            del due, callback, arguments
+
+
+class Relay:
+    """Stands for a callback on the loop's thread; two for the same callback are the same."""
+
+    __slots__ = ("_callback", "_callbacks")
+
+    def __init__(self, callbacks: Callbacks, callback: Callback) -> None:
+        self._callbacks = callbacks
+        self._callback = callback
+
+    def __call__(self, *arguments: Any) -> None:
+        self._callbacks.put(self._callback, arguments)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Relay) and self._callback == other._callback
+
+    def __hash__(self) -> int:
+        return hash(self._callback)
+
+    def __repr__(self) -> str:
+        return repr(self._callback)

@@ -1,0 +1,258 @@
+"""The blocking twin of `paddock.client.client`.
+
+Written by tools/twin.py from the signatures there; not to be edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from paddock.client.client import ANY_VERSION, Children, Created, NodeData, Watch
+from paddock.client.client import Client as AsyncClient
+from paddock.client.states import SessionState
+from paddock.client.streams import Change
+from paddock.client.watches import Watcher, WatchKind
+from paddock.protocol.acl import ACL
+from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.records import Stat
+from paddock.sync.bridge import Owner, Stream
+from paddock.sync.transaction import Transaction
+
+
+class Client(Owner[AsyncClient]):
+    """A client of the service, with a session of its own while it is open."""
+
+    def __enter__(self) -> Self:
+        return self._open(self._inner.__aenter__)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    @property
+    def state(self) -> SessionState:
+        """How things are with the service, at this moment."""
+        return self._inner.state
+
+    @property
+    def session_id(self) -> int:
+        """The number of the session, which its ephemeral nodes have as `ephemeral_owner`."""
+        return self._inner.session_id
+
+    @property
+    def session_password(self) -> bytes:
+        """What proves, with its number, that the session is ours: whoever has it can end it."""
+        return self._inner.session_password
+
+    @property
+    def session_timeout(self) -> float:
+        """The seconds that the service granted."""
+        return self._inner.session_timeout
+
+    def start(self) -> None:
+        """Open the session, as entering the scope does; whoever calls this calls `close`, too.
+
+        Raises ConnectionLostError if no server gives us a session within the session timeout.
+        """
+        self._open(self._inner.start)
+
+    def close(self) -> None:
+        """End the session; what was asked before is answered first, if that does not take long."""
+        self._close()
+
+    def exists(self, path: str, *, watch: Watch = None) -> Stat | None:
+        """Give the stat of a node, or None if there is no such node.
+
+        The watch fires when the node is created, changed or deleted.
+        """
+        return self._bridge.call(
+            self._inner.exists, path, watch=self._bridge.callbacks.relay(watch)
+        )
+
+    def get(self, path: str, *, watch: Watch = None) -> NodeData:
+        """Give the data and the stat of a node. The watch fires on its change and its deletion."""
+        return self._bridge.call(self._inner.get, path, watch=self._bridge.callbacks.relay(watch))
+
+    def children(self, path: str, *, watch: Watch = None) -> list[str]:
+        """Give the names of a node's children, in no particular order.
+
+        The watch fires when a child comes or goes, and when the node itself is deleted.
+        """
+        return self._bridge.call(
+            self._inner.children, path, watch=self._bridge.callbacks.relay(watch)
+        )
+
+    def children_with_stat(self, path: str, *, watch: Watch = None) -> Children:
+        """Give the names of a node's children, and its stat."""
+        return self._bridge.call(
+            self._inner.children_with_stat, path, watch=self._bridge.callbacks.relay(watch)
+        )
+
+    def get_acl(self, path: str) -> tuple[list[ACL], Stat]:
+        """Give who may do what with a node, and its stat."""
+        return self._bridge.call(self._inner.get_acl, path)
+
+    def count_descendants(self, path: str) -> int:
+        """Count all nodes below a node."""
+        return self._bridge.call(self._inner.count_descendants, path)
+
+    def ephemerals(self, path: str = "/") -> list[str]:
+        """Give the paths of this session's ephemeral nodes at and below a path."""
+        return self._bridge.call(self._inner.ephemerals, path)
+
+    def who_am_i(self) -> list[tuple[str, str]]:
+        """Give the schemes and users that the server knows us by."""
+        return self._bridge.call(self._inner.who_am_i)
+
+    def sync(self, path: str = "/") -> None:
+        """Wait until the server we are attached to has seen everything written before."""
+        self._bridge.call(self._inner.sync, path)
+
+    def add_watch(self, path: str, watcher: Watcher, *, recursive: bool = False) -> None:
+        """Have a watcher told of every change of a node, until it is removed.
+
+        A recursive watch hears of everything at and below the path, and not that children came or
+        went, since it hears of the children themselves.
+        """
+        self._bridge.call(
+            self._inner.add_watch, path, self._bridge.callbacks.relay(watcher), recursive=recursive
+        )
+
+    def remove_watches(self, path: str, kind: WatchKind = WatchKind.ANY) -> None:
+        """Remove all watches of this client on a path, or those of a kind.
+
+        Raises NoWatcherError if there are none.
+        """
+        self._bridge.call(self._inner.remove_watches, path, kind)
+
+    def watch(self, path: str, *, recursive: bool = False) -> Stream[Change]:
+        """Give the present state of a node, then every newer one; with `recursive`, of its tree.
+
+        Changes in quick succession may come as one; the last state always comes. The stream goes on
+        over lost connections, and raises SessionExpiredError when the session is over.
+        """
+        return Stream(self._bridge, self._bridge.run(self._inner.watch, path, recursive=recursive))
+
+    def wait_connected(self) -> None:
+        """Wait until a server can be reached; raises SessionExpiredError if the session is over."""
+        self._bridge.call(self._inner.wait_connected)
+
+    def forget_watcher(self, watcher: Watcher) -> None:
+        """Tell a watcher of nothing any more, whatever it watches."""
+        self._bridge.run(self._inner.forget_watcher, self._bridge.callbacks.relay(watcher))
+
+    def create(
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        container: bool = False,
+        ttl: float | None = None,
+        make_parents: bool = False,
+        protected: bool = False,
+    ) -> str:
+        """Create a node; give its path, to which the service adds the number if it is sequential.
+
+        A node is persistent, or ephemeral (it ends with the session), or a container (it goes when
+        its last child has gone), or has a TTL in seconds (it goes when it has no children and was
+        not changed for so long). A protected one has a mark of ours in its name, by which it is
+        found again if the reply was lost; without it, ConnectionLostError says that nobody knows.
+        """
+        return self._bridge.call(
+            self._inner.create,
+            path,
+            data,
+            acl=acl,
+            ephemeral=ephemeral,
+            sequential=sequential,
+            container=container,
+            ttl=ttl,
+            make_parents=make_parents,
+            protected=protected,
+        )
+
+    def create_with_stat(
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        container: bool = False,
+        ttl: float | None = None,
+        make_parents: bool = False,
+        protected: bool = False,
+    ) -> Created:
+        """Create a node, as `create` does; give its path and its stat."""
+        return self._bridge.call(
+            self._inner.create_with_stat,
+            path,
+            data,
+            acl=acl,
+            ephemeral=ephemeral,
+            sequential=sequential,
+            container=container,
+            ttl=ttl,
+            make_parents=make_parents,
+            protected=protected,
+        )
+
+    def set(
+        self,
+        path: str,
+        data: bytes | None,
+        *,
+        version: int = ANY_VERSION,
+        mark: bytes | None = None,
+    ) -> Stat:
+        """Replace the data of a node, if it has this version; give its stat.
+
+        Raises NoNodeError, BadVersionError, NoAuthError. ConnectionLostError says that nobody
+        knows whether it happened.
+
+        With a mark that is seldom so. A mark is a part of the data that is in no other write,
+        of nobody, such as 16 random bytes, and it needs a version. When the reply is lost, the
+        client looks for it after the next connect: it was us, and here is the stat; or it has not
+        happened, and is sent again. Only if the node went on to another version meanwhile, or was
+        deleted or made anew, nobody can know any more.
+        """
+        return self._bridge.call(self._inner.set, path, data, version=version, mark=mark)
+
+    def delete(self, path: str, *, version: int = ANY_VERSION) -> None:
+        """Delete a node that has no children, if it has this version."""
+        self._bridge.call(self._inner.delete, path, version=version)
+
+    def delete_tree(self, path: str, *, batch: int = 1000) -> int:
+        """Delete a node with everything below it; give how many nodes the service said went.
+
+        Not as one: others may see a part of it gone, and what they create there meanwhile goes
+        too. `batch` is how many requests are under way at once. That it is not there is fine. Of
+        the root of a service everything goes but the root itself and /zookeeper.
+
+        It goes on after a lost connection; then the count may be too low, since of the deletes
+        whose replies were lost nobody knows whether they were ours. ConnectionLostError says that
+        a part of it may be left.
+        """
+        return self._bridge.call(self._inner.delete_tree, path, batch=batch)
+
+    def set_acl(self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION) -> Stat:
+        """Replace the ACL of a node, if its ACL has this version."""
+        return self._bridge.call(self._inner.set_acl, path, acl, version=version)
+
+    def add_auth(self, scheme: str, credentials: bytes) -> None:
+        """Say who we are, in addition; it is said again after every reconnect."""
+        self._bridge.call(self._inner.add_auth, scheme, credentials)
+
+    def transaction(self) -> Transaction:
+        """Begin a transaction: operations that happen together, or not at all."""
+        return Transaction._of(self._bridge, self._bridge.run(self._inner.transaction))

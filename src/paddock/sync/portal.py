@@ -1,0 +1,336 @@
+"""The way from any thread to the event loop that all blocking clients of a process share.
+
+One background thread runs the loop, from the first client on until the last is closed: a session
+needs its heartbeats while its user computes. A call goes there, and its thread waits for the
+outcome. The rules:
+
+* Every wait can be ended: by its deadline, by Ctrl-C, by the end of the client. What was under way
+  is then cancelled on the loop, and the client stays usable.
+* A thread that runs an event loop of its own is refused: it would block that loop.
+* A forked child has no thread that could answer, so it is refused too; it makes clients of its own.
+* Whoever forgot to close a client has it closed when the interpreter exits, if that is quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import logging
+import os
+import threading
+import weakref
+from asyncio import _get_running_loop as running_loop
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, ParamSpec, TypeVar
+
+from paddock.errors import ConnectionLostError, UsageError
+from paddock.sync import deadline
+
+logger: Final = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# How long the exit of the interpreter waits for sessions to be closed, and for all of it.
+_CLOSE_SECONDS_MAX: Final = 2.0
+_EXIT_SECONDS_MAX: Final = 5.0
+
+
+class _Call(Generic[T]):
+    """Something asked of the loop, and the lock on which its thread waits for the outcome."""
+
+    __slots__ = ("error", "future", "is_given_up", "result", "settled", "_arguments", "_function")
+
+    def __init__(
+        self,
+        function: Callable[..., Awaitable[T]],
+        arguments: tuple[tuple[Any, ...], dict[str, Any]],
+    ) -> None:
+        self._function = function
+        self._arguments = arguments
+        self.future: asyncio.Future[T] | None = None
+        self.result: T | None = None
+        self.error: BaseException | None = None
+        # Whether its thread does not want it any more.
+        self.is_given_up = False
+        # Free when there is a result or an error.
+        self.settled = threading.Lock()
+        self.settled.acquire()
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self._function, "__name__", "call"))
+
+    def begin(self) -> bool:
+        """Start it; tell whether it is still under way then."""
+        if self.is_given_up:
+            self.error = asyncio.CancelledError()
+            self.settled.release()
+            return False
+        positional, named = self._arguments
+        try:
+            self.future = asyncio.ensure_future(self._function(*positional, **named))
+        except BaseException as error:
+            self.error = error
+            self.settled.release()
+            return False
+        if self.future.done():
+            self.settle(self.future)
+            return False
+        return True
+
+    def settle(self, future: asyncio.Future[T]) -> None:
+        """Take the outcome, and wake whoever waits for it."""
+        if future.cancelled():
+            self.error = asyncio.CancelledError()
+        else:
+            self.error = future.exception()
+            if self.error is None:
+                self.result = future.result()
+        self.settled.release()
+
+    def give_up(self) -> None:
+        """Cancel it, on the loop."""
+        self.is_given_up = True
+        if self.future is not None:
+            self.future.cancel()
+
+    def outcome(self) -> T:
+        """Give the result, or raise the error, with no trace of itself left in it."""
+        error, self.error = self.error, None
+        if error is None:
+            return self.result  # type: ignore[return-value]
+        try:
+            raise error
+        finally:
+            # The error's traceback holds this frame.
+            del error
+
+
+class Portal:
+    """A thread with an event loop, as long as somebody holds it open."""
+
+    def __init__(self) -> None:
+        # Reentrant, because a stream that is collected as garbage comes here at any moment.
+        self._lock = threading.RLock()
+        # Those who hold it open, and how each is closed at exit.
+        self._holders: dict[object, Callable[[], Awaitable[object]] | None] = {}
+        self._is_over = False
+        # Whether this is the copy of another process' portal, without its thread.
+        self.is_left_behind = False
+        # What was begun and has no outcome yet. Only the loop's thread touches it.
+        self._under_way: set[_Call[Any]] = set()
+        self._loop = _new_loop()
+        self._end: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name="paddock", daemon=True)
+        self._thread.start()
+
+    # Who holds it open.
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something may be asked, for all that we know."""
+        return not (self._is_over or self.is_left_behind)
+
+    def hold(self, holder: object) -> bool:
+        """Keep it open for somebody; tell whether it was not too late."""
+        with self._lock:
+            if not self._is_over:
+                self._holders[holder] = None
+            return not self._is_over
+
+    def close_at_exit(self, holder: object, close: Callable[[], Awaitable[object]]) -> None:
+        with self._lock:
+            self._holders[holder] = close
+
+    def release(self, holder: object) -> None:
+        """Let go of it; with the last holder it ends, after what is under way."""
+        with self._lock:
+            self._holders.pop(holder, None)
+            if self._holders:
+                return
+        self.end()
+
+    def end(self, seconds_max: float | None = None) -> None:
+        """Close what is still held, cancel what is under way, and end the thread."""
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._loop.call_soon_threadsafe(self._end.set_result, None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(seconds_max)
+
+    # What is asked.
+
+    def call(self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
+        """Call a function on the loop and wait for what it promises."""
+        seconds = deadline.remaining()
+        if seconds is not None and seconds <= 0:
+            self._check()
+            raise TimeoutError(f"{getattr(function, '__name__', 'call')}: the time is up")
+        return self._ask(_Call(function, (arguments, named)), seconds)
+
+    def conclude(
+        self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Do as `call`, also when the time is up already: what was begun has to be concluded."""
+        seconds = deadline.remaining()
+        if seconds is not None and seconds <= 0:
+            seconds = None
+        return self._ask(_Call(function, (arguments, named)), seconds)
+
+    def run(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Call a function that waits for nothing on the loop, and give its result."""
+        return self.call(_at_once(function), *arguments, **named)
+
+    def post(
+        self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
+    ) -> None:
+        """Have a function called on the loop, and do not wait; any thread may do this, any time."""
+        if not self.is_left_behind:
+            with self._lock:
+                if not self._is_over:
+                    call = _Call(_logged(function), (arguments, named))
+                    self._loop.call_soon_threadsafe(self._begin, call)
+
+    def _ask(self, call: _Call[T], seconds: float | None) -> T:
+        self._check()
+        try:
+            with self._lock:
+                if self._is_over:
+                    # All clients are closed, and their loop with them.
+                    raise ConnectionLostError(call.name, None, "the client is closed")
+                self._loop.call_soon_threadsafe(self._begin, call)
+            if seconds is None:
+                call.settled.acquire()
+            elif not call.settled.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
+                # Cancelled, it may still clean up after itself; and if it was done just now, then
+                # its result is not lost.
+                self._give_up(call)
+                call.settled.acquire()
+                if isinstance(call.error, asyncio.CancelledError):
+                    raise TimeoutError(f"{call.name}: no answer in time")
+        except BaseException:
+            # Ctrl-C above all. Nobody waits for it now.
+            self._give_up(call)
+            raise
+        if isinstance(call.error, asyncio.CancelledError):
+            # Not by us: the client was closed by another thread.
+            raise ConnectionLostError(call.name)
+        return call.outcome()
+
+    def _check(self) -> None:
+        if running_loop() is not None:
+            raise UsageError(
+                "a blocking call would block the event loop that runs in this thread; "
+                "use paddock.connect here, or make the call in a thread of its own"
+            )
+        if self.is_left_behind:
+            raise UsageError(
+                "this client was opened before fork() and belongs to the parent process; "
+                "open one in the child"
+            )
+
+    def _give_up(self, call: _Call[Any]) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._loop.call_soon_threadsafe(call.give_up)
+
+    # What the thread does.
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        await self._end
+        # Everything that was asked before the end has been begun by now.
+        closing = [asyncio.ensure_future(close()) for close in self._holders.values() if close]
+        if closing:
+            await asyncio.wait(closing, timeout=_CLOSE_SECONDS_MAX)
+        left = [call.future for call in self._under_way if call.future is not None]
+        for future in left:
+            future.cancel()
+        if left:
+            await asyncio.wait(left)
+
+    def _begin(self, call: _Call[Any]) -> None:
+        if call.begin():
+            assert call.future is not None, "it was begun"
+            self._under_way.add(call)
+            call.future.add_done_callback(lambda future: self._finish(call, future))
+
+    def _finish(self, call: _Call[Any], future: asyncio.Future[Any]) -> None:
+        self._under_way.discard(call)
+        call.settle(future)
+
+
+def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """Give a function that does the same, to be awaited."""
+
+    @functools.wraps(function)
+    async def at_once(*arguments: P.args, **named: P.kwargs) -> T:
+        return function(*arguments, **named)
+
+    return at_once
+
+
+def _logged(function: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[None]]:
+    """Give a function that does the same; nobody waits for it, so nobody else hears of errors."""
+
+    async def logged(*arguments: P.args, **named: P.kwargs) -> None:
+        try:
+            await function(*arguments, **named)
+        except Exception:
+            logger.debug("%r failed, and nobody waited for it", function, exc_info=True)
+
+    return logged
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return new_event_loop()
+
+
+# The portal of this process, while there is one; and all of them, also those that have ended.
+_portal: Portal | None = None
+_portal_lock = threading.Lock()
+_portals: weakref.WeakSet[Portal] = weakref.WeakSet()
+
+
+def open_portal(holder: object) -> Portal:
+    """Give the portal of this process, kept open for somebody until he releases it."""
+    global _portal
+    if running_loop() is not None:
+        raise UsageError(
+            "paddock.sync is for blocking code, and an event loop runs in this thread; "
+            "use paddock.connect here"
+        )
+    with _portal_lock:
+        if _portal is None or not _portal.hold(holder):
+            _portal = Portal()
+            _portals.add(_portal)
+            _portal.hold(holder)
+        return _portal
+
+
+def _forked() -> None:
+    """In a forked child: leave the parent's portal alone, and be ready for one of our own."""
+    global _portal, _portal_lock
+    for portal in _portals:
+        portal.is_left_behind = True
+    _portal = None
+    _portal_lock = threading.Lock()
+
+
+def _exit() -> None:
+    if _portal is not None:
+        _portal.end(_EXIT_SECONDS_MAX)
+
+
+os.register_at_fork(after_in_child=_forked)
+atexit.register(_exit)
