@@ -28,9 +28,16 @@ def connect(
 ) -> Client:
     """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
-    `session_timeout` is in seconds, and the service may grant another one. `random` is for tests
-    that repeat themselves. Entering the scope raises ConnectionLostError if no server gives us a
-    session within that time.
+        async with paddock.connect("127.0.0.1:2181", session_timeout=10) as client:
+            print(client.state.name)  # CONNECTED
+
+    `session_timeout` is in seconds, and the service may grant another one. With `tls` the
+    connection is secured. With `read_only` a server will do that has lost the others and can only
+    be read from. The `default_watcher` is told of every state of the session, and of what a read
+    with `watch=True` watches. `random` is for tests that repeat themselves.
+
+    Entering the scope raises ConnectionLostError if no server gives us a session within the session
+    timeout. A chroot is not created, and need not exist until something is created below it.
     """
     parsed, chroot = parse_hosts(hosts)
     return Client(

@@ -18,18 +18,18 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
     assert PAGE.languages() == {"sh", "ini", "python"}
 
 
-def test_the_client_of_the_page_talks_to_the_server_of_the_page(tmp_path: Path) -> None:
+def test_the_clients_of_the_page_talk_to_the_server_of_the_page(tmp_path: Path) -> None:
     # In any shell, not in bash alone.
     (tmp_path / "make.sh").write_text(PAGE.blocks("sh")[0].text)
     run("sh -e make.sh", tmp_path)
     port = str(free_port())
     (settings,) = PAGE.blocks("ini")
     (tmp_path / "zoo.cfg").write_text(settings.text.replace("2281", port))
-    (client,) = PAGE.blocks("python")
-    (tmp_path / "client.py").write_text(client.text.replace("2281", port))
     with serving("--config", "zoo.cfg", cwd=tmp_path) as server:
         assert server.address == ("127.0.0.1", int(port))
-        assert run(f"{sys.executable} client.py", tmp_path) == "b'secret'\n"
+        for client in PAGE.blocks("python"):
+            (tmp_path / "client.py").write_text(client.text.replace("2281", port))
+            assert run(f"{sys.executable} client.py", tmp_path) == "b'secret'\n"
         assert server.stop()[0] == 0
 
 

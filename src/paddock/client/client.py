@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from paddock.client import composites, trees
+from paddock.client.announcer import Listener, StateStream
 from paddock.client.call import Call
 from paddock.client.encoder import Encoder, check_count, check_mark, encoded
 from paddock.client.hosts import Host, HostRing, Randomness
@@ -103,7 +104,7 @@ class Client:
             tls=tls,
             read_only=read_only,
         )
-        self._session.default_watcher = default_watcher
+        self._session.watches.default = default_watcher
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -137,6 +138,37 @@ class Client:
         """The seconds that the service granted."""
         return self._session.timeout
 
+    @property
+    def session_valid_until(self) -> float:
+        """The time, by the event loop's clock, until which the session surely lives.
+
+        That is the session timeout after the sending of the last request that was answered, pings
+        included. Without a session it is minus infinity. A server in read-only mode cannot vouch
+        for a session, so on one it stays as it was.
+        """
+        return self._session.valid_until
+
+    def states(self) -> StateStream:
+        """Give the present state of the session, then every newer one, until a final one.
+
+            async for state in client.states():
+                print(state.name)
+
+        None is left out, however slowly it is read.
+        """
+        return self._session.states.stream()
+
+    def add_listener(self, listener: Listener) -> None:
+        """Have something called with every state from the next one on, at once and in order.
+
+        It must not block. What it raises goes to the event loop's exception handler.
+        """
+        self._session.states.add(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Call it no more; that it was never called is fine."""
+        self._session.states.remove(listener)
+
     async def start(self) -> None:
         """Open the session, as entering the scope does; whoever calls this calls `close`, too.
 
@@ -145,7 +177,12 @@ class Client:
         await self._session.start()
 
     async def close(self) -> None:
-        """End the session; what was asked before is answered first, if that does not take long."""
+        """End the session, and with it its ephemeral nodes and watches.
+
+        What was asked before is answered first, if that takes no longer than a few seconds. A
+        service that cannot be reached finds out by itself when the session timeout is over. Closing
+        twice is fine.
+        """
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Every request of theirs fails now, so they end, with an error that says why.
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -155,50 +192,99 @@ class Client:
     def exists(self, path: str, *, watch: Watch = None) -> asyncio.Future[Stat | None]:
         """Give the stat of a node, or None if there is no such node.
 
+            print(await client.exists("/nothing"))  # None
+            stat = await client.exists("/config")
+            print(stat.version, stat.data_length)  # 0 2
+
         The watch fires when the node is created, changed or deleted.
         """
         return self._read(opcodes.EXISTS, path, watch, _decode_exists)
 
     def get(self, path: str, *, watch: Watch = None) -> asyncio.Future[NodeData]:
-        """Give the data and the stat of a node. The watch fires on its change and its deletion."""
+        """Give the data and the stat of a node.
+
+            data, stat = await client.get("/config")
+            print(data, stat.version)  # b'v1' 0
+
+        The watch fires when the node is changed or deleted. Raises NoNodeError, NoAuthError.
+        """
         return self._read(opcodes.GET_DATA, path, watch, _decode_data)
 
     def children(self, path: str, *, watch: Watch = None) -> asyncio.Future[list[str]]:
         """Give the names of a node's children, in no particular order.
 
-        The watch fires when a child comes or goes, and when the node itself is deleted.
+            await client.create("/config/color")
+            print(await client.children("/config"))  # ['color']
+
+        The watch fires when a child comes or goes, and when the node itself is deleted. Raises
+        NoNodeError, NoAuthError.
         """
         return self._read(opcodes.GET_CHILDREN, path, watch, _decode_names)
 
     def children_with_stat(self, path: str, *, watch: Watch = None) -> asyncio.Future[Children]:
-        """Give the names of a node's children, and its stat."""
+        """Give the names of a node's children, and its stat, as they were at one moment.
+
+            names, stat = await client.children_with_stat("/config")
+            print(names, stat.num_children)  # [] 0
+
+        The watch is the one of `children`.
+        """
         return self._read(opcodes.GET_CHILDREN2, path, watch, _decode_children)
 
     def get_acl(self, path: str) -> asyncio.Future[tuple[list[ACL], Stat]]:
-        """Give who may do what with a node, and its stat."""
+        """Give who may do what with a node, and its stat.
+
+            acl, stat = await client.get_acl("/config")
+            print(acl == [*paddock.OPEN_ACL], stat.aversion)  # True 0
+
+        Digests are shown only to whoever may ADMIN the node. Raises NoNodeError, NoAuthError.
+        """
         return self._call(
             opcodes.GET_ACL, self._encode.path(path), path, _decode_acl, is_repeatable=True
         )
 
     def count_descendants(self, path: str) -> asyncio.Future[int]:
-        """Count all nodes below a node."""
+        """Count all nodes below a node, at any depth.
+
+        The server does the counting. Raises NoNodeError.
+        """
         body = self._encode.path(path)
         operation = opcodes.GET_ALL_CHILDREN_NUMBER
         return self._call(operation, body, path, _decode_int, is_repeatable=True)
 
     def ephemerals(self, path: str = "/") -> asyncio.Future[list[str]]:
-        """Give the paths of this session's ephemeral nodes at and below a path."""
+        """Give the paths of this session's ephemeral nodes at and below a path.
+
+            await client.create("/worker", ephemeral=True)
+            print(await client.ephemerals())  # ['/worker']
+
+        Paths begin with the one given, as text: `/work` finds `/worker`, too.
+        """
         body = self._encode.path(path)
         return self._call(
             opcodes.GET_EPHEMERALS, body, path, self._decode_paths, is_repeatable=True
         )
 
     def who_am_i(self) -> asyncio.Future[list[tuple[str, str]]]:
-        """Give the schemes and users that the server knows us by."""
+        """Give the schemes and users that the server knows us by.
+
+            await client.add_auth("digest", b"alice:secret")
+            print(await client.who_am_i())  # [..., ('digest', 'alice')]
+
+        Servers before 3.7 do not know the question: UnimplementedError.
+        """
         return self._call(opcodes.WHO_AM_I, b"", None, _decode_who_am_i, is_repeatable=True)
 
     def sync(self, path: str = "/") -> asyncio.Future[None]:
-        """Wait until the server we are attached to has seen everything written before."""
+        """Wait until the server we are attached to has everything that was written before, by
+        anybody.
+
+            await client.sync()
+            data, stat = await client.get("/config")
+
+        A server of an ensemble may be behind the others, though never behind what this client has
+        seen. The path says nothing to today's servers.
+        """
         body = self._encode.path(path)
         return self._call(opcodes.SYNC, body, path, _decode_nothing, is_repeatable=True)
 
@@ -207,8 +293,12 @@ class Client:
     ) -> asyncio.Future[None]:
         """Have a watcher told of every change of a node, until it is removed.
 
+            await client.add_watch("/config", print, recursive=True)
+            await client.create("/config/color")
+
         A recursive watch hears of everything at and below the path, and not that children came or
-        went, since it hears of the children themselves.
+        went, since it hears of the children themselves. What changed while the connection was lost
+        is not told; `watch` finds out. Servers before 3.6 do not know it: UnimplementedError.
         """
         full = self._encode.full(path)
         watches = self._session.watches
@@ -242,6 +332,12 @@ class Client:
     def watch(self, path: str, *, recursive: bool = False) -> AsyncIterator[Change]:
         """Give the present state of a node, then every newer one; with `recursive`, of its tree.
 
+            async for change in client.watch("/config"):
+                print(change.data)  # b'v1', then None
+                if change.data is None:
+                    break
+                await client.delete("/config")
+
         Changes in quick succession may come as one; the last state always comes. The stream goes on
         over lost connections, and raises SessionExpiredError when the session is over.
         """
@@ -273,10 +369,19 @@ class Client:
     ) -> asyncio.Future[str]:
         """Create a node; give its path, to which the service adds the number if it is sequential.
 
+            print(await client.create("/app/color", b"blue", make_parents=True))  # /app/color
+            print(await client.create("/app/job-", sequential=True))  # /app/job-0000000001
+            await client.create("/app/worker", ephemeral=True)
+
         A node is persistent, or ephemeral (it ends with the session), or a container (it goes when
         its last child has gone), or has a TTL in seconds (it goes when it has no children and was
-        not changed for so long). A protected one has a mark of ours in its name, by which it is
-        found again if the reply was lost; without it, ConnectionLostError says that nobody knows.
+        not changed for so long). `make_parents` makes the nodes above it, open to all and without
+        data, if they are not there.
+
+        Raises NodeExistsError, NoNodeError (there is no parent), NoChildrenForEphemeralsError,
+        NoAuthError, InvalidACLError. ConnectionLostError says that nobody knows whether it was
+        created. A protected node has a mark of ours in its name, by which it is found again if the
+        reply was lost.
         """
         kind = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
@@ -297,7 +402,13 @@ class Client:
         make_parents: bool = False,
         protected: bool = False,
     ) -> asyncio.Future[Created]:
-        """Create a node, as `create` does; give its path and its stat."""
+        """Create a node, as `create` does; give its path and its stat.
+
+            path, stat = await client.create_with_stat("/color", b"blue")
+            print(path, stat.version)  # /color 0
+
+        The zxid of its creation, `stat.czxid`, is larger than that of any node before it.
+        """
         kind = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
             return self._create_carefully(path, kind, make_parents, protected)
@@ -313,12 +424,16 @@ class Client:
     ) -> asyncio.Future[Stat]:
         """Replace the data of a node, if it has this version; give its stat.
 
-        Raises NoNodeError, BadVersionError, NoAuthError. ConnectionLostError says that nobody
-        knows whether it happened.
+            data, stat = await client.get("/config")
+            stat = await client.set("/config", data + b"+", version=stat.version)
+            print(stat.version)  # 1
 
-        With a mark that is seldom so. A mark is a part of the data that is in no other write,
-        of nobody, such as 16 random bytes, and it needs a version. When the reply is lost, the
-        client looks for it after the next connect: it was us, and here is the stat; or it has not
+        Raises NoNodeError, BadVersionError, NoAuthError. ConnectionLostError says that nobody knows
+        whether it happened.
+
+        With a mark that is seldom so. A mark is a part of the data that is in no other write, of
+        nobody, such as 16 random bytes, and it needs a version. When the reply is lost, the client
+        looks for it after the next connect: it was us, and here is the stat; or it has not
         happened, and is sent again. Only if the node went on to another version meanwhile, or was
         deleted or made anew, nobody can know any more.
         """
@@ -331,20 +446,28 @@ class Client:
         return self._set_carefully(path, body, first, version, mark)
 
     def delete(self, path: str, *, version: int = ANY_VERSION) -> asyncio.Future[None]:
-        """Delete a node that has no children, if it has this version."""
+        """Delete a node that has no children, if it has this version.
+
+        Raises NoNodeError, NotEmptyError, BadVersionError, NoAuthError. ConnectionLostError says
+        that nobody knows whether it was deleted; then NoNodeError the next time may be our own
+        doing.
+        """
         body = self._encode.version(path, version)
         return self._call(opcodes.DELETE, body, path, _decode_nothing, is_repeatable=False)
 
     def delete_tree(self, path: str, *, batch: int = 1000) -> asyncio.Future[int]:
         """Delete a node with everything below it; give how many nodes the service said went.
 
-        Not as one: others may see a part of it gone, and what they create there meanwhile goes
-        too. `batch` is how many requests are under way at once. That it is not there is fine. Of
-        the root of a service everything goes but the root itself and /zookeeper.
+            await client.create("/app/a/b", make_parents=True)
+            print(await client.delete_tree("/app"))  # 3
+
+        Not as one: others may see a part of it gone, and what they create there meanwhile goes too.
+        `batch` is how many requests are under way at once. That it is not there is fine. Of the
+        root of a service everything goes but the root itself and /zookeeper.
 
         It goes on after a lost connection; then the count may be too low, since of the deletes
-        whose replies were lost nobody knows whether they were ours. ConnectionLostError says that
-        a part of it may be left.
+        whose replies were lost nobody knows whether they were ours. ConnectionLostError says that a
+        part of it may be left.
         """
         check_count("batch", batch)
         if self._encode.full(path) == paths.ROOT:
@@ -354,16 +477,41 @@ class Client:
     def set_acl(
         self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION
     ) -> asyncio.Future[Stat]:
-        """Replace the ACL of a node, if its ACL has this version."""
+        """Replace the ACL of a node, if its ACL has this version; give its stat.
+
+            acl = [paddock.digest_acl("alice", "secret"), *paddock.READ_ONLY_ACL]
+            stat = await client.set_acl("/config", acl, version=0)
+            print(stat.aversion)  # 1
+
+        The version is `stat.aversion`, which counts the changes of the ACL alone. Raises
+        NoNodeError, BadVersionError, NoAuthError, InvalidACLError; and ConnectionLostError, when
+        nobody knows.
+        """
         body = self._encode.set_acl(path, acl, version)
         return self._call(opcodes.SET_ACL, body, path, Stat.read, is_repeatable=False)
 
     def add_auth(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
-        """Say who we are, in addition; it is said again after every reconnect."""
+        """Say who we are, in addition to what was said before.
+
+            await client.add_auth("digest", b"alice:secret")
+            await client.create("/private", acl=paddock.CREATOR_ALL_ACL)
+
+        It is said again after every reconnect. No server compares a digest with anything but ACLs,
+        so a wrong password is accepted, and of no use. Credentials that are refused end the session
+        with AuthenticationError.
+        """
         return self._session.authenticate(scheme, credentials)
 
     def transaction(self) -> Transaction:
-        """Begin a transaction: operations that happen together, or not at all."""
+        """Begin a transaction: operations that happen together, or not at all.
+
+            async with client.transaction() as transaction:
+                transaction.check("/config", version=0)
+                transaction.create("/color", b"blue")
+            print(transaction.results)  # [None, '/color']
+
+        Nothing is sent before its end. Raises TransactionFailedError then if it was refused.
+        """
         return Transaction(self._encode, self._commit)
 
     # How it is done.
@@ -393,7 +541,7 @@ class Client:
         self, operation: int, path: str, watch: Watch, decode: Callable[[Reader], T]
     ) -> asyncio.Future[T]:
         full = self._encode.full(path)
-        watcher = self._session.default_watcher if watch is True else watch or None
+        watcher = self._session.watches.default if watch is True else watch or None
         if watch is True and watcher is None:
             raise InvalidArgumentError(
                 "watch: True stands for the default watcher, and there is none"

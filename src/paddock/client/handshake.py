@@ -33,11 +33,12 @@ async def next_frame(link: Link) -> bytes:
     link.on_frames = _give_first_to(answer)
     try:
         await asyncio.wait((answer, link.lost), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise ConnectionResetError(
-                str(link.lost.result() or "") or "the server closed the connection"
-            )
-        return answer.result()
+        if answer.done():
+            return answer.result()
+        reason = link.lost.result()
+        if isinstance(reason, RemoteProtocolError):
+            raise RemoteProtocolError(f"it does not speak ZooKeeper's protocol: {reason}")
+        raise reason or ConnectionResetError("the server closed the connection")
     finally:
         answer.cancel()
 

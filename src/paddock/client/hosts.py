@@ -92,6 +92,10 @@ class HostRing:
         self._next = (self._next + 1) % len(self._hosts)
         return host
 
+    def prefer(self, host: Host) -> None:
+        """Try one of them next."""
+        self._next = self._hosts.index(host)
+
     def is_round_over(self) -> bool:
         """Tell whether all of them have been tried since the first."""
         return self._next == 0

@@ -26,12 +26,13 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be
 from paddock.client.announcer import Announcer
 from paddock.client.call import Call, Failure
 from paddock.client.clock import SessionClock
+from paddock.client.connector import Connector, UnreachableError
 from paddock.client.handshake import framed, shake_hands
-from paddock.client.hosts import Backoff, Host, HostRing, Randomness
+from paddock.client.hosts import Backoff, HostRing, Randomness
 from paddock.client.introductions import Introductions
 from paddock.client.link import Link
 from paddock.client.states import Event, EventType, SessionState
-from paddock.client.watches import ClientWatches, Watcher
+from paddock.client.watches import ClientWatches
 from paddock.errors import (
     OK,
     AuthenticationError,
@@ -89,15 +90,13 @@ class Session:
         # The last zxid in any reply: what a server must have seen to be of use to us.
         self.last_zxid = 0
         self.watches = ClientWatches()
-        # Told of every change of the state, and of everything that no watcher of its own is for.
-        self.default_watcher: Watcher | None = None
         # Where every state is told, and who hears of it first.
         self.states = Announcer(self._loop)
-        self.states.add(self._tell_watchers)
+        self.states.add(self.watches.tell_everybody)
         self._hosts = hosts
         # Gives a path of the service as the client knows it.
         self._own_path = own_path
-        self._tls = tls
+        self._connector = Connector(self._loop, random, tls)
         self._read_only = read_only
         self._timeout_wanted = timeout
         self._backoff = Backoff(random)
@@ -213,11 +212,12 @@ class Session:
     async def _run(self) -> None:
         while not self.state.is_final:
             host = self._hosts.take()
+            attempts = max(len(self._hosts), _ATTEMPTS_MIN)
+            limit = max(self._timeout_wanted / attempts, _ATTEMPT_SECONDS_MIN)
             try:
-                link, reply, asked_at = await self._attach(host)
-            except (OSError, TimeoutError, RemoteProtocolError, ValueError) as error:
-                # A ValueError is a name that cannot be one of a host.
-                self._failures[str(host)] = str(error) or type(error).__name__
+                link, reply, asked_at = await self._connector.reach(host, self._attach, limit)
+            except UnreachableError as error:
+                self._failures[str(host)] = str(error)
                 logger.debug("session 0x%x: %s: %s", self.id, host, error)
                 needs_pause = self._hosts.is_round_over()
             else:
@@ -228,35 +228,25 @@ class Session:
                 self._begin(link, reply, asked_at)
                 await link.lost
                 self._detach(link)
+                # A server that takes us and drops us must not keep both of us busy with that.
                 needs_pause = self._clock.vouched_at <= asked_at
                 if not needs_pause:
                     self._backoff.reset()
             if needs_pause and not self.state.is_final:
                 await asyncio.sleep(self._backoff.next())
 
-    async def _attach(self, host: Host) -> tuple[Link, ConnectResponse, float]:
-        """Try one server; give the connection, what it answered, and when we had asked."""
-        attempts = max(len(self._hosts), _ATTEMPTS_MIN)
-        limit = max(self._timeout_wanted / attempts, _ATTEMPT_SECONDS_MIN)
-        async with asyncio.timeout(limit):
-            _, link = await self._loop.create_connection(Link, host.name, host.port, ssl=self._tls)
-            try:
-                asked_at = self._loop.time()
-                reply = await shake_hands(
-                    link,
-                    ConnectRequest(
-                        0,
-                        self.last_zxid,
-                        round(self._timeout_wanted * 1000),
-                        self.id,
-                        self.password,
-                        self._read_only,
-                    ),
-                )
-            except BaseException:
-                link.abort()
-                raise
-        return link, reply, asked_at
+    async def _attach(self, link: Link) -> tuple[Link, ConnectResponse, float]:
+        """Ask a server to take us; give the connection, the answer, and when we had asked."""
+        asked_at = self._loop.time()
+        request = ConnectRequest(
+            0,
+            self.last_zxid,
+            round(self._timeout_wanted * 1000),
+            self.id,
+            self.password,
+            self._read_only,
+        )
+        return link, await shake_hands(link, request), asked_at
 
     def _begin(self, link: Link, reply: ConnectResponse, asked_at: float) -> None:
         self.id = reply.session_id
@@ -368,22 +358,6 @@ class Session:
         tried = [f"{host}: {failure}" for host, failure in self._failures.items()]
         return "; ".join(tried) or f"no answer from {self._hosts}"
 
-    def _tell_watchers(self, state: SessionState) -> None:
-        event = Event(state, EventType.NONE, None)
-        watchers = dict.fromkeys(self.watches.everybody())
-        if self.default_watcher is not None:
-            watchers[self.default_watcher] = None
-        for watcher in watchers:
-            self._tell(watcher, event)
-
-    def _tell(self, watcher: Watcher, event: Event) -> None:
-        try:
-            watcher(event)
-        except Exception as error:
-            self._loop.call_exception_handler(
-                {"message": f"a watcher failed on {event}", "exception": error}
-            )
-
     # What goes out, and what comes in.
 
     def _ping(self) -> None:
@@ -477,12 +451,7 @@ class Session:
             kind = EventType(told.kind)
         except ValueError:
             raise RemoteProtocolError(f"an event of the unknown type {told.kind}") from None
-        event = Event(self.state, kind, self._own_path(told.path))
-        watchers = self.watches.take(kind, told.path)
-        if not watchers and self.default_watcher is not None:
-            watchers = [self.default_watcher]
-        for watcher in watchers:
-            self._tell(watcher, event)
+        self.watches.tell(Event(self.state, kind, self._own_path(told.path)), told.path)
 
 
 def _loss_of(call: Call[Any]) -> Failure:

@@ -41,7 +41,12 @@ class SessionState(IntEnum):
 
 
 class EventType(IntEnum):
-    """What an event tells of."""
+    """What an event tells of.
+
+    A watch by `exists` may bring CREATED, CHANGED and DELETED; one by `get` CHANGED and DELETED;
+    one by `children` CHILDREN_CHANGED and DELETED; a persistent one all four, a recursive one all
+    but CHILDREN_CHANGED. NONE is for the session: its state has changed.
+    """
 
     NONE = events.NONE
     CREATED = events.NODE_CREATED

@@ -7,11 +7,12 @@ paths are the server's, with the chroot.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from paddock.client.states import Event, EventType
+from paddock.client.states import Event, EventType, SessionState
 from paddock.protocol import paths
 from paddock.protocol.requests import SetWatchesRequest
 
@@ -41,6 +42,25 @@ class ClientWatches:
         self.child: Table = {}
         self.persistent: Table = {}
         self.recursive: Table = {}
+        # Told of every state, and of every event that no watcher of its own is for.
+        self.default: Watcher | None = None
+
+    def tell(self, event: Event, path: bytes) -> None:
+        """Pass an event on to everybody whom it concerns."""
+        watchers = self.take(event.type, path)
+        if not watchers and self.default is not None:
+            watchers = [self.default]
+        for watcher in watchers:
+            _tell(watcher, event)
+
+    def tell_everybody(self, state: SessionState) -> None:
+        """Pass the state of the session on."""
+        event = Event(state, EventType.NONE, None)
+        watchers = dict.fromkeys(self.everybody())
+        if self.default is not None:
+            watchers[self.default] = None
+        for watcher in watchers:
+            _tell(watcher, event)
 
     def add(self, table: Table, path: bytes, watcher: Watcher) -> None:
         table.setdefault(path, {})[watcher] = None
@@ -118,3 +138,12 @@ class ClientWatches:
                 size += len(path) + 4
         if size:
             yield request
+
+
+def _tell(watcher: Watcher, event: Event) -> None:
+    try:
+        watcher(event)
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"a watcher failed on {event}", "exception": error}
+        )

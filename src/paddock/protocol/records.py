@@ -35,8 +35,12 @@ _STAT_BYTES: Final = 68
 class Stat(NamedTuple):
     """What the service keeps about a node beside its data.
 
-    A tuple, since every reply to a read has one: it is made in a sixth of the time that a frozen
-    dataclass takes.
+    A zxid is the number of a write, larger than those of all writes before it. `czxid` is that of
+    the write that created the node, `mzxid` that of the last one to its data, `pzxid` that of the
+    last one that created or deleted a child; `ctime` and `mtime` are the times of the first two, in
+    milliseconds since 1970. `version` counts the writes to the data, `cversion` the children that
+    came and went, `aversion` the changes of the ACL. `ephemeral_owner` is the session that an
+    ephemeral node belongs to, and 0 for all others.
     """
 
     czxid: int

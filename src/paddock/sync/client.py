@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from paddock.client.announcer import Listener, StateStream
 from paddock.client.client import ANY_VERSION, Children, Created, NodeData, Watch
 from paddock.client.client import Client as AsyncClient
 from paddock.client.states import SessionState
@@ -55,6 +56,37 @@ class Client(Owner[AsyncClient]):
         """The seconds that the service granted."""
         return self._inner.session_timeout
 
+    @property
+    def session_valid_until(self) -> float:
+        """The time, by the event loop's clock, until which the session surely lives.
+
+        That is the session timeout after the sending of the last request that was answered, pings
+        included. Without a session it is minus infinity. A server in read-only mode cannot vouch
+        for a session, so on one it stays as it was.
+        """
+        return self._inner.session_valid_until
+
+    def states(self) -> StateStream:
+        """Give the present state of the session, then every newer one, until a final one.
+
+            for state in client.states():
+                print(state.name)
+
+        None is left out, however slowly it is read.
+        """
+        return self._bridge.run(self._inner.states)
+
+    def add_listener(self, listener: Listener) -> None:
+        """Have something called with every state from the next one on, at once and in order.
+
+        It must not block. What it raises goes to the event loop's exception handler.
+        """
+        self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Call it no more; that it was never called is fine."""
+        self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
+
     def start(self) -> None:
         """Open the session, as entering the scope does; whoever calls this calls `close`, too.
 
@@ -63,11 +95,20 @@ class Client(Owner[AsyncClient]):
         self._open(self._inner.start)
 
     def close(self) -> None:
-        """End the session; what was asked before is answered first, if that does not take long."""
+        """End the session, and with it its ephemeral nodes and watches.
+
+        What was asked before is answered first, if that takes no longer than a few seconds. A
+        service that cannot be reached finds out by itself when the session timeout is over. Closing
+        twice is fine.
+        """
         self._close()
 
     def exists(self, path: str, *, watch: Watch = None) -> Stat | None:
         """Give the stat of a node, or None if there is no such node.
+
+            print(client.exists("/nothing"))  # None
+            stat = client.exists("/config")
+            print(stat.version, stat.data_length)  # 0 2
 
         The watch fires when the node is created, changed or deleted.
         """
@@ -76,49 +117,98 @@ class Client(Owner[AsyncClient]):
         )
 
     def get(self, path: str, *, watch: Watch = None) -> NodeData:
-        """Give the data and the stat of a node. The watch fires on its change and its deletion."""
+        """Give the data and the stat of a node.
+
+            data, stat = client.get("/config")
+            print(data, stat.version)  # b'v1' 0
+
+        The watch fires when the node is changed or deleted. Raises NoNodeError, NoAuthError.
+        """
         return self._bridge.call(self._inner.get, path, watch=self._bridge.callbacks.relay(watch))
 
     def children(self, path: str, *, watch: Watch = None) -> list[str]:
         """Give the names of a node's children, in no particular order.
 
-        The watch fires when a child comes or goes, and when the node itself is deleted.
+            client.create("/config/color")
+            print(client.children("/config"))  # ['color']
+
+        The watch fires when a child comes or goes, and when the node itself is deleted. Raises
+        NoNodeError, NoAuthError.
         """
         return self._bridge.call(
             self._inner.children, path, watch=self._bridge.callbacks.relay(watch)
         )
 
     def children_with_stat(self, path: str, *, watch: Watch = None) -> Children:
-        """Give the names of a node's children, and its stat."""
+        """Give the names of a node's children, and its stat, as they were at one moment.
+
+            names, stat = client.children_with_stat("/config")
+            print(names, stat.num_children)  # [] 0
+
+        The watch is the one of `children`.
+        """
         return self._bridge.call(
             self._inner.children_with_stat, path, watch=self._bridge.callbacks.relay(watch)
         )
 
     def get_acl(self, path: str) -> tuple[list[ACL], Stat]:
-        """Give who may do what with a node, and its stat."""
+        """Give who may do what with a node, and its stat.
+
+            acl, stat = client.get_acl("/config")
+            print(acl == [*paddock.OPEN_ACL], stat.aversion)  # True 0
+
+        Digests are shown only to whoever may ADMIN the node. Raises NoNodeError, NoAuthError.
+        """
         return self._bridge.call(self._inner.get_acl, path)
 
     def count_descendants(self, path: str) -> int:
-        """Count all nodes below a node."""
+        """Count all nodes below a node, at any depth.
+
+        The server does the counting. Raises NoNodeError.
+        """
         return self._bridge.call(self._inner.count_descendants, path)
 
     def ephemerals(self, path: str = "/") -> list[str]:
-        """Give the paths of this session's ephemeral nodes at and below a path."""
+        """Give the paths of this session's ephemeral nodes at and below a path.
+
+            client.create("/worker", ephemeral=True)
+            print(client.ephemerals())  # ['/worker']
+
+        Paths begin with the one given, as text: `/work` finds `/worker`, too.
+        """
         return self._bridge.call(self._inner.ephemerals, path)
 
     def who_am_i(self) -> list[tuple[str, str]]:
-        """Give the schemes and users that the server knows us by."""
+        """Give the schemes and users that the server knows us by.
+
+            client.add_auth("digest", b"alice:secret")
+            print(client.who_am_i())  # [..., ('digest', 'alice')]
+
+        Servers before 3.7 do not know the question: UnimplementedError.
+        """
         return self._bridge.call(self._inner.who_am_i)
 
     def sync(self, path: str = "/") -> None:
-        """Wait until the server we are attached to has seen everything written before."""
+        """Wait until the server we are attached to has everything that was written before, by
+        anybody.
+
+            client.sync()
+            data, stat = client.get("/config")
+
+        A server of an ensemble may be behind the others, though never behind what this client has
+        seen. The path says nothing to today's servers.
+        """
         self._bridge.call(self._inner.sync, path)
 
     def add_watch(self, path: str, watcher: Watcher, *, recursive: bool = False) -> None:
         """Have a watcher told of every change of a node, until it is removed.
 
+            client.add_watch("/config", print, recursive=True)
+            client.create("/config/color")
+
         A recursive watch hears of everything at and below the path, and not that children came or
-        went, since it hears of the children themselves.
+        went, since it hears of the children themselves. What changed while the connection was lost
+        is not told; `watch` finds out. Servers before 3.6 do not know it: UnimplementedError.
         """
         self._bridge.call(
             self._inner.add_watch, path, self._bridge.callbacks.relay(watcher), recursive=recursive
@@ -133,6 +223,12 @@ class Client(Owner[AsyncClient]):
 
     def watch(self, path: str, *, recursive: bool = False) -> Stream[Change]:
         """Give the present state of a node, then every newer one; with `recursive`, of its tree.
+
+            for change in client.watch("/config"):
+                print(change.data)  # b'v1', then None
+                if change.data is None:
+                    break
+                client.delete("/config")
 
         Changes in quick succession may come as one; the last state always comes. The stream goes on
         over lost connections, and raises SessionExpiredError when the session is over.
@@ -162,10 +258,19 @@ class Client(Owner[AsyncClient]):
     ) -> str:
         """Create a node; give its path, to which the service adds the number if it is sequential.
 
+            print(client.create("/app/color", b"blue", make_parents=True))  # /app/color
+            print(client.create("/app/job-", sequential=True))  # /app/job-0000000001
+            client.create("/app/worker", ephemeral=True)
+
         A node is persistent, or ephemeral (it ends with the session), or a container (it goes when
         its last child has gone), or has a TTL in seconds (it goes when it has no children and was
-        not changed for so long). A protected one has a mark of ours in its name, by which it is
-        found again if the reply was lost; without it, ConnectionLostError says that nobody knows.
+        not changed for so long). `make_parents` makes the nodes above it, open to all and without
+        data, if they are not there.
+
+        Raises NodeExistsError, NoNodeError (there is no parent), NoChildrenForEphemeralsError,
+        NoAuthError, InvalidACLError. ConnectionLostError says that nobody knows whether it was
+        created. A protected node has a mark of ours in its name, by which it is found again if the
+        reply was lost.
         """
         return self._bridge.call(
             self._inner.create,
@@ -193,7 +298,13 @@ class Client(Owner[AsyncClient]):
         make_parents: bool = False,
         protected: bool = False,
     ) -> Created:
-        """Create a node, as `create` does; give its path and its stat."""
+        """Create a node, as `create` does; give its path and its stat.
+
+            path, stat = client.create_with_stat("/color", b"blue")
+            print(path, stat.version)  # /color 0
+
+        The zxid of its creation, `stat.czxid`, is larger than that of any node before it.
+        """
         return self._bridge.call(
             self._inner.create_with_stat,
             path,
@@ -217,42 +328,79 @@ class Client(Owner[AsyncClient]):
     ) -> Stat:
         """Replace the data of a node, if it has this version; give its stat.
 
-        Raises NoNodeError, BadVersionError, NoAuthError. ConnectionLostError says that nobody
-        knows whether it happened.
+            data, stat = client.get("/config")
+            stat = client.set("/config", data + b"+", version=stat.version)
+            print(stat.version)  # 1
 
-        With a mark that is seldom so. A mark is a part of the data that is in no other write,
-        of nobody, such as 16 random bytes, and it needs a version. When the reply is lost, the
-        client looks for it after the next connect: it was us, and here is the stat; or it has not
+        Raises NoNodeError, BadVersionError, NoAuthError. ConnectionLostError says that nobody knows
+        whether it happened.
+
+        With a mark that is seldom so. A mark is a part of the data that is in no other write, of
+        nobody, such as 16 random bytes, and it needs a version. When the reply is lost, the client
+        looks for it after the next connect: it was us, and here is the stat; or it has not
         happened, and is sent again. Only if the node went on to another version meanwhile, or was
         deleted or made anew, nobody can know any more.
         """
         return self._bridge.call(self._inner.set, path, data, version=version, mark=mark)
 
     def delete(self, path: str, *, version: int = ANY_VERSION) -> None:
-        """Delete a node that has no children, if it has this version."""
+        """Delete a node that has no children, if it has this version.
+
+        Raises NoNodeError, NotEmptyError, BadVersionError, NoAuthError. ConnectionLostError says
+        that nobody knows whether it was deleted; then NoNodeError the next time may be our own
+        doing.
+        """
         self._bridge.call(self._inner.delete, path, version=version)
 
     def delete_tree(self, path: str, *, batch: int = 1000) -> int:
         """Delete a node with everything below it; give how many nodes the service said went.
 
-        Not as one: others may see a part of it gone, and what they create there meanwhile goes
-        too. `batch` is how many requests are under way at once. That it is not there is fine. Of
-        the root of a service everything goes but the root itself and /zookeeper.
+            client.create("/app/a/b", make_parents=True)
+            print(client.delete_tree("/app"))  # 3
+
+        Not as one: others may see a part of it gone, and what they create there meanwhile goes too.
+        `batch` is how many requests are under way at once. That it is not there is fine. Of the
+        root of a service everything goes but the root itself and /zookeeper.
 
         It goes on after a lost connection; then the count may be too low, since of the deletes
-        whose replies were lost nobody knows whether they were ours. ConnectionLostError says that
-        a part of it may be left.
+        whose replies were lost nobody knows whether they were ours. ConnectionLostError says that a
+        part of it may be left.
         """
         return self._bridge.call(self._inner.delete_tree, path, batch=batch)
 
     def set_acl(self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION) -> Stat:
-        """Replace the ACL of a node, if its ACL has this version."""
+        """Replace the ACL of a node, if its ACL has this version; give its stat.
+
+            acl = [paddock.digest_acl("alice", "secret"), *paddock.READ_ONLY_ACL]
+            stat = client.set_acl("/config", acl, version=0)
+            print(stat.aversion)  # 1
+
+        The version is `stat.aversion`, which counts the changes of the ACL alone. Raises
+        NoNodeError, BadVersionError, NoAuthError, InvalidACLError; and ConnectionLostError, when
+        nobody knows.
+        """
         return self._bridge.call(self._inner.set_acl, path, acl, version=version)
 
     def add_auth(self, scheme: str, credentials: bytes) -> None:
-        """Say who we are, in addition; it is said again after every reconnect."""
+        """Say who we are, in addition to what was said before.
+
+            client.add_auth("digest", b"alice:secret")
+            client.create("/private", acl=paddock.CREATOR_ALL_ACL)
+
+        It is said again after every reconnect. No server compares a digest with anything but ACLs,
+        so a wrong password is accepted, and of no use. Credentials that are refused end the session
+        with AuthenticationError.
+        """
         self._bridge.call(self._inner.add_auth, scheme, credentials)
 
     def transaction(self) -> Transaction:
-        """Begin a transaction: operations that happen together, or not at all."""
+        """Begin a transaction: operations that happen together, or not at all.
+
+            with client.transaction() as transaction:
+                transaction.check("/config", version=0)
+                transaction.create("/color", b"blue")
+            print(transaction.results)  # [None, '/color']
+
+        Nothing is sent before its end. Raises TransactionFailedError then if it was refused.
+        """
         return Transaction._of(self._bridge, self._bridge.run(self._inner.transaction))

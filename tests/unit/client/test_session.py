@@ -1,0 +1,222 @@
+"""A session over time: its states, and when it may be over. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from random import Random
+from typing import Any
+
+import pytest
+
+import paddock
+from paddock import Client, ConnectionLostError, Event, SessionState
+from paddock.testing import (
+    Direction,
+    EmbeddedServer,
+    FaultProxy,
+    VirtualClockLoop,
+    run_virtually,
+)
+
+CONNECTED = SessionState.CONNECTED
+DISCONNECTED = SessionState.DISCONNECTED
+OVERDUE = SessionState.OVERDUE
+EXPIRED = SessionState.EXPIRED
+CLOSED = SessionState.CLOSED
+
+
+def connect(hosts: str, **settings: Any) -> Client:
+    return paddock.connect(hosts, random=Random(1), **settings)
+
+
+async def wait_for(client: Client, *wanted: SessionState) -> None:
+    """Wait until the session is in one of some states."""
+    async for state in client.states():
+        if state in wanted:
+            return
+
+
+def test_overdue_is_no_number_of_the_protocol() -> None:
+    upstream = {-1, 0, 1, 3, 4, 5, 6, 7, -112}
+    assert OVERDUE not in upstream
+    assert not OVERDUE.is_connected
+    assert not OVERDUE.is_final
+
+
+def test_a_session_that_ended_while_nobody_answered_is_overdue_then_expired() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            seen: list[SessionState] = []
+            async with connect(proxy.hosts) as client:
+                client.add_listener(seen.append)
+                proxy.refuse()
+                await wait_for(client, OVERDUE)
+                assert asyncio.get_running_loop().time() >= client.session_valid_until
+                await asyncio.sleep(60)
+                proxy.heal()
+                await wait_for(client, EXPIRED)
+            assert seen == [DISCONNECTED, OVERDUE, EXPIRED]
+
+    run_virtually(scenario())
+
+
+def test_a_session_that_lived_on_is_overdue_then_connected() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            seen: list[SessionState] = []
+            async with connect(proxy.hosts) as client:
+                client.add_listener(seen.append)
+                session_id = client.session_id
+                # The server hears our attempts, and we do not hear it.
+                proxy.blackhole(Direction.TO_CLIENT)
+                await wait_for(client, OVERDUE)
+                with pytest.raises(ConnectionLostError, match="get /: "):
+                    await client.get("/")
+                proxy.heal()
+                await wait_for(client, CONNECTED)
+                assert client.session_id == session_id
+                assert client.session_valid_until > asyncio.get_running_loop().time()
+                await client.get("/")
+            assert seen == [DISCONNECTED, OVERDUE, CONNECTED, CLOSED]
+
+    run_virtually(scenario())
+
+
+def test_a_loop_that_stood_still_makes_the_session_overdue_until_the_next_answer() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualClockLoop)
+        async with EmbeddedServer() as server, connect(server.hosts) as client:
+            seen: list[SessionState] = []
+            client.add_listener(seen.append)
+            asked = client.get("/")
+            await asyncio.sleep(1)
+            loop.stall(25)
+            late = client.get("/")
+            await wait_for(client, OVERDUE)
+            await wait_for(client, CONNECTED)
+            assert seen == [OVERDUE, CONNECTED]
+            # Nothing was lost: the connection stood all the time.
+            assert (await asked).stat == (await late).stat
+
+    run_virtually(scenario())
+
+
+def test_everything_that_waits_fails_when_the_session_is_overdue_and_nobody_is_there() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with connect(proxy.hosts) as client:
+                proxy.blackhole()
+                outcomes = await asyncio.gather(
+                    client.get("/"),
+                    client.set("/", b""),
+                    client.add_auth("digest", b"a:b"),
+                    return_exceptions=True,
+                )
+                assert [type(one) for one in outcomes] == [ConnectionLostError] * 3
+                assert client.state is OVERDUE
+
+    run_virtually(scenario())
+
+
+def test_watchers_and_the_default_watcher_hear_of_states() -> None:
+    async def scenario() -> None:
+        heard: list[Event] = []
+        default: list[Event] = []
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with connect(proxy.hosts, default_watcher=default.append) as client:
+                await client.get("/", watch=heard.append)
+                proxy.refuse()
+                await wait_for(client, OVERDUE)
+                proxy.heal()
+                await wait_for(client, EXPIRED)
+        assert [event.state for event in heard] == [DISCONNECTED, OVERDUE, EXPIRED]
+        assert [event.state for event in default] == [CONNECTED, DISCONNECTED, OVERDUE, EXPIRED]
+
+    run_virtually(scenario())
+
+
+def test_a_listener_hears_everything_in_order_until_it_is_removed() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            first: list[SessionState] = []
+            second: list[SessionState] = []
+            client = connect(server.hosts)
+            client.add_listener(first.append)
+            client.add_listener(first.append)
+            client.add_listener(second.append)
+            async with client:
+                client.remove_listener(second.append)
+                client.remove_listener(print)
+            assert (first, second) == ([CONNECTED, CLOSED], [CONNECTED])
+
+    run_virtually(scenario())
+
+
+def test_a_listener_that_fails_hurts_nobody() -> None:
+    async def scenario() -> None:
+        problems: list[dict[str, Any]] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, problem: problems.append(problem))
+        heard: list[SessionState] = []
+
+        def fail(state: SessionState) -> None:
+            raise RuntimeError(state.name)
+
+        async with EmbeddedServer() as server:
+            client = connect(server.hosts)
+            client.add_listener(fail)
+            client.add_listener(heard.append)
+            async with client:
+                await client.get("/")
+        assert heard == [CONNECTED, CLOSED]
+        assert [str(problem["exception"]) for problem in problems] == ["CONNECTED", "CLOSED"]
+
+    run_virtually(scenario())
+
+
+def test_a_stream_of_states_begins_with_the_present_and_leaves_none_out() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            client = connect(proxy.hosts)
+            early, slow = client.states(), client.states()
+            assert await anext(early) is DISCONNECTED
+            async with client:
+                late = client.states()
+                for _ in range(20):
+                    proxy.cut()
+                    await wait_for(client, DISCONNECTED)
+                    await wait_for(client, CONNECTED)
+            changes = [CONNECTED, *[DISCONNECTED, CONNECTED] * 20, CLOSED]
+            assert [state async for state in early] == changes
+            assert [state async for state in slow] == [DISCONNECTED, *changes]
+            assert [state async for state in late] == changes
+            assert [state async for state in client.states()] == [CLOSED]
+
+    run_virtually(scenario())
+
+
+def test_the_session_is_valid_for_its_timeout_after_the_last_answered_request_was_sent() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            client = connect(proxy.hosts, session_timeout=12)
+            assert client.session_valid_until == -math.inf
+            async with client:
+                assert client.session_valid_until == loop.time() + 12
+                await asyncio.sleep(1)
+                fault = proxy.when(operation="get").delay_reply(2)
+                asked_at = loop.time()
+                asked = client.get("/")
+                await fault.happened()
+                await asyncio.sleep(1)
+                assert client.session_valid_until == asked_at - 1 + 12
+                await asked
+                assert client.session_valid_until == asked_at + 12
+                # Then it pings, every four seconds.
+                await asyncio.sleep(10)
+                assert client.session_valid_until == asked_at + 8 + 12
+            assert client.session_valid_until == -math.inf
+
+    run_virtually(scenario())

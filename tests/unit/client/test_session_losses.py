@@ -1,0 +1,84 @@
+"""Connections that are lost again and again: what is repeated, how often, and with which pauses."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from paddock import ConnectionLostError, connect
+from paddock.protocol import opcodes
+from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
+from tests.support.scripted import ScriptedServer, Talk
+
+
+def test_a_request_that_loses_its_connection_each_time_fails_in_the_end() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            fault = proxy.when(operation="get", path="/poison", times=None).cut_before()
+            async with connect(proxy.hosts, random=Random(1)) as client:
+                before = client.exists("/")
+                poison = client.get("/poison")
+                with pytest.raises(ConnectionLostError, match=r"\(so were 9 before it\)"):
+                    await poison
+                assert len(fault.hits) == 10
+                # Nobody else is hurt.
+                assert await before is not None
+                assert await client.exists("/") is not None
+
+    run_virtually(scenario())
+
+
+def test_a_request_that_is_too_large_for_the_server_is_not_sent_for_ever() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, connect(server.hosts, random=Random(1)) as client:
+            too_much = b"x" * (1 << 20)
+            with pytest.raises(ConnectionLostError, match=r"which may be more than the server"):
+                await client.create("/large", too_much)
+            with pytest.raises(ConnectionLostError, match=r"which may be more than the server"):
+                await client.exists("/" + "x" * (1 << 20))
+            assert await client.exists("/large") is None
+
+    run_virtually(scenario())
+
+
+def test_a_server_that_takes_us_and_drops_us_is_asked_with_growing_pauses() -> None:
+    async def scenario() -> None:
+        arrivals: list[float] = []
+
+        async def lead(talk: Talk) -> None:
+            arrivals.append(asyncio.get_running_loop().time())
+            await talk.grant()
+            if len(arrivals) > 1000:
+                # Without pauses no time would ever pass.
+                await talk.hear()
+
+        async with ScriptedServer(lead) as server:
+            async with connect(server.hosts, random=Random(1)):
+                await asyncio.sleep(120)
+        assert len(arrivals) < 120
+        assert arrivals[-1] - arrivals[-10] > 5
+
+    run_virtually(scenario())
+
+
+def test_a_server_that_was_of_use_is_asked_again_at_once() -> None:
+    async def scenario() -> None:
+        arrivals: list[float] = []
+
+        async def lead(talk: Talk) -> None:
+            arrivals.append(asyncio.get_running_loop().time())
+            await talk.grant()
+            xid, operation, _ = await talk.hear_request()
+            assert operation in (opcodes.SYNC, opcodes.CLOSE_SESSION)
+            talk.answer(xid, b"\0\0\0\1/")
+
+        async with ScriptedServer(lead) as server:
+            async with connect(server.hosts, random=Random(1)) as client:
+                for _ in range(4):
+                    await asyncio.sleep(1)
+                    await client.sync()
+        assert arrivals == [0, 1, 2, 3, 4]
+
+    run_virtually(scenario())
