@@ -82,6 +82,7 @@ PAGES: Final = (
             Section("Calls", ("Client",), "paddock.client.client"),
             Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
+            Section("Several reads at once", ("MultiRead", "Reading"), "paddock.client.multiread"),
             Section("Streams", ("Change",), "paddock.client.streams"),
             Section(
                 "Watchers", ("Watcher", "Event", "EventType", "WatchKind"), "paddock.client.watches"

@@ -49,6 +49,7 @@ class Pair:
 
 PAIRS: Final = (
     Pair("paddock.client.transaction", "paddock.sync.transaction", ("Transaction",)),
+    Pair("paddock.client.multiread", "paddock.sync.multiread", ("MultiRead",)),
     Pair("paddock.client.client", "paddock.sync.client", ("Client",)),
     Pair("paddock.api", "paddock.sync.api", ("connect",)),
 )

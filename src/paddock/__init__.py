@@ -26,7 +26,9 @@ if TYPE_CHECKING:
         ip_acl,
         world_acl,
     )
-    from paddock.client.client import Children, Client, Created, NodeData
+    from paddock.client.client import Client
+    from paddock.client.multiread import MultiRead, Reading
+    from paddock.client.results import Children, Created, NodeData
     from paddock.client.states import Event, EventType, SessionState
     from paddock.client.streams import Change
     from paddock.client.transaction import Transaction
@@ -92,6 +94,8 @@ __all__ = [
     "Client",
     "Created",
     "NodeData",
+    "MultiRead",
+    "Reading",
     "Event",
     "EventType",
     "SessionState",
@@ -154,7 +158,9 @@ _HOMES = (
     "paddock.client.states",
     "paddock.client.watches",
     "paddock.client.streams",
+    "paddock.client.results",
     "paddock.client.transaction",
+    "paddock.client.multiread",
     "paddock.client.client",
     "paddock.api",
 )

@@ -24,7 +24,7 @@ from paddock import (
 )
 from paddock.testing import CutPoint, EmbeddedServer, FaultProxy, at_every_cut, run_virtually
 from tests.integration.test_client import DEADLINE_S, client_of, path, server
-from tests.support.server import Server
+from tests.support.server import Service
 
 __all__ = ["path", "server"]
 
@@ -39,7 +39,7 @@ def client_through(proxy: FaultProxy, **settings: Any) -> Client:
 
 
 def cut_everywhere(
-    server: Server, scenario: Callable[[Client, Client], Coroutine[Any, Any, None]]
+    server: Service, scenario: Callable[[Client, Client], Coroutine[Any, Any, None]]
 ) -> None:
     """Run a scenario at every cut of its first client; the second one is never cut."""
 
@@ -55,7 +55,7 @@ def cut_everywhere(
     asyncio.run(main())
 
 
-def test_a_marked_write_happens_once_wherever_it_is_cut(server: Server, path: str) -> None:
+def test_a_marked_write_happens_once_wherever_it_is_cut(server: Service, path: str) -> None:
     async def scenario(client: Client, direct: Client) -> None:
         await direct.delete_tree(path)
         await direct.create(path)
@@ -68,7 +68,7 @@ def test_a_marked_write_happens_once_wherever_it_is_cut(server: Server, path: st
 
 
 async def write_with_the_reply_lost(
-    server: Server, path: str, *, is_done: bool, meanwhile: Meanwhile
+    server: Service, path: str, *, is_done: bool, meanwhile: Meanwhile
 ) -> tuple[bytes, Stat]:
     """Lose the reply of a marked write; let others do something before we can look."""
     async with (
@@ -126,7 +126,7 @@ async def forbid_writing(other: Client, path: str) -> None:
 
 @pytest.mark.parametrize("is_done", [True, False])
 def test_a_marked_write_whose_reply_is_lost_tells_its_stat(
-    server: Server, path: str, is_done: bool
+    server: Service, path: str, is_done: bool
 ) -> None:
     written = write_with_the_reply_lost(server, path, is_done=is_done, meanwhile=nothing)
     data, stat = asyncio.run(written)
@@ -155,7 +155,7 @@ def test_a_marked_write_whose_reply_is_lost_tells_its_stat(
     ],
 )
 def test_a_marked_write_never_guesses(
-    server: Server, path: str, is_done: bool, meanwhile: Meanwhile, outcome: type[Exception]
+    server: Service, path: str, is_done: bool, meanwhile: Meanwhile, outcome: type[Exception]
 ) -> None:
     async def main() -> None:
         with pytest.raises(outcome, match=f"set {path}: "):
@@ -172,7 +172,7 @@ def test_a_marked_write_never_guesses(
 
 
 def test_somebody_who_writes_between_our_look_and_our_second_attempt_is_noticed(
-    server: Server, path: str
+    server: Service, path: str
 ) -> None:
     async def main() -> None:
         async with (
@@ -196,7 +196,7 @@ def test_somebody_who_writes_between_our_look_and_our_second_attempt_is_noticed(
     asyncio.run(main())
 
 
-def test_a_write_that_loses_every_connection_is_given_up(server: Server, path: str) -> None:
+def test_a_write_that_loses_every_connection_is_given_up(server: Service, path: str) -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(DEADLINE_S),
@@ -231,7 +231,7 @@ def test_a_write_that_loses_every_connection_is_given_up(server: Server, path: s
     ],
 )
 def test_a_mark_that_can_tell_nothing_is_refused(
-    server: Server, data: bytes | None, version: int, mark: Any, named: str
+    server: Service, data: bytes | None, version: int, mark: Any, named: str
 ) -> None:
     async def main() -> None:
         async with client_of(server) as client:
@@ -241,7 +241,7 @@ def test_a_mark_that_can_tell_nothing_is_refused(
     asyncio.run(main())
 
 
-def test_parents_are_made_wherever_it_is_cut(server: Server, path: str) -> None:
+def test_parents_are_made_wherever_it_is_cut(server: Service, path: str) -> None:
     async def scenario(client: Client, direct: Client) -> None:
         await direct.delete_tree(path)
         leaf = f"{path}/a/b/leaf"
@@ -255,7 +255,7 @@ def test_parents_are_made_wherever_it_is_cut(server: Server, path: str) -> None:
     cut_everywhere(server, scenario)
 
 
-def test_a_protected_create_happens_once_wherever_it_is_cut(server: Server, path: str) -> None:
+def test_a_protected_create_happens_once_wherever_it_is_cut(server: Service, path: str) -> None:
     async def scenario(client: Client, direct: Client) -> None:
         await direct.delete_tree(path)
         created = await client.create_with_stat(
@@ -267,7 +267,7 @@ def test_a_protected_create_happens_once_wherever_it_is_cut(server: Server, path
     cut_everywhere(server, scenario)
 
 
-def test_a_tree_is_deleted_wherever_it_is_cut(server: Server, path: str) -> None:
+def test_a_tree_is_deleted_wherever_it_is_cut(server: Service, path: str) -> None:
     async def scenario(client: Client, direct: Client) -> None:
         await direct.delete_tree(path)
         for below in ("", "/a", "/a/b", "/c"):

@@ -63,8 +63,8 @@ class Call(Generic[T]):
         # Whether None is the answer if there is no such node, and not an error.
         self.missing_is_none = False
         # Called with the result code before the future is done, and before anything that comes
-        # after the reply is looked at: it sets watches.
-        self.on_reply: Callable[[int], None] | None = None
+        # after the reply is looked at: it sets watches, and gives the code that counts.
+        self.on_reply: Callable[[int], int] | None = None
         # How often it was sent and its connection lost.
         self.repeats = 0
         # Given when it is sent; another one when it is sent again.
@@ -78,7 +78,7 @@ class Call(Generic[T]):
     def answer(self, code: int, body: Reader) -> None:
         """Take the reply."""
         if self.on_reply is not None:
-            self.on_reply(code)
+            code = self.on_reply(code)
         future = self.future
         if future.done():
             # Whoever asked has given up.

@@ -15,13 +15,22 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client import composites, trees
 from paddock.client.announcer import Listener, StateStream
 from paddock.client.call import Call
-from paddock.client.encoder import Encoder, check_count, check_mark, encoded
+from paddock.client.encoder import (
+    Encoder,
+    check_count,
+    check_mark,
+    check_watch_kind,
+    check_watcher,
+    encoded,
+)
 from paddock.client.hosts import Host, HostRing, Randomness
+from paddock.client.multiread import MultiRead
+from paddock.client.results import Children, Created, NodeData
 from paddock.client.session import Session
 from paddock.client.states import SessionState
 from paddock.client.streams import Change, watch_node, watch_tree
@@ -53,28 +62,9 @@ Watch: TypeAlias = Watcher | bool | None
 NodeKind: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
 
 ANY_VERSION: Final = -1
+_CONFIG: Final = "/zookeeper/config"
+_CONFIG_PATH: Final = _CONFIG.encode()
 _CLOSE_SECONDS: Final = 5.0
-
-
-class NodeData(NamedTuple):
-    """What is in a node."""
-
-    data: bytes
-    stat: Stat
-
-
-class Children(NamedTuple):
-    """The names of a node's children, and its stat."""
-
-    names: list[str]
-    stat: Stat
-
-
-class Created(NamedTuple):
-    """Where a node was created, and its stat."""
-
-    path: str
-    stat: Stat
 
 
 class Client:
@@ -152,7 +142,9 @@ class Client:
         """Give the present state of the session, then every newer one, until a final one.
 
             async for state in client.states():
-                print(state.name)
+                print(state.name)  # CONNECTED
+                if state.is_connected:
+                    break
 
         None is left out, however slowly it is read.
         """
@@ -198,7 +190,7 @@ class Client:
 
         The watch fires when the node is created, changed or deleted.
         """
-        return self._read(opcodes.EXISTS, path, watch, _decode_exists)
+        return self._read(opcodes.EXISTS, path, self._encode.full(path), watch, _decode_exists)
 
     def get(self, path: str, *, watch: Watch = None) -> asyncio.Future[NodeData]:
         """Give the data and the stat of a node.
@@ -208,7 +200,7 @@ class Client:
 
         The watch fires when the node is changed or deleted. Raises NoNodeError, NoAuthError.
         """
-        return self._read(opcodes.GET_DATA, path, watch, _decode_data)
+        return self._read(opcodes.GET_DATA, path, self._encode.full(path), watch, _decode_data)
 
     def children(self, path: str, *, watch: Watch = None) -> asyncio.Future[list[str]]:
         """Give the names of a node's children, in no particular order.
@@ -219,7 +211,7 @@ class Client:
         The watch fires when a child comes or goes, and when the node itself is deleted. Raises
         NoNodeError, NoAuthError.
         """
-        return self._read(opcodes.GET_CHILDREN, path, watch, _decode_names)
+        return self._read(opcodes.GET_CHILDREN, path, self._encode.full(path), watch, _decode_names)
 
     def children_with_stat(self, path: str, *, watch: Watch = None) -> asyncio.Future[Children]:
         """Give the names of a node's children, and its stat, as they were at one moment.
@@ -229,7 +221,9 @@ class Client:
 
         The watch is the one of `children`.
         """
-        return self._read(opcodes.GET_CHILDREN2, path, watch, _decode_children)
+        return self._read(
+            opcodes.GET_CHILDREN2, path, self._encode.full(path), watch, _decode_children
+        )
 
     def get_acl(self, path: str) -> asyncio.Future[tuple[list[ACL], Stat]]:
         """Give who may do what with a node, and its stat.
@@ -275,6 +269,38 @@ class Client:
         """
         return self._call(opcodes.WHO_AM_I, b"", None, _decode_who_am_i, is_repeatable=True)
 
+    def multi_read(self) -> MultiRead:
+        """Begin a request of several reads, each with a result or an error of its own."""
+        return MultiRead(self._encode, _decode_data, _decode_names, self._commit_reads)
+
+    def get_config(self, *, watch: Watch = None) -> asyncio.Future[NodeData]:
+        """Give the configuration of the ensemble, and the stat of the node that holds it.
+
+        It is a node of the service, outside any chroot, and events name it /zookeeper/config. A
+        standalone server has an empty one.
+        """
+        return self._read(opcodes.GET_DATA, _CONFIG, _CONFIG_PATH, watch, _decode_data)
+
+    def reconfig(
+        self,
+        *,
+        joining: str | Sequence[str] | None = None,
+        leaving: str | Sequence[str] | None = None,
+        members: str | Sequence[str] | None = None,
+        version: int = ANY_VERSION,
+    ) -> asyncio.Future[NodeData]:
+        """Change the ensemble; give the new configuration and the stat of its node.
+
+        Servers that join, `server.4=host:2888:3888;2181`, and the numbers of those that leave; or
+        all members that there are to be. Each is text with commas, or a list. `version` is that of
+        the configuration, whose last line has it, in hexadecimal.
+
+        Raises ReconfigDisabledError, NoAuthError, ReconfigInProgressError, NewConfigNoQuorumError,
+        BadVersionError, BadArgumentsError. After ConnectionLostError look at `get_config`.
+        """
+        body = self._encode.reconfig(joining, leaving, members, version)
+        return self._call(opcodes.RECONFIG, body, _CONFIG, _decode_data, is_repeatable=False)
+
     def sync(self, path: str = "/") -> asyncio.Future[None]:
         """Wait until the server we are attached to has everything that was written before, by
         anybody.
@@ -305,28 +331,51 @@ class Client:
         table = watches.recursive if recursive else watches.persistent
         body = encoded(AddWatchRequest(full, 1 if recursive else 0))
 
-        def set_watch(code: int) -> None:
+        def set_watch(code: int) -> int:
             if code == OK:
                 watches.add(table, full, watcher)
+            return code
 
         return self._call(
             opcodes.ADD_WATCH, body, path, _decode_nothing, is_repeatable=True, on_reply=set_watch
         )
 
-    def remove_watches(self, path: str, kind: WatchKind = WatchKind.ANY) -> asyncio.Future[None]:
-        """Remove all watches of this client on a path, or those of a kind.
+    def remove_watches(
+        self, path: str, kind: WatchKind = WatchKind.ANY, *, watcher: Watcher | None = None
+    ) -> asyncio.Future[None]:
+        """Remove all watches of this client on a path, or those of a kind, or of one watcher.
 
-        Raises NoWatcherError if there are none.
+        The server is told unless others of this client still need its watch. While there is no
+        connection it is done at once, since a new server is only told of the watches there are.
+        Raises NoWatcherError if there were none when it was asked for. A lost connection is no
+        matter: watches that are gone when it is asked again are what we wanted.
         """
         full = self._encode.full(path)
+        check_watch_kind(kind)
+        if watcher is not None:
+            check_watcher("watcher", watcher)
+        watches, session = self._session.watches, self._session
+        had_some = watches.has(full, kind, watcher)
+        is_open = session.is_watch_under_way(path)
+        are_others = watches.are_others(full, kind, watcher)
+        if had_some and not is_open and (are_others or not session.is_attached):
+            watches.remove(full, kind, watcher)
+            return self._done(None)
+        # What is under way may add a watcher who needs the server's watch: then it has to stay.
+        everything = watcher is None and kind is WatchKind.ANY
+        removes = everything or not (is_open or are_others)
+
+        def forget(code: int) -> int:
+            if code not in (OK, NO_WATCHER):
+                return code
+            were_some = watches.remove(full, kind, watcher) or had_some
+            is_success = were_some or (code == OK and watcher is None and removes)
+            return OK if is_success else NO_WATCHER
+
+        operation = opcodes.REMOVE_WATCHES if removes else opcodes.CHECK_WATCHES
         body = encoded(WatchesRequest(full, kind))
-
-        def forget(code: int) -> None:
-            if code in (OK, NO_WATCHER):
-                self._session.watches.remove(full, kind)
-
         return self._call(
-            opcodes.REMOVE_WATCHES, body, path, _decode_nothing, is_repeatable=True, on_reply=forget
+            operation, body, path, _decode_nothing, is_repeatable=True, on_reply=forget
         )
 
     def watch(self, path: str, *, recursive: bool = False) -> AsyncIterator[Change]:
@@ -349,8 +398,16 @@ class Client:
         await self._session.wait_connected()
 
     def forget_watcher(self, watcher: Watcher) -> None:
-        """Tell a watcher of nothing any more, whatever it watches."""
-        self._session.watches.discard(watcher)
+        """Tell a watcher of nothing any more, whatever it watches.
+
+        The server is told of its lasting watches, if nobody else of this client needs them.
+        """
+        watches = self._session.watches
+        for full in watches.lasting(watcher):
+            removal = self.remove_watches(self._encode.own(full), watcher=watcher)
+            # Nobody waits for it: a session that is over has no watches.
+            removal.add_done_callback(lambda done: done.cancelled() or done.exception())
+        watches.discard(watcher)
 
     # Writing.
 
@@ -516,6 +573,14 @@ class Client:
 
     # How it is done.
 
+    def _commit_reads(self, body: bytes, decode: Callable[[Reader], None]) -> asyncio.Future[None]:
+        return self._call(opcodes.MULTI_READ, body, None, decode, is_repeatable=True)
+
+    def _done(self, result: T) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future.set_result(result)
+        return future
+
     def _commit(
         self, body: bytes, decode: Callable[[Reader], list[Any]]
     ) -> asyncio.Future[list[Any]]:
@@ -529,7 +594,7 @@ class Client:
         decode: Callable[[Reader], T],
         *,
         is_repeatable: bool,
-        on_reply: Callable[[int], None] | None = None,
+        on_reply: Callable[[int], int] | None = None,
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         call = Call(operation, body, path, decode, future, is_repeatable)
@@ -538,9 +603,13 @@ class Client:
         return future
 
     def _read(
-        self, operation: int, path: str, watch: Watch, decode: Callable[[Reader], T]
+        self,
+        operation: int,
+        path: str,
+        full: bytes,
+        watch: Watch,
+        decode: Callable[[Reader], T],
     ) -> asyncio.Future[T]:
-        full = self._encode.full(path)
         watcher = self._session.watches.default if watch is True else watch or None
         if watch is True and watcher is None:
             raise InvalidArgumentError(
@@ -614,16 +683,17 @@ class Client:
             task.add_done_callback(lambda _: first.cancel())
         return task
 
-    def _set_watch(self, operation: int, full: bytes, watcher: Watcher) -> Callable[[int], None]:
+    def _set_watch(self, operation: int, full: bytes, watcher: Watcher) -> Callable[[int], int]:
         watches = self._session.watches
 
-        def set_watch(code: int) -> None:
+        def set_watch(code: int) -> int:
             # Only what the server has set, too: otherwise a watch would stand here for ever.
             if code == OK:
                 is_child = operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
                 watches.add(watches.child if is_child else watches.data, full, watcher)
             elif code == NO_NODE and operation == opcodes.EXISTS:
                 watches.add(watches.exists, full, watcher)
+            return code
 
         return set_watch
 

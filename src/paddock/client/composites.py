@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from paddock.client.results import Created, NodeData
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
@@ -23,7 +24,7 @@ from paddock.errors import (
 from paddock.protocol.records import Stat
 
 if TYPE_CHECKING:
-    from paddock.client.client import Client, Created, NodeData
+    from paddock.client.client import Client
 
 # Upstream's recipes know this prefix, and skip it when they look for a number.
 PROTECTION_PREFIX: Final = "_c_"
@@ -115,8 +116,6 @@ async def create_carefully(
 
 async def _find(client: Client, path: str, mark: str, lost: ConnectionLostError) -> Created | None:
     """Look for a node with a mark beside a path; raises what was lost if we cannot look."""
-    from paddock.client.client import Created
-
     above = parent(path)
     try:
         # The server we are attached to now may be behind the one that took our request.

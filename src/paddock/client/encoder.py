@@ -7,10 +7,12 @@ sent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from inspect import iscoroutinefunction
+from typing import Any, Final, TypeGuard
 
 from librt.strings import BytesWriter
 
+from paddock.client.watches import WatchKind
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL
@@ -18,6 +20,7 @@ from paddock.protocol.requests import (
     CreateRequest,
     CreateTTLRequest,
     PathRequest,
+    ReconfigRequest,
     SetACLRequest,
     SetDataRequest,
     VersionRequest,
@@ -33,6 +36,7 @@ _TTL_SEQUENTIAL: Final = 6
 # The service has five bytes for it.
 _TTL_SECONDS_MAX: Final = (2**40 - 1) / 1000
 _INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
 
 
 class Encoder:
@@ -54,6 +58,9 @@ class Encoder:
 
     def own(self, full: bytes) -> str:
         """Give a path of the service as this client knows it."""
+        if not full.startswith(self._chroot):
+            # The configuration is everybody's, wherever their root is.
+            return full.decode("utf-8", "replace")
         return full[len(self._chroot) :].decode("utf-8", "replace") or "/"
 
     def path(self, path: str) -> bytes:
@@ -72,6 +79,18 @@ class Encoder:
     def set_acl(self, path: str, acl: Sequence[ACL], version: int) -> bytes:
         checked: list[ACL | None] = [*_checked_acl(acl)]
         return encoded(SetACLRequest(self.full(path), checked, _checked_version(version)))
+
+    def reconfig(self, joining: object, leaving: object, members: object, version: object) -> bytes:
+        parts = [
+            _servers("joining", joining),
+            _servers("leaving", leaving),
+            _servers("members", members),
+        ]
+        if parts == [None, None, None]:
+            raise InvalidArgumentError("joining, leaving, members: nothing is to change")
+        if not _is_int(version) or not -1 <= version <= _INT64_MAX:
+            raise InvalidArgumentError(f"version: {version!r} is no version; -1 stands for any")
+        return encoded(ReconfigRequest(parts[0], parts[1], parts[2], version))
 
     def create(
         self,
@@ -123,8 +142,38 @@ def _checked_data(data: bytes | None) -> bytes | None:
     return data
 
 
+def _servers(name: str, value: object) -> str | None:
+    """Give servers as the request has them: text with commas."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    raise InvalidArgumentError(f"{name}: expected text or a list of text, not {value!r}")
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    """Tell whether it is a number; True and False are not meant when they are given for one."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_watch_kind(kind: object) -> None:
+    if not isinstance(kind, WatchKind):
+        raise InvalidArgumentError(f"kind: expected a WatchKind, not {kind!r}")
+
+
+def check_watcher(name: str, watcher: object) -> None:
+    """See that it can be called with an event, and does something when it is."""
+    if not callable(watcher):
+        raise InvalidArgumentError(f"{name}: {watcher!r} cannot be called")
+    if iscoroutinefunction(watcher):
+        raise InvalidArgumentError(
+            f"{name}: {watcher!r} is a coroutine function, and nobody would await it; use"
+            " client.watch, or put events on a queue"
+        )
+
+
 def check_count(name: str, count: object) -> None:
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+    if not _is_int(count) or count < 1:
         raise InvalidArgumentError(f"{name}: {count!r} is not 1 or more")
 
 

@@ -161,6 +161,16 @@ class Session:
             assert self._refusal is not None
             raise self._refusal.of("connect")
 
+    @property
+    def is_attached(self) -> bool:
+        """Tell whether a server has what we asked it to remember, such as watches."""
+        return self._link is not None
+
+    def is_watch_under_way(self, path: str) -> bool:
+        """Tell whether a request that may set a watch on this path is not answered yet."""
+        under_way = (*self._pending, *self._queue)
+        return any(call.on_reply is not None and call.path == path for call in under_way)
+
     def submit(self, call: Call[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
         if self._refusal is not None:

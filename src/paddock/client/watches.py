@@ -83,16 +83,49 @@ class ClientWatches:
                 above = paths.parent(above)
         return list(concerned)
 
-    def remove(self, path: bytes, kind: WatchKind) -> None:
-        """Forget the watches of a kind on a path."""
-        if kind in (WatchKind.DATA, WatchKind.ANY):
-            self.data.pop(path, None)
-            self.exists.pop(path, None)
-        if kind in (WatchKind.CHILDREN, WatchKind.ANY):
-            self.child.pop(path, None)
-        if kind == WatchKind.ANY:
-            self.persistent.pop(path, None)
-            self.recursive.pop(path, None)
+    def has(self, path: bytes, kind: WatchKind, watcher: Watcher | None = None) -> bool:
+        """Tell whether there are watches of a kind on a path, or those of one watcher."""
+        some = [table.get(path, {}) for table in self._tables_of(kind)]
+        return any(some) if watcher is None else any(watcher in one for one in some)
+
+    def are_others(self, path: bytes, kind: WatchKind, watcher: Watcher | None) -> bool:
+        """Tell whether the server's watch would be missed by others, if these were removed there.
+
+        A persistent watch is one of both kinds there, and has no halves here.
+        """
+        meant = self._tables_of(kind)
+        touched = [*meant] if kind is WatchKind.ANY else [*meant, self.persistent, self.recursive]
+        for table in touched:
+            others = dict(table.get(path, {}))
+            if any(table is one for one in meant):
+                if watcher is None:
+                    continue
+                others.pop(watcher, None)
+            if others:
+                return True
+        return False
+
+    def remove(self, path: bytes, kind: WatchKind, watcher: Watcher | None = None) -> bool:
+        """Forget the watches of a kind on a path, or those of one watcher; tell if any were."""
+        found = self.has(path, kind, watcher)
+        for table in self._tables_of(kind):
+            if watcher is not None:
+                table.get(path, {}).pop(watcher, None)
+            if watcher is None or not table.get(path, True):
+                table.pop(path, None)
+        return found
+
+    def _tables_of(self, kind: WatchKind) -> list[Table]:
+        if kind is WatchKind.DATA:
+            return [self.data, self.exists]
+        if kind is WatchKind.CHILDREN:
+            return [self.child]
+        return [self.data, self.exists, self.child, self.persistent, self.recursive]
+
+    def lasting(self, watcher: Watcher) -> list[bytes]:
+        """Give the paths on which a watcher has persistent watches of any kind."""
+        tables = (self.persistent, self.recursive)
+        return [path for table in tables for path, some in table.items() if watcher in some]
 
     def discard(self, watcher: Watcher) -> None:
         """Forget somebody altogether; what the server still sends on his account goes nowhere."""

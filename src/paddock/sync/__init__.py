@@ -20,6 +20,7 @@ from paddock.sync.api import connect
 from paddock.sync.bridge import Scope, Stream
 from paddock.sync.client import Client
 from paddock.sync.deadline import timeout
+from paddock.sync.multiread import MultiRead
 from paddock.sync.transaction import Transaction
 
-__all__ = ["Client", "Scope", "Stream", "Transaction", "connect", "timeout"]
+__all__ = ["Client", "MultiRead", "Scope", "Stream", "Transaction", "connect", "timeout"]

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Self
 
 from paddock.client.announcer import Listener, StateStream
-from paddock.client.client import ANY_VERSION, Children, Created, NodeData, Watch
+from paddock.client.client import ANY_VERSION, Watch
 from paddock.client.client import Client as AsyncClient
+from paddock.client.results import Children, Created, NodeData
 from paddock.client.states import SessionState
 from paddock.client.streams import Change
 from paddock.client.watches import Watcher, WatchKind
@@ -19,6 +20,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat
 from paddock.sync.bridge import Owner, Stream
+from paddock.sync.multiread import MultiRead
 from paddock.sync.transaction import Transaction
 
 
@@ -70,7 +72,9 @@ class Client(Owner[AsyncClient]):
         """Give the present state of the session, then every newer one, until a final one.
 
             for state in client.states():
-                print(state.name)
+                print(state.name)  # CONNECTED
+                if state.is_connected:
+                    break
 
         None is left out, however slowly it is read.
         """
@@ -188,6 +192,39 @@ class Client(Owner[AsyncClient]):
         """
         return self._bridge.call(self._inner.who_am_i)
 
+    def multi_read(self) -> MultiRead:
+        """Begin a request of several reads, each with a result or an error of its own."""
+        return MultiRead._of(self._bridge, self._bridge.run(self._inner.multi_read))
+
+    def get_config(self, *, watch: Watch = None) -> NodeData:
+        """Give the configuration of the ensemble, and the stat of the node that holds it.
+
+        It is a node of the service, outside any chroot, and events name it /zookeeper/config. A
+        standalone server has an empty one.
+        """
+        return self._bridge.call(self._inner.get_config, watch=self._bridge.callbacks.relay(watch))
+
+    def reconfig(
+        self,
+        *,
+        joining: str | Sequence[str] | None = None,
+        leaving: str | Sequence[str] | None = None,
+        members: str | Sequence[str] | None = None,
+        version: int = ANY_VERSION,
+    ) -> NodeData:
+        """Change the ensemble; give the new configuration and the stat of its node.
+
+        Servers that join, `server.4=host:2888:3888;2181`, and the numbers of those that leave; or
+        all members that there are to be. Each is text with commas, or a list. `version` is that of
+        the configuration, whose last line has it, in hexadecimal.
+
+        Raises ReconfigDisabledError, NoAuthError, ReconfigInProgressError, NewConfigNoQuorumError,
+        BadVersionError, BadArgumentsError. After ConnectionLostError look at `get_config`.
+        """
+        return self._bridge.call(
+            self._inner.reconfig, joining=joining, leaving=leaving, members=members, version=version
+        )
+
     def sync(self, path: str = "/") -> None:
         """Wait until the server we are attached to has everything that was written before, by
         anybody.
@@ -214,12 +251,19 @@ class Client(Owner[AsyncClient]):
             self._inner.add_watch, path, self._bridge.callbacks.relay(watcher), recursive=recursive
         )
 
-    def remove_watches(self, path: str, kind: WatchKind = WatchKind.ANY) -> None:
-        """Remove all watches of this client on a path, or those of a kind.
+    def remove_watches(
+        self, path: str, kind: WatchKind = WatchKind.ANY, *, watcher: Watcher | None = None
+    ) -> None:
+        """Remove all watches of this client on a path, or those of a kind, or of one watcher.
 
-        Raises NoWatcherError if there are none.
+        The server is told unless others of this client still need its watch. While there is no
+        connection it is done at once, since a new server is only told of the watches there are.
+        Raises NoWatcherError if there were none when it was asked for. A lost connection is no
+        matter: watches that are gone when it is asked again are what we wanted.
         """
-        self._bridge.call(self._inner.remove_watches, path, kind)
+        self._bridge.call(
+            self._inner.remove_watches, path, kind, watcher=self._bridge.callbacks.relay(watcher)
+        )
 
     def watch(self, path: str, *, recursive: bool = False) -> Stream[Change]:
         """Give the present state of a node, then every newer one; with `recursive`, of its tree.
@@ -240,7 +284,10 @@ class Client(Owner[AsyncClient]):
         self._bridge.call(self._inner.wait_connected)
 
     def forget_watcher(self, watcher: Watcher) -> None:
-        """Tell a watcher of nothing any more, whatever it watches."""
+        """Tell a watcher of nothing any more, whatever it watches.
+
+        The server is told of its lasting watches, if nobody else of this client needs them.
+        """
         self._bridge.run(self._inner.forget_watcher, self._bridge.callbacks.relay(watcher))
 
     def create(

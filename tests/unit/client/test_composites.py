@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from paddock.client.client import Client, NodeData
+from paddock.client.client import Client
 from paddock.client.composites import set_carefully
+from paddock.client.results import NodeData
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,

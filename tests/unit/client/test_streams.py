@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from paddock.client.client import Client, NodeData
+from paddock.client.client import Client
+from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.streams import watch_tree
 from paddock.client.watches import Watcher

@@ -1,0 +1,134 @@
+"""Several reads in one request, each with a result or an error of its own.
+
+    async with client.multi_read() as reads:
+        config = reads.get("/config")
+        names = reads.children("/config")
+        missing = reads.get("/nothing")
+    print(config.result().data, names.result())  # b'v1' []
+    print(missing.error)  # get /nothing: no such node
+
+At the end of its scope they are carried out; `await reads.commit()` does the same without a scope.
+That one of them fails, because there is no such node or we may not read it, leaves the others as
+they are. No watches are set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+from librt.strings import BytesWriter
+
+from paddock.client.encoder import Encoder
+from paddock.client.results import NodeData
+from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError, error_from_code
+from paddock.protocol import opcodes
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import MultiHeader
+
+T = TypeVar("T")
+
+_DONE: Final = -1
+
+
+class Reading(Generic[T]):
+    """One of several reads; it has its result when all of them are done."""
+
+    __slots__ = ("_answer", "_body", "_decode", "_operation", "error", "is_done", "path")
+
+    def __init__(
+        self, operation: int, body: bytes, path: str, decode: Callable[[Reader], T]
+    ) -> None:
+        self._operation = operation
+        self._body = body
+        self.path = path
+        self._decode = decode
+        self.is_done = False
+        # What was wrong with it, once it is done; None if nothing was.
+        self.error: ServiceError | None = None
+        self._answer: T | None = None
+
+    def result(self) -> T:
+        """Give what was read. Raises NoNodeError or NoAuthError if it could not be."""
+        if not self.is_done:
+            raise LocalProtocolError(f"{opcodes.NAMES[self._operation]} {self.path}: not read yet")
+        if self.error is not None:
+            raise self.error
+        # Whoever is done without an error has an answer; it may be None only if T allows it.
+        return self._answer  # type: ignore[return-value]
+
+    def _take(self, header: MultiHeader, reader: Reader) -> None:
+        """Take the answer."""
+        if header.operation == opcodes.ERROR:
+            name = opcodes.NAMES[self._operation]
+            self.error = error_from_code(reader.int32(), name, self.path)
+        elif header.operation == self._operation:
+            self._answer = self._decode(reader)
+        else:
+            raise RemoteProtocolError(f"multi_read: an answer of the type {header.operation}")
+        self.is_done = True
+
+
+class MultiRead:
+    """Reads that are gathered, to be carried out with one request."""
+
+    def __init__(
+        self,
+        encode: Encoder,
+        decode_data: Callable[[Reader], NodeData],
+        decode_names: Callable[[Reader], list[str]],
+        submit: Callable[[bytes, Callable[[Reader], None]], asyncio.Future[None]],
+    ) -> None:
+        self._encode = encode
+        self._decode_data = decode_data
+        self._decode_names = decode_names
+        self._submit = submit
+        self._readings: list[Reading[Any]] = []
+
+    def get(self, path: str) -> Reading[NodeData]:
+        """Read the data and the stat of a node."""
+        return self._add(opcodes.GET_DATA, path, self._decode_data)
+
+    def children(self, path: str) -> Reading[list[str]]:
+        """Read the names of a node's children."""
+        return self._add(opcodes.GET_CHILDREN, path, self._decode_names)
+
+    async def commit(self) -> None:
+        """Carry them out. Repeated after a lost connection, since reading does no harm.
+
+        Raises ConnectionLostError if no server answers in time; then none of them has a result.
+        """
+        if self._readings:
+            await self._submit(self._encoded(), self._take_all)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self.commit()
+
+    def _add(self, operation: int, path: str, decode: Callable[[Reader], T]) -> Reading[T]:
+        body = self._encode.watched(self._encode.full(path), False)
+        reading = Reading(operation, body, path, decode)
+        self._readings.append(reading)
+        return reading
+
+    def _encoded(self) -> bytes:
+        writer = BytesWriter()
+        for reading in self._readings:
+            MultiHeader(reading._operation, False, -1).write(writer)
+            writer.write(reading._body)
+        MultiHeader(_DONE, True, -1).write(writer)
+        return writer.getvalue()
+
+    def _take_all(self, reader: Reader) -> None:
+        for reading in self._readings:
+            reading._take(MultiHeader.read(reader), reader)
