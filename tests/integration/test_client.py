@@ -195,6 +195,23 @@ def test_a_chroot_is_on_every_path_and_seen_in_none(server: Service, path: str) 
     run(server, scenario, path)
 
 
+def test_parents_are_made_up_to_and_above_the_chroot(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        with pytest.raises(NoNodeError, match="create /n: "):
+            await client.create("/n")
+        assert await client.create("/n", make_parents=True) == "/n"
+        assert await client.create("/m/n", make_parents=True) == "/m/n"
+        await client.delete_tree("/")
+        assert await client.create("/m/n", make_parents=True) == "/m/n"
+        assert await client.children("/") == ["m"]
+
+    async def look(client: Client) -> None:
+        assert await client.delete_tree(path) == 5
+
+    run(server, scenario, f"{path}/deep/chroot")
+    run(server, look)
+
+
 def test_a_watch_fires_once_and_is_only_set_where_the_reply_allows_it(
     server: Service, path: str
 ) -> None:

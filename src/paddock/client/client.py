@@ -12,6 +12,7 @@ answer is not looked at.
 from __future__ import annotations
 
 import asyncio
+import copy
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
@@ -82,6 +83,7 @@ class Client:
         default_watcher: Watcher | None = None,
     ) -> None:
         self._hosts = hosts
+        self._chroot = chroot
         self._encode = Encoder(chroot)
         self._random = random
         # What takes several requests and is under way.
@@ -433,7 +435,7 @@ class Client:
         A node is persistent, or ephemeral (it ends with the session), or a container (it goes when
         its last child has gone), or has a TTL in seconds (it goes when it has no children and was
         not changed for so long). `make_parents` makes the nodes above it, open to all and without
-        data, if they are not there.
+        data, if they are not there, and the chroot as well.
 
         Raises NodeExistsError, NoNodeError (there is no parent), NoChildrenForEphemeralsError,
         NoAuthError, InvalidACLError. ConnectionLostError says that nobody knows whether it was
@@ -642,9 +644,18 @@ class Client:
                 lambda: self._create(marked, kind),
                 mark,
                 with_parents=make_parents,
+                root=self._root(),
             ),
             first,
         )
+
+    def _root(self) -> composites.Root | None:
+        """Give what is needed to make our root, if it is a node like any other."""
+        if not self._chroot:
+            return None
+        whole = copy.copy(self)
+        whole._chroot, whole._encode = "", Encoder("")
+        return composites.Root(whole, self._chroot)
 
     def _create_path_carefully(
         self, path: str, kind: NodeKind, make_parents: bool, protected: bool

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from paddock.client.results import Created, NodeData
 from paddock.errors import (
@@ -42,13 +42,26 @@ def child(above: str, name: str) -> str:
     return f"/{name}" if above == "/" else f"{above}/{name}"
 
 
-async def make_parents(client: Client, path: str) -> None:
-    """Make every node above a path that is not there; that somebody else makes it is fine too."""
+class Root(NamedTuple):
+    """Where a client with a chroot has its root: the same client without one, and the path."""
+
+    client: Client
+    path: str
+
+
+async def make_parents(client: Client, path: str, root: Root | None) -> None:
+    """Make every node above a path that is not there, the chroot and those above it included.
+
+    That somebody else makes it is fine too.
+    """
     above = parent(path)
     missing = []
     while above != "/" and await client.exists(above) is None:
         missing.append(above)
         above = parent(above)
+    if above == "/" and root is not None and await client.exists("/") is None:
+        await make_parents(root.client, root.path, None)
+        await _make_sure(root.client, root.path)
     for node in reversed(missing):
         await _make_sure(client, node)
 
@@ -79,6 +92,7 @@ async def create_carefully(
     mark: str,
     *,
     with_parents: bool,
+    root: Root | None,
 ) -> Created:
     """See a create that is under way through, with its parents if that is wanted.
 
@@ -91,10 +105,10 @@ async def create_carefully(
         try:
             return await under_way
         except NoNodeError as error:
-            if not with_parents or parent(path) == "/":
+            if not with_parents or (parent(path) == "/" and root is None):
                 raise
             failure = error
-            await make_parents(client, path)
+            await make_parents(client, path, root)
         except NodeExistsError:
             # Ours, if one that was lost has come through after all.
             found = None if lost is None else await _find(client, path, mark, lost)
