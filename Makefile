@@ -66,9 +66,10 @@ format: $(VENV)/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, the table of settings
+generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, the table of settings, the reference
 	$(BIN)/python tools/twin.py
 	$(BIN)/python tools/settings.py
+	$(BIN)/python tools/reference.py
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py

@@ -33,6 +33,8 @@ _EXAMPLE: Final = re.compile(r"(?<=\n\n) {4}.*\n(?:\n* {4}.*\n)*")
 _MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
 # Defaults that have a name.
 _NAMES: Final = {id(OPEN): "OPEN_ACL"}
+# Modules that are written from others by tools/twin.py.
+_TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.sync.multiread")
 # What a proxy asks its faults.
 _INNER: Final = ("Fault.takes", "Fault.hit")
 # Classes that users call by themselves; they get all others from a method.
@@ -106,6 +108,16 @@ PAGES: Final = (
         ),
     ),
     Page(
+        "sync",
+        "The blocking client",
+        "paddock.sync",
+        (
+            Section("Connecting", ("connect", "timeout")),
+            Section("Calls", ("Client", "Transaction", "MultiRead")),
+            Section("What they give", ("Stream", "Scope")),
+        ),
+    ),
+    Page(
         "testing",
         "Testing",
         "paddock.testing",
@@ -141,7 +153,7 @@ def pages() -> dict[Path, str]:
 
 def _described(name: str, thing: Any) -> list[str]:
     if inspect.isfunction(thing):
-        return [_signature(name, thing), _text(thing)]
+        return [_code(_signature(name, thing)), _text(thing)]
     if not inspect.isclass(thing):
         return [_code(f"{name} = {_plain(thing)}".replace("'", '"'))]
     parts = [_text(thing)]
@@ -151,15 +163,25 @@ def _described(name: str, thing: Any) -> list[str]:
     elif fields := _fields(thing):
         parts.insert(0, _code("\n".join(f"{one}: {_plain(kind)}" for one, kind in fields.items())))
     elif name in _MADE_BY_USERS:
-        parts.insert(0, _signature(name, thing.__init__))
-    for member, value in _members(thing).items():
-        parts.append(f"#### {name}.{member}")
-        if isinstance(value, property):
-            kind = inspect.signature(value.fget).return_annotation  # type: ignore[arg-type]
-            parts += [_code(f"{member}: {_plain(kind)}"), _text(value)]
-        else:
-            parts += [_signature(member, value), _text(value)]
+        parts.insert(0, _code(_signature(name, thing.__init__)))
+    members = {member: _member(member, value) for member, value in _members(thing).items()}
+    if thing.__module__ in _TWINS:
+        # What they do is what their originals do.
+        link = f"[{name}](client.md#{name.lower()})"
+        return [
+            f"As {link}, with results where that has futures.",
+            _code("\n".join(members.values())),
+        ]
+    for member, line in members.items():
+        parts += [f"#### {name}.{member}", _code(line), _text(getattr(thing, member))]
     return parts
+
+
+def _member(name: str, value: Any) -> str:
+    if not isinstance(value, property):
+        return _signature(name, value)
+    kind = inspect.signature(value.fget).return_annotation  # type: ignore[arg-type]
+    return f"{name}: {_plain(kind)}"
 
 
 def _members(kind: type[Any]) -> dict[str, Any]:
@@ -220,6 +242,12 @@ def _text(thing: Any) -> str:
     ).strip()
 
 
+def examples(thing: Any) -> list[str]:
+    """Give the examples of a docstring."""
+    text = inspect.cleandoc(thing.__doc__ or "")
+    return [textwrap.dedent(found) for found in _EXAMPLE.findall(f"\n\n{text}\n")]
+
+
 def _code(text: str) -> str:
     # Not "python", which is what runs.
     return f"```py\n{text}\n```"
@@ -243,8 +271,8 @@ def _signature(name: str, function: Any) -> str:
     end = ")" if name in _MADE_BY_USERS else f") -> {_plain(signature.return_annotation)}"
     line = start + ", ".join(parameters) + end
     if len(line) <= _WIDTH_MAX:
-        return _code(line)
-    return _code("\n".join([start, *(f"    {one}," for one in parameters), end]))
+        return line
+    return "\n".join([start, *(f"    {one}," for one in parameters), end])
 
 
 def _plain(kind: Any) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import paddock
-from paddock import errors, testing
+from paddock import errors, sync, testing
 from paddock.testing import EmbeddedServer
-from tests.support.documents import ROOT, Block, Page
+from tests.support.documents import ROOT, Page
 from tests.support.examples import run_example
-from tools.reference import FOLDER, PAGES, pages
+from tools.reference import FOLDER, PAGES, examples, pages
 
 # Errors have a page of their own.
 ON_ANOTHER_PAGE = {"errors", "__version__"}
@@ -58,24 +58,43 @@ def test_every_error_says_what_to_do() -> None:
 
 
 def blocks() -> list[Any]:
-    names = [path.relative_to(ROOT) for path in sorted(FOLDER.iterdir())]
-    return [
-        pytest.param(block, id=f"{name.stem}-{block}")
-        for name in names
-        for block in Page(str(name)).blocks("python")
+    """Give every example of the reference, and those that the twin's docstrings have."""
+    written = [
+        pytest.param(block.text, path.stem == "sync", id=f"{path.stem}-{block}")
+        for path in sorted(FOLDER.iterdir())
+        for block in Page(str(path.relative_to(ROOT))).blocks("python")
     ]
+    twins = (sync.Client, sync.Transaction, sync.MultiRead)
+    members = [one for kind in twins for one in vars(kind).items()]
+    blocking = [
+        pytest.param(text, True, id=f"sync-{name}-{number}")
+        for name, member in members
+        if not name.startswith("_") and member.__doc__
+        for number, text in enumerate(examples(member))
+    ]
+    assert len(blocking) > 10
+    return written + blocking
 
 
-@pytest.mark.parametrize("block", blocks())
-def test_an_example_runs(block: Block, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "is_blocking"), blocks())
+def test_an_example_runs(text: str, is_blocking: bool, tmp_path: Path) -> None:
     async def main() -> None:
-        async with EmbeddedServer() as server:
-            async with paddock.connect(server.hosts) as client:
-                await client.create("/config", b"v1")
-                names = {name: getattr(testing, name) for name in testing.__all__}
-                names.update({name: getattr(paddock, name) for name in paddock.__all__})
-                names.update(asyncio=asyncio, paddock=paddock)
-                names.update(client=client, server=server, tmp_path=tmp_path)
-                await run_example(block.text.replace("2181", str(server.address[1])), names)
+        async with EmbeddedServer() as server, paddock.connect(server.hosts) as client:
+            await client.create("/config", b"v1")
+            module = sync if is_blocking else paddock
+            names = {name: getattr(module, name) for name in module.__all__}
+            names.update({name: getattr(testing, name) for name in testing.__all__})
+            names.update(asyncio=asyncio, paddock=paddock, server=server, tmp_path=tmp_path)
+            text_here = text.replace("2181", str(server.address[1]))
+            if not is_blocking:
+                await run_example(text_here, {**names, "client": client})
+                return
+            twin = await asyncio.to_thread(opened, server.hosts)
+            await run_example(text_here, {**names, "client": twin})
+            await asyncio.to_thread(twin.close)
 
     asyncio.run(main())
+
+
+def opened(hosts: str) -> sync.Client:
+    return sync.connect(hosts).__enter__()

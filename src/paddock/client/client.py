@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client import composites, trees
-from paddock.client.announcer import Listener, StateStream
+from paddock.client.announcer import Listener
 from paddock.client.call import Call
 from paddock.client.encoder import (
     Encoder,
@@ -140,7 +140,7 @@ class Client:
         """
         return self._session.valid_until
 
-    def states(self) -> StateStream:
+    def states(self) -> AsyncIterator[SessionState]:
         """Give the present state of the session, then every newer one, until a final one.
 
             async for state in client.states():

@@ -3,11 +3,11 @@
     from paddock.sync import connect, timeout
 
     with connect("127.0.0.1:2181/app", session_timeout=10) as client:
-        client.create("/config", b"v1", make_parents=True)
-        with timeout(2.0):
-            data, stat = client.get("/config")
-        for change in client.watch("/config"):
-            print(change.data)
+        client.create("/color", b"blue", make_parents=True)
+        with timeout(5):
+            data, stat = client.get("/color")
+        for change in client.watch("/color"):
+            print(change.data)  # b'blue'
             break
 
 A client may be used by many threads. Callbacks, such as watchers, are called on a thread of their

@@ -34,7 +34,7 @@ def connect(
     with `watch=True` watches. `random` is for tests that repeat themselves.
 
     Entering the scope raises ConnectionLostError if no server gives us a session within the session
-    timeout. A chroot is not created, and need not exist until something is created below it.
+    timeout. The chroot need not exist; the first `create` with `make_parents` makes it, too.
     """
     bridge = Bridge()
     return Client(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from paddock.client.announcer import Listener, StateStream
+from paddock.client.announcer import Listener
 from paddock.client.client import ANY_VERSION, Watch
 from paddock.client.client import Client as AsyncClient
 from paddock.client.results import Children, Created, NodeData
@@ -68,7 +68,7 @@ class Client(Owner[AsyncClient]):
         """
         return self._inner.session_valid_until
 
-    def states(self) -> StateStream:
+    def states(self) -> Stream[SessionState]:
         """Give the present state of the session, then every newer one, until a final one.
 
             for state in client.states():
@@ -78,7 +78,7 @@ class Client(Owner[AsyncClient]):
 
         None is left out, however slowly it is read.
         """
-        return self._bridge.run(self._inner.states)
+        return Stream(self._bridge, self._bridge.run(self._inner.states))
 
     def add_listener(self, listener: Listener) -> None:
         """Have something called with every state from the next one on, at once and in order.
@@ -312,7 +312,7 @@ class Client(Owner[AsyncClient]):
         A node is persistent, or ephemeral (it ends with the session), or a container (it goes when
         its last child has gone), or has a TTL in seconds (it goes when it has no children and was
         not changed for so long). `make_parents` makes the nodes above it, open to all and without
-        data, if they are not there.
+        data, if they are not there, and the chroot as well.
 
         Raises NodeExistsError, NoNodeError (there is no parent), NoChildrenForEphemeralsError,
         NoAuthError, InvalidACLError. ConnectionLostError says that nobody knows whether it was
