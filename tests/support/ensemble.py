@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -128,6 +129,16 @@ class Member(ApacheServer):
         modes = [line.split()[1] for line in answer.splitlines() if line.startswith("Mode: ")]
         return modes[0] if modes else None
 
+    def sessions(self) -> set[int]:
+        """The sessions that are attached to it."""
+        if not self.running:
+            return set()
+        try:
+            answer = wire.four_letter_word(self.address, "cons")
+        except OSError:
+            return set()
+        return {int(found, 16) for found in re.findall(r"sid=0x([0-9a-f]+)", answer)}
+
     def is_serving(self) -> bool:
         return self.running and super().is_serving()
 
@@ -187,6 +198,16 @@ class ApacheEnsemble:
     def at(self, port: int) -> Member:
         """The member whose clients are on this port."""
         return next(member for member in self.members if member.port == port)
+
+    def member_of(self, session_id: int) -> Member:
+        """The running member that a session is attached to; waits for the session to be so."""
+        limit = time.monotonic() + START_DEADLINE_S
+        while time.monotonic() < limit:
+            for member in self.members:
+                if session_id in member.sessions():
+                    return member
+            next(member for member in self.members if member.running).wait_ended(POLL_S)
+        raise ServerFailedError(f"no member knows of session 0x{session_id:x}")
 
     def leader(self) -> Member:
         """The leader; waits for one, as `wait_quorum` does."""
