@@ -38,7 +38,13 @@ _TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.syn
 # What a proxy asks its faults.
 _INNER: Final = ("Fault.takes", "Fault.hit")
 # Classes that users call by themselves; they get all others from a method.
-_MADE_BY_USERS: Final = ("EmbeddedServer", "ServerThread", "ServerProcess", "FaultProxy")
+_MADE_BY_USERS: Final = (
+    "EmbeddedServer",
+    "ServerThread",
+    "ServerProcess",
+    "FaultProxy",
+    "SaslCredentials",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ PAGES: Final = (
             Section(
                 "Watchers", ("Watcher", "Event", "EventType", "WatchKind"), "paddock.client.watches"
             ),
-            Section("The session", ("SessionState",)),
+            Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
             Section(
                 "Access control",
                 (

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
         ip_acl,
         world_acl,
     )
+    from paddock.client.announcer import StateListener
     from paddock.client.client import Client
     from paddock.client.multiread import MultiRead, Reading
     from paddock.client.results import Children, Created, NodeData
+    from paddock.client.sasl import SaslCredentials
     from paddock.client.states import Event, EventType, SessionState
     from paddock.client.streams import Change
     from paddock.client.transaction import Transaction
@@ -96,9 +98,11 @@ __all__ = [
     "NodeData",
     "MultiRead",
     "Reading",
+    "SaslCredentials",
     "Event",
     "EventType",
     "SessionState",
+    "StateListener",
     "Change",
     "Transaction",
     "Watcher",
@@ -157,6 +161,8 @@ _HOMES = (
     "paddock.client.access",
     "paddock.client.states",
     "paddock.client.watches",
+    "paddock.client.announcer",
+    "paddock.client.sasl",
     "paddock.client.streams",
     "paddock.client.results",
     "paddock.client.transaction",

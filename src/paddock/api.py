@@ -14,6 +14,7 @@ import ssl
 
 from paddock.client.client import Client
 from paddock.client.hosts import Randomness, parse_hosts
+from paddock.client.sasl import SaslCredentials
 from paddock.client.watches import Watcher
 
 
@@ -24,6 +25,7 @@ def connect(
     random: Randomness | None = None,
     tls: ssl.SSLContext | None = None,
     read_only: bool = False,
+    sasl: SaslCredentials | None = None,
     default_watcher: Watcher | None = None,
 ) -> Client:
     """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
@@ -32,12 +34,15 @@ def connect(
             print(client.state.name)  # CONNECTED
 
     `session_timeout` is in seconds, and the service may grant another one. With `tls` the
-    connection is secured. With `read_only` a server will do that has lost the others and can only
-    be read from. The `default_watcher` is told of every state of the session, and of what a read
-    with `watch=True` watches. `random` is for tests that repeat themselves.
+    connection is secured. With `sasl` we prove by DIGEST-MD5 who we are, on every connection before
+    anything else. With `read_only` a server will do that has lost the others and can only be read
+    from, until one is found that can be written to. The `default_watcher` is told of every state of
+    the session, and of what a read with `watch=True` watches. `random` is for tests that repeat
+    themselves.
 
     Entering the scope raises ConnectionLostError if no server gives us a session within the session
-    timeout. The chroot need not exist; the first `create` with `make_parents` makes it, too.
+    timeout, and AuthenticationError if the `sasl` credentials are not accepted. The chroot need not
+    exist; the first `create` with `make_parents` makes it, too.
     """
     parsed, chroot = parse_hosts(hosts)
     return Client(
@@ -47,5 +52,6 @@ def connect(
         standard_random.SystemRandom() if random is None else random,
         tls=tls,
         read_only=read_only,
+        sasl=sasl,
         default_watcher=default_watcher,
     )

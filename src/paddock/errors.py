@@ -69,8 +69,9 @@ class ServiceError(PaddockError):
     ) -> None:
         self.operation = operation
         self.path = path
+        self.reason = self.meaning if reason is None else reason
         subject = operation if path is None else f"{operation} {path}"
-        super().__init__(f"{subject}: {self.meaning if reason is None else reason}")
+        super().__init__(f"{subject}: {self.reason}")
 
 
 class RequestError(ServiceError):

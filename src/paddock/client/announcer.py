@@ -14,7 +14,8 @@ from typing import Self, TypeAlias
 
 from paddock.client.states import SessionState
 
-Listener: TypeAlias = Callable[[SessionState], None]
+# Called with a state.
+StateListener: TypeAlias = Callable[[SessionState], None]
 
 
 class _Told:
@@ -59,16 +60,16 @@ class Announcer:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.state = SessionState.DISCONNECTED
         self._loop = loop
-        self._listeners: dict[Listener, None] = {}
+        self._listeners: dict[StateListener, None] = {}
         self._last = _Told(self.state)
         # What has not been told yet; somebody is at it if there is anything.
         self._news: deque[SessionState] = deque()
 
-    def add(self, listener: Listener) -> None:
+    def add(self, listener: StateListener) -> None:
         """Tell somebody of every state from the next one on, once, however often he was added."""
         self._listeners[listener] = None
 
-    def remove(self, listener: Listener) -> None:
+    def remove(self, listener: StateListener) -> None:
         """Tell somebody of nothing any more; that he was never told is fine."""
         self._listeners.pop(listener, None)
 
@@ -102,7 +103,7 @@ class Announcer:
                 break
         return False
 
-    def _tell(self, listener: Listener, state: SessionState) -> None:
+    def _tell(self, listener: StateListener, state: SessionState) -> None:
         try:
             listener(state)
         except Exception as error:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client import composites, trees
-from paddock.client.announcer import Listener
+from paddock.client.announcer import StateListener
 from paddock.client.call import Call
 from paddock.client.encoder import (
     Encoder,
@@ -32,6 +32,7 @@ from paddock.client.encoder import (
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
 from paddock.client.results import Children, Created, NodeData
+from paddock.client.sasl import SaslCredentials
 from paddock.client.session import Session
 from paddock.client.states import SessionState
 from paddock.client.streams import Change, watch_node, watch_tree
@@ -80,6 +81,7 @@ class Client:
         *,
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
+        sasl: SaslCredentials | None = None,
         default_watcher: Watcher | None = None,
     ) -> None:
         self._hosts = hosts
@@ -95,6 +97,7 @@ class Client:
             own_path=self._encode.own,
             tls=tls,
             read_only=read_only,
+            sasl=sasl,
         )
         self._session.watches.default = default_watcher
 
@@ -152,14 +155,14 @@ class Client:
         """
         return self._session.states.stream()
 
-    def add_listener(self, listener: Listener) -> None:
+    def add_listener(self, listener: StateListener) -> None:
         """Have something called with every state from the next one on, at once and in order.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._session.states.add(listener)
 
-    def remove_listener(self, listener: Listener) -> None:
+    def remove_listener(self, listener: StateListener) -> None:
         """Call it no more; that it was never called is fine."""
         self._session.states.remove(listener)
 

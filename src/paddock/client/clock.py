@@ -50,30 +50,41 @@ class SessionClock:
         self._leave = leave
         self._on_overdue = on_overdue
         self._is_attached = False
+        # Until when the session surely lives, where the clock does not say: there is none yet, or
+        # the server that answers us cannot vouch for it.
+        self._sure_until: float | None = -math.inf
         # When each ping was sent that is not answered.
         self._pings: deque[float] = deque()
         self._heartbeat: asyncio.TimerHandle | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
-    def valid_until(self) -> float:
-        """Until when the session surely lives, if there is one."""
+    def sure_until(self) -> float:
+        """Until when the session surely lives."""
+        return self._answer_due if self._sure_until is None else self._sure_until
+
+    @property
+    def _answer_due(self) -> float:
         return self.vouched_at + self.timeout
 
     def start(self) -> None:
         """Begin to wait for a session."""
         self.vouched_at = self._loop.time()
-        self._set_alarm(self.valid_until)
+        self._set_alarm(self._answer_due)
 
-    def attach(self, asked_at: float, timeout: float) -> None:
-        """Take note of a connection whose handshake was sent at that time, and answered now."""
+    def attach(self, asked_at: float, timeout: float, *, vouches: bool = True) -> None:
+        """Take note of a connection whose handshake was sent at that time, and answered now.
+
+        A server in read-only mode does not vouch: the others may end the session meanwhile.
+        """
+        self._sure_until = None if vouches else self.sure_until
         self.timeout = timeout
         self.heard_at = self.sent_at = self._loop.time()
         self._is_attached = True
         self._pings.clear()
         self.vouched_at = max(self.vouched_at, asked_at)
         self.is_overdue = False
-        self._set_alarm(self.valid_until)
+        self._set_alarm(self._answer_due)
         self._beat()
 
     def detach(self) -> None:
@@ -97,10 +108,10 @@ class SessionClock:
 
     def recover(self) -> bool:
         """Tell whether an answer shows that the session is not overdue any more."""
-        if not self.is_overdue or self._loop.time() >= self.valid_until:
+        if not self.is_overdue or self._loop.time() >= self._answer_due:
             return False
         self.is_overdue = False
-        self._set_alarm(self.valid_until)
+        self._set_alarm(self._answer_due)
         return True
 
     def _set_alarm(self, when: float) -> None:
@@ -110,8 +121,8 @@ class SessionClock:
 
     def _look(self) -> None:
         now = self._loop.time()
-        if now < self.valid_until:
-            self._set_alarm(self.valid_until)
+        if now < self._answer_due:
+            self._set_alarm(self._answer_due)
             return
         if self.is_overdue:
             if self._is_attached:

@@ -8,7 +8,7 @@ and then tried in turn; each is resolved again whenever it is tried, since names
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -82,6 +82,9 @@ class HostRing:
 
     def __len__(self) -> int:
         return len(self._hosts)
+
+    def __iter__(self) -> Iterator[Host]:
+        return iter(self._hosts)
 
     def __str__(self) -> str:
         return ",".join(sorted(str(host) for host in self._hosts))

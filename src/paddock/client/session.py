@@ -31,6 +31,9 @@ from paddock.client.handshake import framed, shake_hands
 from paddock.client.hosts import Backoff, HostRing, Randomness
 from paddock.client.introductions import Introductions
 from paddock.client.link import Link
+from paddock.client.passport import Passport
+from paddock.client.sasl import SaslCredentials, check_installed, prove
+from paddock.client.scout import Scout
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches import ClientWatches
 from paddock.errors import (
@@ -48,7 +51,6 @@ from paddock.protocol.records import (
     NOTIFICATION_XID,
     PING_XID,
     SET_WATCHES_XID,
-    ConnectRequest,
     ConnectResponse,
     WatcherEvent,
 )
@@ -83,10 +85,12 @@ class Session:
         own_path: Callable[[bytes], str],
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
+        sasl: SaslCredentials | None = None,
     ) -> None:
+        if sasl is not None:
+            check_installed()
         self._loop = asyncio.get_running_loop()
-        self.id = 0
-        self.password = bytes(16)
+        self._passport = Passport(timeout, read_only=read_only)
         # The last zxid in any reply: what a server must have seen to be of use to us.
         self.last_zxid = 0
         self.watches = ClientWatches()
@@ -97,7 +101,8 @@ class Session:
         # Gives a path of the service as the client knows it.
         self._own_path = own_path
         self._connector = Connector(self._loop, random, tls)
-        self._read_only = read_only
+        self._scout = Scout(hosts, random, tls)
+        self._sasl = sasl
         self._timeout_wanted = timeout
         self._backoff = Backoff(random)
         self._clock = SessionClock(
@@ -133,6 +138,14 @@ class Session:
         return self.states.state
 
     @property
+    def id(self) -> int:
+        return self._passport.id
+
+    @property
+    def password(self) -> bytes:
+        return self._passport.password
+
+    @property
     def timeout(self) -> float:
         """Seconds, as asked for, and as granted once there is a session."""
         return self._clock.timeout
@@ -140,9 +153,7 @@ class Session:
     @property
     def valid_until(self) -> float:
         """The time, by the event loop, until which the session surely lives."""
-        if self.id == 0 or self.state.is_final:
-            return -math.inf
-        return self._clock.valid_until
+        return -math.inf if self.state.is_final else self._clock.sure_until
 
     async def start(self) -> None:
         """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
@@ -230,12 +241,17 @@ class Session:
                 self._failures[str(host)] = str(error)
                 logger.debug("session 0x%x: %s: %s", self.id, host, error)
                 needs_pause = self._hosts.is_round_over()
+            except AuthenticationError as error:
+                logger.error("session 0x%x: %s: %s", self.id, host, error)
+                self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
+                return
             else:
-                if reply.timeout_ms <= 0 or self.id not in (0, reply.session_id):
-                    # Another session is none: whoever gives us one does not know ours.
+                if self._passport.is_refused(reply):
                     self._expire(link)
                     return
                 self._begin(link, reply, asked_at)
+                if reply.read_only:
+                    await self._look_for_better(link)
                 await link.lost
                 self._detach(link)
                 # A server that takes us and drops us must not keep both of us busy with that.
@@ -248,19 +264,26 @@ class Session:
     async def _attach(self, link: Link) -> tuple[Link, ConnectResponse, float]:
         """Ask a server to take us; give the connection, the answer, and when we had asked."""
         asked_at = self._loop.time()
-        request = ConnectRequest(
-            0,
-            self.last_zxid,
-            round(self._timeout_wanted * 1000),
-            self.id,
-            self.password,
-            self._read_only,
-        )
-        return link, await shake_hands(link, request), asked_at
+        reply = await shake_hands(link, self._passport.request(self.last_zxid))
+        self._passport.check(reply)
+        if self._sasl is not None and not self._passport.is_refused(reply):
+            await prove(link, self._sasl)
+        return link, reply, asked_at
+
+    async def _look_for_better(self, link: Link) -> None:
+        """Leave a read-only server when there is one that can be written to."""
+        search = self._loop.create_task(self._scout.find())
+        try:
+            await asyncio.wait((search, link.lost), return_when=asyncio.FIRST_COMPLETED)
+            if search.done():
+                self._hosts.prefer(search.result())
+                self._leave(f"{search.result()} can be written to")
+        finally:
+            search.cancel()
+            await asyncio.wait((search,))
 
     def _begin(self, link: Link, reply: ConnectResponse, asked_at: float) -> None:
-        self.id = reply.session_id
-        self.password = reply.password or bytes(16)
+        self._passport.stamp(reply)
         self._link = link
         self._refusal = None
         self._failures.clear()
@@ -274,13 +297,18 @@ class Session:
             write_i32_be(writer, opcodes.SET_WATCHES2)
             request.write(writer)
             link.write(framed(writer.getvalue()))
-        self._clock.attach(asked_at, reply.timeout_ms / 1000)
+        self._clock.attach(asked_at, reply.timeout_ms / 1000, vouches=not reply.read_only)
         if not self._established.done():
             self._established.set_result(None)
-        self._attached_state = (
-            SessionState.CONNECTED_READ_ONLY if reply.read_only else SessionState.CONNECTED
-        )
-        self.states.announce(self._attached_state)
+        states = [SessionState.CONNECTED]
+        if self._sasl is not None:
+            states.append(SessionState.SASL_AUTHENTICATED)
+        if reply.read_only:
+            # What matters most is what stays.
+            states = [*states[1:], SessionState.CONNECTED_READ_ONLY]
+        self._attached_state = states[-1]
+        for state in states:
+            self.states.announce(state)
         self._flush()
 
     def _leave(self, reason: str) -> None:

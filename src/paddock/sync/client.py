@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from paddock.client.announcer import Listener
+from paddock.client.announcer import StateListener
 from paddock.client.client import ANY_VERSION, Watch
 from paddock.client.client import Client as AsyncClient
 from paddock.client.results import Children, Created, NodeData
@@ -80,14 +80,14 @@ class Client(Owner[AsyncClient]):
         """
         return Stream(self._bridge, self._bridge.run(self._inner.states))
 
-    def add_listener(self, listener: Listener) -> None:
+    def add_listener(self, listener: StateListener) -> None:
         """Have something called with every state from the next one on, at once and in order.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
-    def remove_listener(self, listener: Listener) -> None:
+    def remove_listener(self, listener: StateListener) -> None:
         """Call it no more; that it was never called is fine."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
 

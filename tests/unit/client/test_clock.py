@@ -63,9 +63,9 @@ def test_an_answer_vouches_for_the_ping_that_it_answers_and_not_for_a_later_one(
         await asyncio.sleep(3)
         assert heard.told == [(3.0, "ping"), (6.0, "ping")]
         assert heard.clock.answer_ping()
-        assert heard.clock.valid_until == 12.0
+        assert heard.clock.sure_until == 12.0
         assert heard.clock.answer_ping()
-        assert heard.clock.valid_until == 15.0
+        assert heard.clock.sure_until == 15.0
         assert not heard.clock.answer_ping()
         heard.clock.stop()
 
@@ -75,7 +75,7 @@ def test_an_answer_vouches_for_the_ping_that_it_answers_and_not_for_a_later_one(
 def test_it_is_overdue_one_timeout_after_the_last_answered_request_was_sent() -> None:
     async def scenario() -> None:
         heard = Heard()
-        assert heard.clock.valid_until == -math.inf
+        assert heard.clock.sure_until == -math.inf
         heard.clock.start()
         await asyncio.sleep(2)
         heard.clock.attach(1.0, 9.0)
@@ -139,7 +139,7 @@ def test_an_old_answer_does_not_end_being_overdue_and_a_new_one_does() -> None:
         assert not heard.clock.recover()
         assert heard.clock.answer_ping()
         assert heard.clock.recover()
-        assert heard.clock.valid_until == 29.0
+        assert heard.clock.sure_until == 29.0
         heard.clock.stop()
 
     run_virtually(scenario())
