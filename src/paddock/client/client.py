@@ -48,7 +48,6 @@ from paddock.protocol.replies import (
     Create2Response,
     GetACLResponse,
     GetChildren2Response,
-    GetDataResponse,
     IntResponse,
     StringsResponse,
     WhoAmIResponse,
@@ -731,8 +730,7 @@ def _decode_exists(reader: Reader) -> Stat | None:
 
 
 def _decode_data(reader: Reader) -> NodeData:
-    found = GetDataResponse.read(reader)
-    return NodeData(found.data or b"", found.stat)
+    return NodeData(reader.buffer() or b"", Stat.read(reader))
 
 
 def _decode_names(reader: Reader) -> list[str]:

@@ -1,13 +1,15 @@
 """What callers give, checked and encoded: paths with the chroot, data, versions, kinds of nodes.
 
 Whatever cannot be used raises InvalidArgumentError, which names the argument, before anything is
-sent.
+sent. The requests that are made by the thousand are put together from bytes right here: their
+records would take three times as long to write the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import iscoroutinefunction
+from struct import Struct
 from typing import Any, Final, TypeGuard
 
 from librt.strings import BytesWriter
@@ -15,16 +17,11 @@ from librt.strings import BytesWriter
 from paddock.client.watches import WatchKind
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes, paths
-from paddock.protocol.acl import ACL
+from paddock.protocol.acl import ACL, OPEN, OPEN_WIRE, encode_acls
 from paddock.protocol.requests import (
-    CreateRequest,
-    CreateTTLRequest,
     PathRequest,
     ReconfigRequest,
-    SetACLRequest,
-    SetDataRequest,
     VersionRequest,
-    WatchedRequest,
 )
 
 # The flags of create, by what the node is.
@@ -38,23 +35,40 @@ _TTL_SECONDS_MAX: Final = (2**40 - 1) / 1000
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 
+_INT: Final = Struct(">i")
+_LONG: Final = Struct(">q")
+_NULL: Final = _INT.pack(-1)
+_TRUE: Final = b"\1"
+_FALSE: Final = b"\0"
+
+# How many paths are remembered, before we forget them all.
+_KNOWN_MAX: Final = 4096
+
 
 class Encoder:
     """Encodes requests of a client whose paths are below a chroot, "" for none."""
 
     def __init__(self, chroot: str) -> None:
         self._chroot = chroot.encode()
+        # Paths that were given before, and what the service calls them.
+        self._known: dict[str, bytes] = {}
 
     def full(self, path: str) -> bytes:
         """Give a path as the service knows it."""
         if not isinstance(path, str):
             raise InvalidArgumentError(f"path: expected text, not {type(path).__name__}")
-        encoded = path.encode("utf-8", "surrogatepass")
-        if not paths.is_valid(encoded):
+        known = self._known.get(path)
+        if known is not None:
+            return known
+        full = path.encode("utf-8", "surrogatepass")
+        if not paths.is_valid(full):
             raise InvalidArgumentError(f"path: {path!r} is no valid path")
-        if not self._chroot:
-            return encoded
-        return self._chroot if encoded == paths.ROOT else self._chroot + encoded
+        if self._chroot:
+            full = self._chroot if full == paths.ROOT else self._chroot + full
+        if len(self._known) == _KNOWN_MAX:
+            self._known.clear()
+        self._known[path] = full
+        return full
 
     def own(self, full: bytes) -> str:
         """Give a path of the service as this client knows it."""
@@ -67,18 +81,17 @@ class Encoder:
         return encoded(PathRequest(self.full(path)))
 
     def watched(self, full: bytes, watch: bool) -> bytes:
-        return encoded(WatchedRequest(full, watch))
+        return _buffer(full) + (_TRUE if watch else _FALSE)
 
     def version(self, path: str, version: int) -> bytes:
         return encoded(VersionRequest(self.full(path), _checked_version(version)))
 
     def set(self, path: str, data: bytes | None, version: int) -> bytes:
         checked = _checked_data(data)
-        return encoded(SetDataRequest(self.full(path), checked, _checked_version(version)))
+        return _buffer(self.full(path)) + _buffer(checked) + _INT.pack(_checked_version(version))
 
     def set_acl(self, path: str, acl: Sequence[ACL], version: int) -> bytes:
-        checked: list[ACL | None] = [*_checked_acl(acl)]
-        return encoded(SetACLRequest(self.full(path), checked, _checked_version(version)))
+        return _buffer(self.full(path)) + _acls(acl) + _INT.pack(_checked_version(version))
 
     def reconfig(self, joining: object, leaving: object, members: object, version: object) -> bytes:
         parts = [
@@ -110,17 +123,14 @@ class Encoder:
                 "ephemeral, container, ttl: a node is one of them at most, and a container is not"
                 " sequential"
             )
-        checked = _checked_data(data)
-        acls: list[ACL | None] = [*_checked_acl(acl)]
+        node = _buffer(full) + _buffer(_checked_data(data)) + _acls(acl)
         if ttl is not None:
             flags = _TTL_SEQUENTIAL if sequential else _TTL
-            limited = CreateTTLRequest(full, checked, acls, flags, _milliseconds(ttl))
-            return opcodes.CREATE_TTL, encoded(limited)
+            return opcodes.CREATE_TTL, node + _INT.pack(flags) + _LONG.pack(_milliseconds(ttl))
         if container:
-            request = CreateRequest(full, checked, acls, _CONTAINER)
-            return opcodes.CREATE_CONTAINER, encoded(request)
+            return opcodes.CREATE_CONTAINER, node + _INT.pack(_CONTAINER)
         flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
-        return operation, encoded(CreateRequest(full, checked, acls, flags))
+        return operation, node + _INT.pack(flags)
 
     def to_be_created(self, path: str, sequential: bool) -> bytes:
         if sequential and str(path).endswith("/"):
@@ -128,6 +138,15 @@ class Encoder:
             above = self.full(path[:-1] or "/")
             return above if above.endswith(b"/") else above + b"/"
         return self.full(path)
+
+
+def _buffer(value: bytes | None) -> bytes:
+    return _NULL if value is None else _INT.pack(len(value)) + value
+
+
+def _acls(acl: Sequence[ACL]) -> bytes:
+    # Nearly every node has this one.
+    return OPEN_WIRE if acl is OPEN else encode_acls(_checked_acl(acl))
 
 
 def encoded(request: Any) -> bytes:
