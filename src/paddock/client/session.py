@@ -19,9 +19,10 @@ import math
 import ssl
 from collections import deque
 from collections.abc import Callable
+from struct import Struct
 from typing import Any, Final
 
-from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be
+from librt.strings import BytesWriter, write_i32_be
 
 from paddock.client.announcer import Announcer
 from paddock.client.call import Call, Failure
@@ -58,8 +59,8 @@ from paddock.protocol.records import (
 logger: Final = logging.getLogger(__name__)
 
 _XID_MAX: Final = 2**31 - 1
-# How much is written at a time before we look whether the server takes it.
-_WRITE_BYTES_MAX: Final = 1 << 20
+# How much is written at a time: enough to cost little, and not so much that the loop stands still.
+_WRITE_BYTES_MAX: Final = 1 << 18
 _ATTEMPT_SECONDS_MIN: Final = 0.5
 # How often we can try before the session may be over, at least: one handshake that is not answered
 # must not cost us the session, also if there is only one server.
@@ -68,6 +69,11 @@ _ATTEMPTS_MIN: Final = 3
 _REPEATS_MAX: Final = 10
 # Servers close the connection on larger requests, unless they are told to take more.
 _REQUEST_BYTES_USUAL: Final = 0xFFFFF
+
+# Length, number and operation; number, zxid and result.
+_REQUEST_HEADER: Final = Struct(">iii")
+_REPLY_HEADER: Final = Struct(">iqi")
+_REPLY_HEADER_BYTES: Final = 16
 
 _LOST: Final = Failure(ConnectionLostError)
 _CLOSED: Final = Failure(ConnectionLostError, "the client is closed")
@@ -116,6 +122,8 @@ class Session:
         # Requests that are to be sent, and those that wait for their answer, each in their order.
         self._queue: deque[Call[Any]] = deque()
         self._pending: deque[Call[Any]] = deque()
+        # One for all replies, which are read one after the other.
+        self._reader = Reader(b"")
         self._xid = 0
         self._flush_is_due = False
         # Why a request fails that is asked now; None if it does not.
@@ -411,32 +419,38 @@ class Session:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        """Write once; what does not fit into it has the next pass of the loop."""
         self._flush_is_due = False
-        link, queue, pending = self._link, self._queue, self._pending
-        if link is None or not queue or not link.is_writable:
+        link = self._link
+        if link is None or not link.is_writable:
             return
+        requests = self._take_requests()
+        if requests:
+            link.write(requests)
+        if self._queue and link.is_writable:
+            self._schedule_flush()
+
+    def _take_requests(self) -> bytes:
+        """Take as many from the queue as one write is for; give them as the server gets them."""
         now = self._loop.time()
-        self._clock.sent_at = now
-        writer = BytesWriter()
-        while queue:
+        queue, pending, xid = self._queue, self._pending, self._xid
+        frames: list[bytes] = []
+        size = 0
+        while queue and size < _WRITE_BYTES_MAX:
             call = queue.popleft()
             if call.future.cancelled():
                 continue
-            self._xid = call.xid = self._xid + 1 if self._xid < _XID_MAX else 1
+            xid = xid + 1 if xid < _XID_MAX else 1
+            call.xid = xid
             call.sent_at = now
-            body = call.body
-            write_i32_be(writer, 8 + len(body))
-            write_i32_be(writer, call.xid)
-            write_i32_be(writer, call.operation)
-            writer.write(body)
+            length = 8 + len(call.body)
+            frames += (_REQUEST_HEADER.pack(length, xid, call.operation), call.body)
+            size += length
             pending.append(call)
-            if len(writer) > _WRITE_BYTES_MAX:
-                takes_more = link.write(writer.getvalue())
-                writer = BytesWriter()
-                if not takes_more:
-                    return
-        if len(writer):
-            link.write(writer.getvalue())
+        self._xid = xid
+        if frames:
+            self._clock.sent_at = now
+        return b"".join(frames)
 
     def _receive(self, frames: list[bytes]) -> None:
         self._clock.heard_at = self._loop.time()
@@ -450,27 +464,29 @@ class Session:
             self.states.announce(self._attached_state)
 
     def _take(self, frame: bytes) -> None:
-        if len(frame) < 16:
+        if len(frame) < _REPLY_HEADER_BYTES:
             raise RemoteProtocolError("a frame without a header")
-        xid = read_i32_be(frame, 0)
+        xid, zxid, code = _REPLY_HEADER.unpack_from(frame)
+        reader = self._reader
+        reader.data = frame
+        reader.position = _REPLY_HEADER_BYTES
         if xid > 0:
             pending = self._pending
             if not pending or pending[0].xid != xid:
                 raise RemoteProtocolError(f"a reply to request {xid}, which is not the next")
-            zxid = read_i64_be(frame, 4)
             if zxid > self.last_zxid:
                 self.last_zxid = zxid
             call = pending.popleft()
             if call.sent_at > self._clock.vouched_at:
                 self._clock.vouched_at = call.sent_at
-            call.answer(read_i32_be(frame, 12), Reader(frame, 16))
+            call.answer(code, reader)
         elif xid == NOTIFICATION_XID:
-            self._notify(WatcherEvent.read(Reader(frame, 16)))
+            self._notify(WatcherEvent.read(reader))
         elif xid == PING_XID:
             if not self._clock.answer_ping():
                 raise RemoteProtocolError("an answer to a ping that was not sent")
         elif xid == AUTH_XID:
-            self._take_word(read_i32_be(frame, 12))
+            self._take_word(code)
         elif xid != SET_WATCHES_XID:
             raise RemoteProtocolError(f"a reply with the number {xid}")
 
