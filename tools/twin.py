@@ -25,6 +25,7 @@ import ast
 import builtins
 import collections.abc
 import importlib
+import inspect
 import re
 import shutil
 import subprocess
@@ -198,7 +199,9 @@ class Writer:
         outcome = self._outcome(
             method.returns, method, is_scope=decorators == ["asynccontextmanager"]
         )
-        if isinstance(method, ast.AsyncFunctionDef) and not decorators:
+        made = getattr(getattr(self.module, owner), method.name)
+        # Not so a generator, which is an `async def` too.
+        if inspect.iscoroutinefunction(made):
             outcome.is_waited = True
         head = (
             f"    def {method.name}({self._parameters(method)}) -> {outcome.text}:\n"

@@ -82,6 +82,8 @@ class _Call(Generic[T]):
 
     def settle(self, future: asyncio.Future[T]) -> None:
         """Take the outcome, and wake whoever waits for it."""
+        # It holds the error, whose traceback will hold us.
+        self.future = None
         if future.cancelled():
             self.error = asyncio.CancelledError()
         else:
