@@ -127,7 +127,8 @@ class Owner(Twin[C]):
             self._bridge.leave()
 
     def __del__(self) -> None:
-        if not self._bridge.is_over and not self._bridge.portal.is_left_behind:
+        # At exit the portal closes what is open, and a forked child has nothing to close.
+        if not self._bridge.is_over and self._bridge.portal.is_open:
             text = f"a {type(self).__name__} was not closed"
             warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
             self._bridge.portal.post(self._bridge.abandon, self._inner.close)

@@ -119,6 +119,7 @@ class Portal:
         # Those who hold it open, and how each is closed at exit.
         self._holders: dict[object, Callable[[], Awaitable[object]] | None] = {}
         self._is_over = False
+        self._is_exiting = False
         # Whether this is the copy of another process' portal, without its thread.
         self.is_left_behind = False
         # What was begun and has no outcome yet. Only the loop's thread touches it.
@@ -153,6 +154,15 @@ class Portal:
             if self._holders:
                 return
         self.end()
+
+    def exit(self) -> None:
+        """End because the interpreter does, whatever is open.
+
+        Only threads that die with it can wait for something now. They are not told: their last
+        words would be an error about a client that nobody needs any more.
+        """
+        self._is_exiting = True
+        self.end(_EXIT_SECONDS_MAX)
 
     def end(self, seconds_max: float | None = None) -> None:
         """Close what is still held, cancel what is under way, and end the thread."""
@@ -200,10 +210,12 @@ class Portal:
         self._check()
         try:
             with self._lock:
-                if self._is_over:
-                    # All clients are closed, and their loop with them.
-                    raise ConnectionLostError(call.name, None, "the client is closed")
-                self._loop.call_soon_threadsafe(self._begin, call)
+                is_over = self._is_over
+                if not is_over:
+                    self._loop.call_soon_threadsafe(self._begin, call)
+            if is_over and not self._is_left_to_die():
+                # All clients are closed, and their loop with them.
+                raise ConnectionLostError(call.name, None, "the client is closed")
             if seconds is None:
                 call.settled.acquire()
             elif not call.settled.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
@@ -221,6 +233,10 @@ class Portal:
             # Not by us: the client was closed by another thread.
             raise ConnectionLostError(call.name)
         return call.outcome()
+
+    def _is_left_to_die(self) -> bool:
+        """Tell whether this thread ends with the interpreter, at once, and is not told before."""
+        return self._is_exiting and threading.current_thread() is not threading.main_thread()
 
     def _check(self) -> None:
         if running_loop() is not None:
@@ -265,7 +281,11 @@ class Portal:
 
     def _finish(self, call: _Call[Any], future: asyncio.Future[Any]) -> None:
         self._under_way.discard(call)
-        call.settle(future)
+        if not self._is_exiting:
+            call.settle(future)
+        elif not future.cancelled():
+            # Or the loop would complain that nobody has looked.
+            future.exception()
 
 
 def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
@@ -331,7 +351,7 @@ def _forked() -> None:
 
 def _exit() -> None:
     if _portal is not None:
-        _portal.end(_EXIT_SECONDS_MAX)
+        _portal.exit()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,441 @@
+"""What blocking code meets and asyncio code does not: threads, time limits, Ctrl-C, forks, exits.
+
+That every operation does the same on both is shown by the suite of the client itself, which runs
+on both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO
+
+import pytest
+
+from paddock import (
+    ConnectionLostError,
+    Event,
+    EventType,
+    InvalidArgumentError,
+    NodeExistsError,
+    NoNodeError,
+    SessionState,
+    UsageError,
+)
+from paddock.sync import Client, connect, timeout
+from paddock.testing import FaultProxy, ServerThread
+
+DEADLINE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerThread]:
+    with ServerThread() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: ServerThread) -> Iterator[Client]:
+    with timeout(DEADLINE_S), connect(server.hosts) as client:
+        for name in client.children("/"):
+            if name != "zookeeper":
+                client.delete_tree(f"/{name}")
+        yield client
+
+
+def portal_threads() -> list[str]:
+    names = ("paddock", "paddock-callbacks")
+    return [one.name for one in threading.enumerate() if one.name in names]
+
+
+def test_what_a_user_writes(server: ServerThread, client: Client) -> None:
+    client.create("/app")
+    with connect(f"{server.hosts}/app", session_timeout=10) as client, timeout(DEADLINE_S):
+        client.create("/config", b"v1", make_parents=True)
+        data, stat = client.get("/config")
+        assert (data, stat.version) == (b"v1", 0)
+        seen = []
+        for change in client.watch("/config"):
+            seen.append(change.data)
+            if change.data == b"v2":
+                break
+            with client.transaction() as transaction:
+                transaction.set("/config", b"v2").check("/config", version=1)
+        assert seen == [b"v1", b"v2"]
+        assert transaction.results[0].version == 1
+
+
+def test_no_thread_is_left_when_the_last_client_is_closed(server: ServerThread) -> None:
+    with connect(server.hosts) as first, connect(server.hosts) as second:
+        first.get("/", watch=lambda event: None)
+        assert first.session_id != second.session_id
+        assert portal_threads().count("paddock") == 1
+    assert first.state is second.state is SessionState.CLOSED
+    assert portal_threads() == []
+    with pytest.raises(ConnectionLostError, match="get: the client is closed"):
+        first.get("/")
+    first.close()
+
+
+def test_a_client_may_be_started_and_closed_without_a_scope(server: ServerThread) -> None:
+    client = connect(server.hosts)
+    client.start()
+    assert client.exists("/") is not None
+    client.close()
+    assert portal_threads() == []
+
+
+def test_what_cannot_be_opened_leaves_no_thread(server: ServerThread) -> None:
+    with pytest.raises(InvalidArgumentError, match="hosts 'no-port:x'"):
+        connect("no-port:x")
+    with pytest.raises(ConnectionLostError, match="connect: "):
+        connect("127.0.0.1:1", session_timeout=0.2).__enter__()
+    with timeout(0.05), pytest.raises(TimeoutError):
+        connect("127.0.0.1:1", session_timeout=60).__enter__()
+    assert portal_threads() == []
+
+
+def test_many_threads_use_one_client(client: Client) -> None:
+    client.create("/many")
+
+    def work(number: int) -> list[bytes]:
+        path = f"/many/{number}"
+        client.create(path, b"0")
+        seen = []
+        for turn in range(20):
+            client.set(path, b"%d" % turn, version=turn)
+            seen.append(client.get(path).data)
+            with pytest.raises(NodeExistsError, match=f"create {path}: "):
+                client.create(path)
+        return seen
+
+    with ThreadPoolExecutor(16) as pool:
+        for seen in pool.map(work, range(32)):
+            assert seen == [b"%d" % turn for turn in range(20)]
+    assert len(client.children("/many")) == 32
+
+
+def test_closing_fails_those_who_wait_each_with_an_error_of_its_own(server: ServerThread) -> None:
+    with FaultProxy(server.address) as proxy, ThreadPoolExecutor(8) as pool:
+        client = connect(proxy.hosts, session_timeout=2)
+        client.start()
+        stream = client.watch("/")
+        next(stream)
+        proxy.blackhole()
+        waiting: list[Future[object]] = [pool.submit(client.get, "/") for _ in range(6)]
+        waiting.append(pool.submit(next, stream))
+        waiting.append(pool.submit(client.delete_tree, "/tree"))
+        client.close()
+        errors = [one.exception(DEADLINE_S) for one in waiting]
+    assert {type(one) for one in errors} == {ConnectionLostError}
+    assert len({id(one) for one in errors}) == 8
+    assert portal_threads() == []
+
+
+def test_a_limit_cancels_the_call_and_the_client_stays_usable(server: ServerThread) -> None:
+    with FaultProxy(server.address) as proxy, connect(proxy.hosts, session_timeout=60) as client:
+        client.get("/")
+        proxy.blackhole()
+        with timeout(0.1), pytest.raises(TimeoutError, match="get: no answer in time"):
+            client.get("/")
+        with timeout(0.1), pytest.raises(TimeoutError, match="no answer in time"):
+            client.transaction().create("/late").commit()
+        proxy.heal()
+        proxy.cut()
+        with timeout(DEADLINE_S):
+            client.get("/")
+
+
+def test_a_lost_reply_is_told_truthfully(server: ServerThread) -> None:
+    with (
+        FaultProxy(server.address) as proxy,
+        timeout(DEADLINE_S),
+        connect(proxy.hosts) as client,
+    ):
+        proxy.when(operation="create", path="/lost").cut_after()
+        with pytest.raises(ConnectionLostError, match=r"create /lost: .* outcome is unknown"):
+            client.create("/lost", ephemeral=True)
+        assert client.exists("/lost") is not None
+        proxy.when(operation="get", path="/lost").cut_before()
+        assert client.get("/lost").data == b""
+
+
+def test_errors_come_with_a_short_traceback(client: Client) -> None:
+    with pytest.raises(NoNodeError, match="get /none: no such node") as caught:
+        client.get("/none")
+    assert [frame.path.name for frame in caught.traceback if hasattr(frame.path, "name")] == [
+        "test_sync.py",
+        "client.py",
+        "portal.py",
+        "portal.py",
+        "portal.py",
+    ]
+
+
+def test_a_watcher_may_make_calls(client: Client) -> None:
+    done = threading.Event()
+    seen: list[tuple[EventType, bytes]] = []
+
+    def follow(event: Event) -> None:
+        # On a thread that is neither ours nor the loop's, so it may wait.
+        data, _ = client.get("/followed", watch=follow)
+        seen.append((event.type, data))
+        client.create(f"/followed/{data.decode()}")
+        if data == b"3":
+            done.set()
+
+    client.create("/followed", b"0")
+    client.get("/followed", watch=follow)
+    for number in range(1, 4):
+        client.set("/followed", b"%d" % number)
+        while not client.exists(f"/followed/{number}"):
+            pass
+    assert done.wait(DEADLINE_S)
+    assert seen == [(EventType.CHANGED, b"%d" % number) for number in range(1, 4)]
+
+
+def test_a_watcher_that_fails_is_logged_and_does_no_harm(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = threading.Event()
+
+    def fail(event: Event) -> None:
+        raise ValueError("of no use")
+
+    client.create("/watched")
+    client.exists("/watched", watch=fail)
+    client.get("/watched", watch=lambda event: heard.set())
+    client.set("/watched", b"1")
+    assert heard.wait(DEADLINE_S)
+    assert "of no use" in caplog.text
+    assert client.get("/watched").data == b"1"
+
+
+def test_a_watcher_may_close_the_client(server: ServerThread) -> None:
+    closed = threading.Event()
+
+    def close(event: Event) -> None:
+        if event.type is EventType.CREATED:
+            closing.close()
+            closed.set()
+
+    closing = connect(server.hosts)
+    closing.start()
+    closing.exists("/close", watch=close)
+    try:
+        closing.create("/close", ephemeral=True)
+    except ConnectionLostError:
+        # The watcher may be first.
+        pass
+    assert closed.wait(DEADLINE_S)
+    assert closing.state is SessionState.CLOSED
+
+
+def test_a_forgotten_watcher_is_told_of_nothing(client: Client) -> None:
+    heard: list[Event] = []
+    client.add_watch("/forgotten", heard.append)
+    client.forget_watcher(heard.append)
+    client.create("/forgotten")
+    client.sync()
+    client.close()
+    assert heard == []
+
+
+def test_the_thread_of_an_event_loop_is_refused(client: Client) -> None:
+    async def main() -> None:
+        with pytest.raises(UsageError, match=r"use paddock\.connect here"):
+            client.get("/")
+        with pytest.raises(UsageError, match=r"use paddock\.connect here"):
+            connect("127.0.0.1:1")
+        assert await asyncio.to_thread(client.exists, "/none") is None
+
+    asyncio.run(main())
+    assert client.exists("/none") is None
+
+
+# What takes a process of its own.
+
+
+def program(body: str, server: ServerThread) -> subprocess.Popen[str]:
+    """Start a program with a client that is connected."""
+    source = f"""\
+        import multiprocessing, os, signal, sys, threading
+        from paddock import ConnectionLostError, UsageError
+        from paddock.sync import connect, timeout
+
+        hosts = {server.hosts!r}
+
+        def say(*words):
+            print(*words, flush=True)
+
+        client = connect(hosts, session_timeout=60)
+        client.start()
+        """
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(source) + textwrap.dedent(body)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def said_by(body: str, server: ServerThread) -> list[str]:
+    """Run a program to its end, which has to be a good one; give the lines it said."""
+    process = program(body, server)
+    output, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, errors) == (0, "")
+    return output.splitlines()
+
+
+def wait_for(stream: IO[str] | None, line: str) -> None:
+    assert stream is not None
+    assert stream.readline() == f"{line}\n"
+
+
+def test_control_c_ends_a_wait_at_once_and_the_client_stays_usable(
+    server: ServerThread, client: Client
+) -> None:
+    process = program(
+        """
+        changes = client.watch("/interrupted")
+        say(next(changes).data)
+        try:
+            say("waiting")
+            next(changes)
+        except KeyboardInterrupt:
+            say("interrupted")
+        client.create("/interrupted", b"after")
+        say(next(changes).data)
+        client.close()
+        """,
+        server,
+    )
+    with process:
+        wait_for(process.stdout, "None")
+        wait_for(process.stdout, "waiting")
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, errors) == (0, "")
+    assert output.splitlines() == ["interrupted", "b'after'"]
+
+
+def test_control_c_that_nobody_catches_closes_the_session(
+    server: ServerThread, client: Client
+) -> None:
+    process = program(
+        """
+        client.create("/mine", ephemeral=True)
+        say("waiting")
+        for change in client.watch("/mine"):
+            pass
+        """,
+        server,
+    )
+    with process:
+        wait_for(process.stdout, "waiting")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == -signal.SIGINT
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert client.exists("/mine") is None
+
+
+def test_a_program_that_ends_with_an_open_client_ends_and_closes_its_session(
+    server: ServerThread, client: Client
+) -> None:
+    lines = said_by(
+        """
+        client.create("/forgotten", ephemeral=True)
+        threading.Thread(target=lambda: list(client.watch("/")), daemon=True).start()
+        client.get("/", watch=say)
+        say("done")
+        """,
+        server,
+    )
+    assert lines[0] == "done"
+    assert client.exists("/forgotten") is None, "its timeout is a minute, so it was closed"
+
+
+def test_a_program_ends_also_when_its_server_is_silent(server: ServerThread) -> None:
+    with FaultProxy(server.address) as proxy:
+        process = program(
+            """
+            say("ready")
+            input()
+            """,
+            proxy,  # type: ignore[arg-type]
+        )
+        with process:
+            wait_for(process.stdout, "ready")
+            proxy.blackhole()
+            output, errors = process.communicate("\n", timeout=DEADLINE_S)
+    assert (process.returncode, output, errors) == (0, "", "")
+
+
+USES_THE_PARENTS_CLIENT = """
+    def use():
+        try:
+            client.get("/")
+        except UsageError as error:
+            say("child:", error)
+        stream.close()
+        client.close()
+        with connect(hosts) as own, timeout(30):
+            own.create("/child", ephemeral=True)
+            say("child:", own.get("/child").stat.ephemeral_owner != parent)
+
+    stream = client.watch("/")
+    next(stream)
+    parent = client.session_id
+    client.create("/parent", ephemeral=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "fork",
+    [
+        """
+        child = os.fork()
+        if child == 0:
+            use()
+            {end}
+        assert os.waitpid(child, 0)[1] == 0
+        """.replace("{end}", end)
+        for end in ("os._exit(0)", "sys.exit()")
+    ]
+    + [
+        """
+        process = multiprocessing.get_context("fork").Process(target=use)
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+        """
+    ],
+    ids=["os.fork", "os.fork and a full exit", "multiprocessing"],
+)
+def test_a_forked_child_is_told_and_leaves_its_parent_alone(
+    server: ServerThread, client: Client, fork: str
+) -> None:
+    lines = said_by(
+        textwrap.dedent(USES_THE_PARENTS_CLIENT)
+        + textwrap.dedent(fork)
+        + textwrap.dedent(
+            """
+            say("parent:", client.get("/parent").stat.ephemeral_owner == parent)
+            say("parent:", client.session_id == parent)
+            client.set("/parent", b"changed")
+            client.close()
+            """
+        ),
+        server,
+    )
+    assert lines[0].startswith("child: this client was opened before fork()")
+    assert lines[1:] == ["child: True", "parent: True", "parent: True"]
+    assert client.exists("/parent") is None
