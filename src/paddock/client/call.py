@@ -62,9 +62,10 @@ class Call(Generic[T]):
         self.is_repeatable = is_repeatable
         # Whether None is the answer if there is no such node, and not an error.
         self.missing_is_none = False
-        # Called with the result code before the future is done, and before anything that comes
-        # after the reply is looked at: it sets watches, and gives the code that counts.
-        self.on_reply: Callable[[int], int] | None = None
+        # Called with the result code, and whether somebody still waits for it, before the future is
+        # done and before anything that comes after the reply is looked at: it sets watches, and
+        # gives the code that counts.
+        self.on_reply: Callable[[int, bool], int] | None = None
         # How often it was sent and its connection lost.
         self.repeats = 0
         # Given when it is sent; another one when it is sent again.
@@ -77,9 +78,9 @@ class Call(Generic[T]):
 
     def answer(self, code: int, body: Reader) -> None:
         """Take the reply."""
-        if self.on_reply is not None:
-            code = self.on_reply(code)
         future = self.future
+        if self.on_reply is not None:
+            code = self.on_reply(code, not future.cancelled())
         if future.done():
             # Whoever asked has given up.
             return

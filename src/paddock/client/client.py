@@ -6,7 +6,7 @@
 
 A call queues its request at once and returns a future, so many can be under way without a task for
 each. Whoever wants a deadline uses `asyncio.timeout`; a call that was given up is not sent, or its
-answer is not looked at.
+answer is not looked at, and it sets no watch.
 """
 
 from __future__ import annotations
@@ -335,8 +335,8 @@ class Client:
         table = watches.recursive if recursive else watches.persistent
         body = encoded(AddWatchRequest(full, 1 if recursive else 0))
 
-        def set_watch(code: int) -> int:
-            if code == OK:
+        def set_watch(code: int, is_wanted: bool) -> int:
+            if code == OK and is_wanted:
                 watches.add(table, full, watcher)
             return code
 
@@ -369,7 +369,7 @@ class Client:
         everything = watcher is None and kind is WatchKind.ANY
         removes = everything or not (is_open or are_others)
 
-        def forget(code: int) -> int:
+        def forget(code: int, is_wanted: bool) -> int:
             if code not in (OK, NO_WATCHER):
                 return code
             were_some = watches.remove(full, kind, watcher) or had_some
@@ -442,7 +442,10 @@ class Client:
         Raises NodeExistsError, NoNodeError (there is no parent), NoChildrenForEphemeralsError,
         NoAuthError, InvalidACLError. ConnectionLostError says that nobody knows whether it was
         created. A protected node has a mark of ours in its name, by which it is found again if the
-        reply was lost.
+        reply was lost; if somebody has deleted it before we look, it is created once more.
+
+        A create that is cancelled may have been sent. Nobody looks for its node then, protected or
+        not: an ephemeral one goes with the session, any other one stays.
         """
         kind = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
@@ -598,7 +601,7 @@ class Client:
         decode: Callable[[Reader], T],
         *,
         is_repeatable: bool,
-        on_reply: Callable[[int], int] | None = None,
+        on_reply: Callable[[int, bool], int] | None = None,
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         call = Call(operation, body, path, decode, future, is_repeatable)
@@ -696,12 +699,17 @@ class Client:
             task.add_done_callback(lambda _: first.cancel())
         return task
 
-    def _set_watch(self, operation: int, full: bytes, watcher: Watcher) -> Callable[[int], int]:
+    def _set_watch(
+        self, operation: int, full: bytes, watcher: Watcher
+    ) -> Callable[[int, bool], int]:
         watches = self._session.watches
 
-        def set_watch(code: int) -> int:
+        def set_watch(code: int, is_wanted: bool) -> int:
             # Only what the server has set, too: otherwise a watch would stand here for ever.
-            if code == OK:
+            if not is_wanted:
+                # Whoever asked has gone, and would not know that there is something to remove.
+                pass
+            elif code == OK:
                 is_child = operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
                 watches.add(watches.child if is_child else watches.data, full, watcher)
             elif code == NO_NODE and operation == opcodes.EXISTS:

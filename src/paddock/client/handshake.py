@@ -50,7 +50,7 @@ def framed(payload: bytes) -> bytes:
 def _give_first_to(answer: asyncio.Future[bytes]) -> Callable[[list[bytes]], None]:
     def give(frames: list[bytes]) -> None:
         # Nothing is sent to us before we have asked for more, so nothing else is there.
-        if not answer.done():
+        if frames and not answer.done():
             answer.set_result(frames[0])
 
     return give

@@ -23,7 +23,8 @@ class Link(asyncio.Protocol):
     """The client's end of a connection."""
 
     def __init__(self) -> None:
-        # Called with what has come; what comes while nobody is named goes nowhere.
+        # Called with the frames that have come, also if there is only a part of one: that is a
+        # sign of life. What comes while nobody is named goes nowhere.
         self.on_frames: Callable[[list[bytes]], None] | None = None
         self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
@@ -62,7 +63,7 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         frames = self._frames.receive_data(data)
-        if frames and self.on_frames is not None:
+        if self.on_frames is not None:
             self.on_frames(frames)
         if self._frames.error is not None:
             self._end(self._frames.error)

@@ -261,9 +261,9 @@ class Session:
                 if reply.read_only:
                     await self._look_for_better(link)
                 await link.lost
-                self._detach(link)
                 # A server that takes us and drops us must not keep both of us busy with that.
                 needs_pause = self._clock.vouched_at <= asked_at
+                self._detach(link, was_of_use=not needs_pause)
                 if not needs_pause:
                     self._backoff.reset()
             if needs_pause and not self.state.is_final:
@@ -325,21 +325,27 @@ class Session:
             logger.info("session 0x%x: connection left: %s", self.id, reason)
             self._link.abort()
 
-    def _detach(self, link: Link) -> None:
+    def _detach(self, link: Link, *, was_of_use: bool) -> None:
         """Take note that the connection is gone, with the answers that were on their way."""
         if self._link is not link:
             return
         self._link = None
         self._clock.detach()
-        pending, self._pending = self._pending, deque()
-        again = []
-        for call in pending:
+        # What waited through a connection on which nothing was answered was lost with it, too:
+        # otherwise it would wait for ever for a server that drops us at once each time.
+        lost = [*self._pending] if was_of_use else [*self._pending, *self._queue]
+        sent = len(self._pending)
+        again: deque[Call[Any]] = deque()
+        for number, call in enumerate(lost):
             call.repeats += 1
-            if call.is_repeatable and call.repeats < _REPEATS_MAX:
+            if (call.is_repeatable or number >= sent) and call.repeats < _REPEATS_MAX:
                 again.append(call)
             else:
                 call.fail(_loss_of(call))
-        self._queue.extendleft(reversed(again))
+        if was_of_use:
+            again.extend(self._queue)
+        self._queue = again
+        self._pending.clear()
         if self._clock.is_overdue:
             self._refuse(_LOST)
         else:
@@ -504,7 +510,10 @@ class Session:
         try:
             kind = EventType(told.kind)
         except ValueError:
-            raise RemoteProtocolError(f"an event of the unknown type {told.kind}") from None
+            kind = EventType.NONE
+        if kind is EventType.NONE:
+            # What concerns the session we know ourselves: no server tells us.
+            raise RemoteProtocolError(f"an event of the unknown type {told.kind}")
         self.watches.tell(Event(self.state, kind, self._own_path(told.path)), told.path)
 
 

@@ -42,15 +42,12 @@ class ClientWatches:
         self.child: Table = {}
         self.persistent: Table = {}
         self.recursive: Table = {}
-        # Told of every state, and of every event that no watcher of its own is for.
+        # Told of every state, and of the events of those watches that were set for it.
         self.default: Watcher | None = None
 
     def tell(self, event: Event, path: bytes) -> None:
         """Pass an event on to everybody whom it concerns."""
-        watchers = self.take(event.type, path)
-        if not watchers and self.default is not None:
-            watchers = [self.default]
-        for watcher in watchers:
+        for watcher in self.take(event.type, path):
             _tell(watcher, event)
 
     def tell_everybody(self, state: SessionState) -> None:

@@ -317,7 +317,10 @@ class Client(Owner[AsyncClient]):
         Raises NodeExistsError, NoNodeError (there is no parent), NoChildrenForEphemeralsError,
         NoAuthError, InvalidACLError. ConnectionLostError says that nobody knows whether it was
         created. A protected node has a mark of ours in its name, by which it is found again if the
-        reply was lost.
+        reply was lost; if somebody has deleted it before we look, it is created once more.
+
+        A create that is cancelled may have been sent. Nobody looks for its node then, protected or
+        not: an ephemeral one goes with the session, any other one stays.
         """
         return self._bridge.call(
             self._inner.create,
