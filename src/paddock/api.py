@@ -31,7 +31,7 @@ def connect(
     """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
         async with paddock.connect("127.0.0.1:2181", session_timeout=10) as client:
-            print(client.state.name)  # CONNECTED
+            print(client.state)  # CONNECTED
 
     `session_timeout` is in seconds, and the service may grant another one. With `tls` the
     connection is secured. With `sasl` we prove by DIGEST-MD5 who we are, on every connection before

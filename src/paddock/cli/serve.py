@@ -208,8 +208,9 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
             f"Paddock {__version__} listens on {host}:{port}\n"
             f"{where}\n"
             f"Try it:  bash -c 'exec 3<>/dev/tcp/{near}/{port}; echo srvr >&3; cat <&3'\n"
-            f"    or:  python -c 'from kazoo.client import KazooClient as Client; "
-            f'zk = Client("{bracketed}"); zk.start(); print(zk.get_children("/")); zk.stop()\'\n'
+            f"    or:  python -c 'from paddock.sync import connect; "
+            f'client = connect("{bracketed}"); client.start(); print(client.children("/")); '
+            f"client.close()'\n"
             f"Ctrl-C stops it."
         )
     except BrokenPipeError:

@@ -146,7 +146,7 @@ class Client:
         """Give the present state of the session, then every newer one, until a final one.
 
             async for state in client.states():
-                print(state.name)  # CONNECTED
+                print(state)  # CONNECTED
                 if state.is_connected:
                     break
 

@@ -8,7 +8,17 @@ from enum import IntEnum
 from paddock.protocol import events
 
 
-class SessionState(IntEnum):
+class _Named(IntEnum):
+    """A number of the protocol that is shown by its name."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, how: str) -> str:
+        return format(self.name, how)
+
+
+class SessionState(_Named):
     """How things are between a client and the service, as upstream numbers it.
 
     OVERDUE is ours, and no number of the protocol: nothing was answered for a whole session
@@ -40,7 +50,7 @@ class SessionState(IntEnum):
         return self in (SessionState.EXPIRED, SessionState.CLOSED, SessionState.AUTH_FAILED)
 
 
-class EventType(IntEnum):
+class EventType(_Named):
     """What an event tells of.
 
     A watch by `exists` may bring CREATED, CHANGED and DELETED; one by `get` CHANGED and DELETED;

@@ -72,7 +72,7 @@ class Client(Owner[AsyncClient]):
         """Give the present state of the session, then every newer one, until a final one.
 
             for state in client.states():
-                print(state.name)  # CONNECTED
+                print(state)  # CONNECTED
                 if state.is_connected:
                     break
 

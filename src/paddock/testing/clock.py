@@ -7,7 +7,7 @@ a test of timeouts runs in milliseconds and does not depend on how busy the mach
         async with EmbeddedServer() as server:
             async with paddock.connect(server.hosts) as client:
                 await asyncio.sleep(3600)  # with a ping every few seconds
-                print(client.state.name)  # CONNECTED
+                print(client.state)  # CONNECTED
 
 
     run_virtually(scenario())  # asyncio.run, in virtual time
