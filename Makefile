@@ -87,7 +87,7 @@ hostile: $(VENV)/.dev ## the attacks on a server, larger than in the tests
 fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
-bench: $(VENV)/.dev judges ## measure Paddock and Apache ZooKeeper side by side
+bench: $(VENV)/.dev judges ## measure Paddock beside Apache ZooKeeper, and its client beside kazoo
 	$(BIN)/python -m bench.run $(BENCH)
 
 clean: ## remove everything that was made here, but not ./data

@@ -1,1 +1,1 @@
-"""The benchmark: Paddock and Apache ZooKeeper side by side, `make bench`."""
+"""The benchmark: Paddock beside Apache ZooKeeper, its client beside kazoo, `make bench`."""

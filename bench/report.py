@@ -2,8 +2,10 @@
 
 import statistics
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from bench import clients
+from bench.clients import CLIENTS, KAZOO, NEEDS, Need, Run, Runs, Task
 from bench.zkload import Cell, Load
 
 NONE = "–"
@@ -32,6 +34,8 @@ class Results:
     loads: dict[Cell, dict[str, list[Load]]] = field(default_factory=dict)
     # Figures of which less is better: milliseconds, MiB, seconds.
     others: dict[str, Pair] = field(default_factory=dict)
+    # What each client did for each task.
+    clients: Runs = field(default_factory=dict)
     # What could not be measured, and why.
     failures: list[str] = field(default_factory=list)
 
@@ -54,7 +58,7 @@ class Results:
                     "connections": cell.connections,
                     "window": cell.window,
                     "keys": cell.keys,
-                    "ratio": self.pair(cell, _ops_per_s).ratio,
+                    "ratio": self.pair(cell, ops_per_s).ratio,
                     **{
                         name: [
                             {
@@ -74,18 +78,27 @@ class Results:
                 name: {"paddock": pair.paddock, "apache": pair.apache, "ratio": pair.ratio}
                 for name, pair in self.others.items()
             },
+            "clients": [
+                {
+                    "server": task.server,
+                    "op": task.op,
+                    "window": task.window,
+                    **{name: [asdict(run) for run in runs] for name, runs in by_client.items()},
+                }
+                for task, by_client in self.clients.items()
+            ],
             "failures": self.failures,
         }
 
     def as_markdown(self) -> str:
         """Return the tables as a page."""
-        parts = ["# Paddock and Apache ZooKeeper side by side", _table(["", ""], _facts(self))]
+        parts = ["# Paddock and its peers side by side", _table(["", ""], _facts(self))]
         if self.loads:
             parts += [
                 "## Throughput: Paddock / Apache ZooKeeper (more is better)",
-                self._matrix(_ops_per_s, lambda pair: _number(pair.ratio, "×")),
+                self._matrix(ops_per_s, lambda pair: _number(pair.ratio, "×")),
                 "## Operations a second: Paddock, Apache ZooKeeper",
-                self._matrix(_ops_per_s, _both_compact),
+                self._matrix(ops_per_s, _both_compact),
                 "## p50 in µs: Paddock, Apache ZooKeeper",
                 self._matrix(lambda run: run.p50_us, _both_compact),
                 "## p99 in µs: Paddock, Apache ZooKeeper",
@@ -100,6 +113,22 @@ class Results:
             ]
             header = ["less is better", "Paddock", "Apache ZooKeeper", "ratio"]
             parts += ["## The rest", _table(header, rows)]
+        if self.clients:
+            parts += [
+                "## Clients: operations a second",
+                self._by_client(ops_per_s, _compact),
+                "## Clients: times kazoo (more is better)",
+                _table(["", *CLIENTS[1:]], map(self._times_kazoo, self.clients)),
+                "## Clients: the client's CPU for one operation in µs",
+                self._by_client(lambda run: run.client_cpu_us, _number),
+                "## Clients: the server's CPU for one operation in µs",
+                self._by_client(lambda run: run.server_cpu_us, _number),
+                "## Clients: what they need to reach, and what they have",
+                _table(
+                    ["", "needed", "got", ""],
+                    [self._need(need) for need in NEEDS if need.task in self.clients],
+                ),
+            ]
         if self.failures:
             parts += ["## What failed", "\n".join(f"- {line}" for line in self.failures)]
         return "\n\n".join(parts) + "\n"
@@ -114,9 +143,48 @@ class Results:
             [[row, *(cells.get(column, "") for column in columns)] for row, cells in rows.items()],
         )
 
+    def _by_client(
+        self, figure: Callable[[Run], float], show: Callable[[float | None], str]
+    ) -> str:
+        rows = [
+            [
+                _on_server(task),
+                *(
+                    show(clients.median(self.clients, task, name, figure))
+                    if name in task.clients
+                    else ""
+                    for name in CLIENTS
+                ),
+            ]
+            for task in self.clients
+        ]
+        return _table(["", *CLIENTS], rows)
 
-def _ops_per_s(run: Load) -> float:
+    def _times_kazoo(self, task: Task) -> list[str]:
+        kazoo = clients.median(self.clients, task, KAZOO, ops_per_s)
+        row = [_on_server(task)]
+        for name in CLIENTS[1:]:
+            ours = clients.median(self.clients, task, name, ops_per_s)
+            if name in task.clients:
+                row.append(_number(ours / kazoo if ours and kazoo else None, "×"))
+            else:
+                row.append("")
+        return row
+
+    def _need(self, need: Need) -> list[str]:
+        unit = "/s" if need.times_kazoo is None else "× kazoo"
+        got = need.got(self.clients)
+        verdict = NONE if got is None else "holds" if got >= need.least else "falls short"
+        row = [f"{need.client}: {_on_server(need.task)}"]
+        return [*row, _number(need.least, unit), _number(got, unit), verdict]
+
+
+def ops_per_s(run: Load | Run) -> float:
     return run.ops_per_s
+
+
+def _on_server(task: Task) -> str:
+    return f"{task.row}, on {'Paddock' if task.server == 'paddock' else 'Apache ZooKeeper'}"
 
 
 def _facts(results: Results) -> Iterable[list[str]]:

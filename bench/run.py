@@ -1,8 +1,9 @@
-"""Measure Paddock and Apache ZooKeeper side by side: `make bench`, or `python -m bench.run --help`.
+"""Measure Paddock and its peers side by side: `make bench`, or `python -m bench.run --help`.
 
-Figures count only as ratios: both servers run on the same machine at the same time, their runs
-alternate, and each cell is the median of the rounds. Both are warmed first. Every cell of the
-matrix counts, not the best one.
+First the server, beside Apache ZooKeeper; then the client, beside kazoo, on both servers. Figures
+count only as ratios: both sides run on the same machine at the same time, their runs alternate, and
+each cell is the median of the rounds. Both are warmed first. Every cell of the matrix counts, not
+the best one.
 """
 
 import argparse
@@ -21,8 +22,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench import servers, zkload
-from bench.report import Pair, Results
+from bench import clients, servers, zkload
+from bench.clients import Task
+from bench.report import Pair, Results, ops_per_s
 from bench.servers import BenchError, Server, running
 from bench.zkload import Cell
 
@@ -30,6 +32,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 OPS: Final = ("get", "exists", "kids", "mix", "set", "create", "eph")
 CONNECTIONS: Final = (1, 10, 50)
 WINDOWS: Final = (1, 100)
+PARTS: Final = ("servers", "clients")
 SPREAD_OPS: Final = ("get", "set", "mix")
 SPREAD_KEYS: Final = 100_000
 WATCHERS: Final = 1000
@@ -39,9 +42,10 @@ IN_MEMORY: Final = {"tmpfs", "ramfs"}
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--quick", action="store_true", help="half a second a cell: about eight minutes in all")
+    add("--quick", action="store_true", help="half a second a cell: about ten minutes in all")
     add("--seconds", type=float, help="how long a cell is measured in each round [2.5]")
     add("--rounds", type=int, default=3, help="how often each cell is measured [3]")
+    add("--only", choices=PARTS, help="only the table of the servers, or of the clients")
     add("--ops", nargs="+", choices=OPS, default=list(OPS), help="only these operations")
     add("--nodes", type=int, help="how many nodes for memory and restart [1000000]")
     add("--folder", type=Path, default=ROOT, help="a folder on a real disk for the data")
@@ -78,7 +82,13 @@ class Bench:
             print(f"bench: {lacking}: Paddock is measured alone", file=sys.stderr)
 
     def run(self) -> None:
-        """Measure everything."""
+        """Measure everything, or the part that was chosen."""
+        if self._chosen.only != "clients":
+            self._servers()
+        if self._chosen.only != "servers":
+            self._clients()
+
+    def _servers(self) -> None:
         self._cold_start()
         both = self._new_servers("matrix")
         with running(*both.values()):
@@ -160,6 +170,39 @@ class Bench:
         self._note(f"memory with {count:,} nodes of 100 bytes, MiB", full_mib)
         self._note(f"restart with {count:,} nodes, s", again_s)
 
+    def _clients(self) -> None:
+        both = self._new_servers("clients")
+        with running(*both.values()):
+            for name, server in both.items():
+                print(f"warming {server.name}", flush=True)
+                for op in clients.OPS:
+                    seconds = 1.0 if self._chosen.quick else 4.0
+                    clients.run(server, clients.ASYNCIO, Task(name, op, 1000), seconds, 0)
+            for task in clients.tasks(list(both)):
+                self._compare(task, both[task.server])
+
+    def _compare(self, task: Task, server: Server) -> None:
+        """Let every client do the task, in turn, and each of them be the first once."""
+        runs = self.results.clients.setdefault(task, {name: [] for name in task.clients})
+        for number in range(self._chosen.rounds):
+            first = number % len(task.clients)
+            for name in task.clients[first:] + task.clients[:first]:
+                try:
+                    run = clients.run(
+                        server, name, task, self._chosen.seconds, self._chosen.warmup_s
+                    )
+                except BenchError as error:
+                    if server.process is None or server.process.poll() is not None:
+                        raise
+                    self.results.failures.append(f"on {server.name}: {error}")
+                else:
+                    runs[name].append(run)
+        figures = "  ".join(
+            f"{name} {clients.median(self.results.clients, task, name, ops_per_s) or 0:,.0f}"
+            for name in task.clients
+        )
+        print(f"{task.row:24} on {server.name:17} {figures} ops/s", flush=True)
+
     def _note(self, what: str, figures: dict[str, list[float]]) -> None:
         paddock, apache = (
             statistics.median(figures[name]) if figures.get(name) else None
@@ -212,7 +255,8 @@ def main() -> int:
     try:
         if servers.file_system_of(folder) in IN_MEMORY:
             raise BenchError(f"{chosen.folder} is in memory: name a real disk with --folder")
-        zkload.build()
+        if chosen.only != "clients":
+            zkload.build()
         bench = Bench(chosen, folder)
         bench.run()
     except BenchError as error:

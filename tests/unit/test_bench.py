@@ -1,9 +1,13 @@
-"""The benchmark's reading of zkload, and the tables it makes of it."""
+"""The benchmark's reading of its load generators, and the tables it makes of it."""
 
+import itertools
+import os
 from pathlib import Path
 
 import pytest
 
+from bench.client_load import Meter
+from bench.clients import ASYNCIO, BLOCKING, KAZOO, NEEDS, Need, Run, Task, read_run, tasks
 from bench.report import Pair, Results
 from bench.run import SPREAD_KEYS, matrix, options
 from bench.servers import BenchError, file_system_of
@@ -54,3 +58,58 @@ def test_without_the_peer_there_is_no_ratio() -> None:
 
 def test_the_file_system_of_a_folder_is_the_innermost_mount() -> None:
     assert file_system_of(Path("/proc/self")) == "proc"
+
+
+def test_a_line_of_a_client_is_read() -> None:
+    line = '{"ops_per_s": 50000.0, "client_cpu_us": 8.5, "server_cpu_us": 0.5}\n'
+    assert read_run(line) == Run(50000.0, 8.5, 0.5)
+
+
+@pytest.mark.parametrize("line", ["", "nonsense", "[1]", '{"ops_per_s": 1}'])
+def test_what_a_client_should_not_say_is_shown(line: str) -> None:
+    with pytest.raises(BenchError, match="a client said"):
+        read_run(line)
+
+
+def test_every_client_has_every_operation_and_the_blocking_one_no_window() -> None:
+    asked = tasks(["paddock", "apache"])
+    assert len(asked) == len(set(asked)) == 2 * 3 * 2
+    assert all((BLOCKING in task.clients) == (task.window == 1) for task in asked)
+    assert all({KAZOO, ASYNCIO} < {*task.clients} for task in asked)
+    assert {need.task for need in NEEDS} < {*asked}
+
+
+def test_a_need_is_held_against_kazoo_by_medians() -> None:
+    task = Task("apache", "get", 1000)
+    runs = {
+        KAZOO: [Run(ops, 1, 1) for ops in (10, 100, 11)],
+        ASYNCIO: [Run(ops, 1, 1) for ops in (44, 1, 55)],
+    }
+    results = Results(about={}, clients={task: runs})
+    page = results.as_markdown()
+    assert "| get, 1,000 in flight, on Apache ZooKeeper | 11 | 44 | – |  |" in page
+    assert (
+        "| paddock: get, 1,000 in flight, on Apache ZooKeeper | 4.00× kazoo | 4.00× kazoo | holds |"
+    ) in page
+    runs[ASYNCIO][0] = Run(43, 1, 1)
+    assert "| 4.00× kazoo | 3.91× kazoo | falls short |" in results.as_markdown()
+
+
+def test_a_need_that_was_not_measured_is_neither_held_nor_missed() -> None:
+    task = Task("paddock", "get", 1000)
+    need = Need(ASYNCIO, task, times_kazoo=4)
+    assert need.got({task: {ASYNCIO: [Run(9, 1, 1)], KAZOO: []}}) is None
+    assert need.got({}) is None
+
+
+def test_what_is_done_while_warming_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each look at the clock is a second after the last: warm at 2, over at 6 or later.
+    clock = itertools.count()
+    monkeypatch.setattr("bench.client_load.time.perf_counter", lambda: float(next(clock)))
+    meter = Meter(window=10, server_pid=os.getpid(), seconds=3, warmup_s=2)
+    windows = 0
+    while meter.wants_more():
+        windows += 1
+    assert windows == 4
+    # The look at the end of the warm-up was at 3, the one at the end at 7.
+    assert meter.result().ops_per_s == 3 * 10 / 4

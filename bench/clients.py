@@ -1,0 +1,126 @@
+"""The clients that are measured: kazoo and ours, in turn on the same server.
+
+Each run is a process of its own (`client_load`), so that no client pays for another's threads, and
+the time its processor took is its own.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bench.servers import BenchError, Server
+
+KAZOO: Final = "kazoo"
+ASYNCIO: Final = "paddock"
+UVLOOP: Final = "paddock, uvloop"
+BLOCKING: Final = "paddock.sync"
+CLIENTS: Final = (KAZOO, ASYNCIO, UVLOOP, BLOCKING)
+
+OPS: Final = ("get", "set", "create")
+# How many requests are in flight at once.
+WINDOWS: Final = (1, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the clients have to do: on which server, which operation, how many in flight."""
+
+    server: str
+    op: str
+    window: int
+
+    @property
+    def row(self) -> str:
+        in_flight = "one at a time" if self.window == 1 else f"{self.window:,} in flight"
+        return f"{self.op}, {in_flight}"
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        # A blocking call is over before the next can be made.
+        return CLIENTS if self.window == 1 else (KAZOO, ASYNCIO, UVLOOP)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of a client has shown."""
+
+    ops_per_s: float
+    client_cpu_us: float
+    server_cpu_us: float
+
+
+# For each task and client, one run a round.
+Runs = dict[Task, dict[str, list[Run]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a client has to reach: so many times kazoo, or so many operations a second."""
+
+    client: str
+    task: Task
+    times_kazoo: float | None = None
+    ops_per_s: float | None = None
+
+    def got(self, runs: Runs) -> float | None:
+        """Give what it has reached, in the unit of the need; None if it was not measured."""
+        value = median(runs, self.task, self.client, lambda run: run.ops_per_s)
+        if self.times_kazoo is None or value is None:
+            return value
+        kazoo = median(runs, self.task, KAZOO, lambda run: run.ops_per_s)
+        return value / kazoo if kazoo else None
+
+    @property
+    def least(self) -> float:
+        least = self.ops_per_s if self.times_kazoo is None else self.times_kazoo
+        assert least is not None, "a need says how much"
+        return least
+
+
+NEEDS: Final = (
+    Need(ASYNCIO, Task("apache", "get", 1), times_kazoo=1.8),
+    *(Need(ASYNCIO, Task("apache", op, 1000), times_kazoo=4) for op in OPS),
+    Need(ASYNCIO, Task("paddock", "get", 1000), ops_per_s=50_000),
+    *(
+        Need(BLOCKING, Task(server, op, 1), times_kazoo=1.2)
+        for server in ("apache", "paddock")
+        for op in OPS
+    ),
+)
+
+
+def tasks(servers: list[str]) -> list[Task]:
+    return [Task(server, op, window) for server in servers for window in WINDOWS for op in OPS]
+
+
+def median(runs: Runs, task: Task, client: str, figure: Callable[[Run], float]) -> float | None:
+    found = runs.get(task, {}).get(client)
+    return statistics.median(map(figure, found)) if found else None
+
+
+def run(server: Server, client: str, task: Task, seconds: float, warmup_s: float) -> Run:
+    """Let one client do its task for that long."""
+    command = [sys.executable, "-m", "bench.client_load", client, task.op, str(task.window)]
+    command += [str(server.port), str(server.pid), str(seconds), str(warmup_s)]
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=60 + 5 * (seconds + warmup_s)
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{client} hangs on {task.row}") from None
+    if result.returncode:
+        said = result.stderr.strip().splitlines() or ["it said nothing"]
+        raise BenchError(f"{client} failed on {task.row}: {said[-1]}")
+    return read_run(result.stdout)
+
+
+def read_run(line: str) -> Run:
+    """Read what a client's process has said."""
+    try:
+        return Run(**json.loads(line))
+    except (ValueError, TypeError):
+        raise BenchError(f"a client said {line.strip()!r}") from None
