@@ -92,9 +92,7 @@ PAGES: Final = (
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
             Section("Several reads at once", ("MultiRead", "Reading"), "paddock.client.multiread"),
             Section("Streams", ("Change",), "paddock.client.streams"),
-            Section(
-                "Watchers", ("Watcher", "Event", "EventType", "WatchKind"), "paddock.client.watches"
-            ),
+            Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
             Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
             Section(
                 "Access control",
@@ -164,10 +162,10 @@ def _described(name: str, thing: Any) -> list[str]:
         return [_code(f"{name} = {_plain(thing)}".replace("'", '"'))]
     parts = [_text(thing)]
     if issubclass(thing, enum.Enum):
-        values = [f"| `{one.name}` | {one.value} |" for one in thing]
+        values = [f"| `{name}` | {one.value} |" for name, one in thing.__members__.items()]
         parts.append("\n".join(["| | |", "|---|---|", *values]))
     elif fields := _fields(thing):
-        parts.insert(0, _code("\n".join(f"{one}: {_plain(kind)}" for one, kind in fields.items())))
+        parts.insert(0, _code("\n".join(f"{one}: {kind}" for one, kind in fields.items())))
     elif name in _MADE_BY_USERS:
         parts.insert(0, _code(_signature(name, thing.__init__)))
     members = {member: _member(member, value) for member, value in _members(thing).items()}
@@ -206,10 +204,17 @@ def _members(kind: type[Any]) -> dict[str, Any]:
     }
 
 
-def _fields(kind: type[Any]) -> dict[str, Any]:
+def _fields(kind: type[Any]) -> dict[str, str]:
+    """Give the fields of a record, each with its type and its default."""
     if dataclasses.is_dataclass(kind):
-        return {field.name: field.type for field in dataclasses.fields(kind)}
-    return inspect.get_annotations(kind) if issubclass(kind, tuple) else {}
+        return {
+            one.name: _plain(one.type)
+            + ("" if one.default is dataclasses.MISSING else f" = {_value(one.default)}")
+            for one in dataclasses.fields(kind)
+        }
+    if issubclass(kind, tuple):
+        return {name: _plain(of) for name, of in inspect.get_annotations(kind).items()}
+    return {}
 
 
 # Errors have a table.

@@ -7,6 +7,11 @@
 A call queues its request at once and returns a future, so many can be under way without a task for
 each. Whoever wants a deadline uses `asyncio.timeout`; a call that was given up is not sent, or its
 answer is not looked at, and it sets no watch.
+
+Where a call takes a `watch`, that is a function that is called once, with an `Event`, when what was
+read has changed; True stands for the client's default watcher. Where one takes a `version`, it is
+refused unless the node has that one; -1 stands for any. Everywhere, InvalidArgumentError says that
+an argument cannot be used, and nothing was sent.
 """
 
 from __future__ import annotations

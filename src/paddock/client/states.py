@@ -21,6 +21,10 @@ class _Named(IntEnum):
 class SessionState(_Named):
     """How things are between a client and the service, as upstream numbers it.
 
+    DISCONNECTED: a server is looked for, and the session lives. CONNECTED: a server has it, and
+    SASL_AUTHENTICATED: it knows by SASL who we are. CONNECTED_READ_ONLY: the server can only be
+    read from. Three are for good: EXPIRED, by the word of the service, AUTH_FAILED, and CLOSED.
+
     OVERDUE is ours, and no number of the protocol: nothing was answered for a whole session
     timeout. For all that the client knows its session may be over; only the service can tell, once
     it can be reached, and then CONNECTED or EXPIRED comes.
@@ -70,7 +74,12 @@ class EventType(_Named):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change of a node, or of the session; then its type is NONE and there is no path."""
+    """What a watcher is called with: a change of a node, or of the session.
+
+    Of a node it has the path; of the session the type is NONE, there is no path, and every watcher
+    of the client is told. The watch of a read is over with its first event of a node. Watchers are
+    called on the event loop, in the order of what happened, and must not block.
+    """
 
     state: SessionState
     type: EventType
