@@ -12,7 +12,7 @@ from __future__ import annotations
 import random as standard_random
 import ssl
 
-from paddock.client.client import Client
+from paddock.client.client import REQUEST_BYTES_MAX, Client
 from paddock.client.hosts import Randomness, parse_hosts
 from paddock.client.sasl import SaslCredentials
 from paddock.client.watches import Watcher
@@ -27,6 +27,7 @@ def connect(
     read_only: bool = False,
     sasl: SaslCredentials | None = None,
     default_watcher: Watcher | None = None,
+    max_request_bytes: int = REQUEST_BYTES_MAX,
 ) -> Client:
     """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
@@ -38,7 +39,8 @@ def connect(
     anything else. With `read_only` a server will do that has lost the others and can only be read
     from, until one is found that can be written to. The `default_watcher` is told of every state of
     the session, and of what a read with `watch=True` watches. `random` is for tests that repeat
-    themselves.
+    themselves. `max_request_bytes` is what the servers take at once, `jute.maxbuffer` there: what
+    is larger would cost us the connection, and raises InvalidArgumentError instead.
 
     Entering the scope raises ConnectionLostError if no server gives us a session within the session
     timeout, and AuthenticationError if the `sasl` credentials are not accepted. The chroot need not
@@ -54,4 +56,5 @@ def connect(
         read_only=read_only,
         sasl=sasl,
         default_watcher=default_watcher,
+        max_request_bytes=max_request_bytes,
     )

@@ -15,7 +15,7 @@ heard of becomes a plain `RequestError`, so a newer server cannot break an older
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 OK: Final = 0
 SYSTEM_ERROR: Final = -1
@@ -61,7 +61,8 @@ class ServiceError(PaddockError):
     Where more is known than the code says, the reason stands in the place of its meaning.
     """
 
-    code: ClassVar[int] = API_ERROR
+    # The one of its class, or, for a code that nobody knows, its own.
+    code: int = API_ERROR
     meaning: ClassVar[str] = "the service refused the request"
 
     def __init__(
@@ -73,6 +74,10 @@ class ServiceError(PaddockError):
         subject = operation if path is None else f"{operation} {path}"
         super().__init__(f"{subject}: {self.reason}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it was made of is not in its text, so it is not made again from that.
+        return _remake, (type(self), self.args), self.__dict__
+
 
 class RequestError(ServiceError):
     """The service refused the request, and nothing has changed."""
@@ -82,7 +87,7 @@ class UnknownCodeError(RequestError):
     """A refusal with a code that this version does not know."""
 
     def __init__(self, number: int, operation: str = "request", path: str | None = None) -> None:
-        self.number = number
+        self.code = self.number = number
         super().__init__(operation, path)
         self.args = (f"{self.args[0]} (code {number})",)
 
@@ -349,6 +354,11 @@ class TransactionFailedError(RequestError):
         super().__init__("multi", None if cause is None else cause.path)
         if cause is not None:
             self.args = (f"transaction refused: {cause}",)
+
+
+def _remake(kind: type[ServiceError], arguments: tuple[Any, ...]) -> ServiceError:
+    """Make an error as it was, in a copy or in another process."""
+    return kind.__new__(kind, *arguments)
 
 
 def _leaves(root: type[ServiceError]) -> list[type[ServiceError]]:

@@ -25,15 +25,17 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client import composites, trees
 from paddock.client.announcer import StateListener
-from paddock.client.call import Call
-from paddock.client.encoder import (
-    Encoder,
+from paddock.client.arguments import (
     check_count,
+    check_credentials,
+    check_flag,
     check_mark,
+    check_settings,
     check_watch_kind,
     check_watcher,
-    encoded,
 )
+from paddock.client.call import Call
+from paddock.client.encoder import Encoder, encoded
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
 from paddock.client.results import Children, Created, NodeData
@@ -68,6 +70,8 @@ Watch: TypeAlias = Watcher | bool | None
 NodeKind: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
 
 ANY_VERSION: Final = -1
+# What a server takes by default (jute.maxbuffer); it drops whoever sends more.
+REQUEST_BYTES_MAX: Final = 0xFFFFF
 _CONFIG: Final = "/zookeeper/config"
 _CONFIG_PATH: Final = _CONFIG.encode()
 _CLOSE_SECONDS: Final = 5.0
@@ -87,11 +91,17 @@ class Client:
         read_only: bool = False,
         sasl: SaslCredentials | None = None,
         default_watcher: Watcher | None = None,
+        max_request_bytes: int = REQUEST_BYTES_MAX,
     ) -> None:
+        check_settings(session_timeout, tls, read_only, max_request_bytes)
+        if default_watcher is not None:
+            check_watcher("default_watcher", default_watcher)
         self._hosts = hosts
         self._chroot = chroot
         self._encode = Encoder(chroot)
         self._random = random
+        # Without its header, which has eight bytes.
+        self._body_bytes_max = max_request_bytes - 8
         # What takes several requests and is under way.
         self._tasks: set[asyncio.Task[Any]] = set()
         self._session = Session(
@@ -335,6 +345,8 @@ class Client:
         went, since it hears of the children themselves. What changed while the connection was lost
         is not told; `watch` finds out. Servers before 3.6 do not know it: UnimplementedError.
         """
+        check_watcher("watcher", watcher)
+        check_flag("recursive", recursive)
         full = self._encode.full(path)
         watches = self._session.watches
         table = watches.recursive if recursive else watches.persistent
@@ -400,6 +412,7 @@ class Client:
         over lost connections, and raises SessionExpiredError when the session is over.
         """
         self._encode.full(path)
+        check_flag("recursive", recursive)
         return watch_tree(self, path) if recursive else watch_node(self, path)
 
     async def wait_connected(self) -> None:
@@ -569,6 +582,7 @@ class Client:
         so a wrong password is accepted, and of no use. Credentials that are refused end the session
         with AuthenticationError.
         """
+        check_credentials(scheme, credentials)
         return self._session.authenticate(scheme, credentials)
 
     def transaction(self) -> Transaction:
@@ -608,11 +622,19 @@ class Client:
         is_repeatable: bool,
         on_reply: Callable[[int, bool], int] | None = None,
     ) -> asyncio.Future[T]:
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         call = Call(operation, body, path, decode, future, is_repeatable)
         call.on_reply = on_reply
         self._session.submit(call)
         return future
+
+    def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{opcodes.NAMES[operation]}: the request has {len(body) + 8} bytes, and servers take"
+            f" {self._body_bytes_max + 8}; see max_request_bytes of connect"
+        )
 
     def _read(
         self,
@@ -622,12 +644,10 @@ class Client:
         watch: Watch,
         decode: Callable[[Reader], T],
     ) -> asyncio.Future[T]:
-        watcher = self._session.watches.default if watch is True else watch or None
-        if watch is True and watcher is None:
-            raise InvalidArgumentError(
-                "watch: True stands for the default watcher, and there is none"
-            )
-        body = self._encode.watched(full, watch is not None and watch is not False)
+        watcher = None if watch is None or watch is False else self._watcher(watch)
+        body = self._encode.watched(full, watcher is not None)
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         call: Call[Any] = Call(operation, body, path, decode, future, True)
         call.missing_is_none = operation == opcodes.EXISTS
@@ -635,6 +655,17 @@ class Client:
             call.on_reply = self._set_watch(operation, full, watcher)
         self._session.submit(call)
         return future
+
+    def _watcher(self, watch: Watcher | bool) -> Watcher:
+        if not isinstance(watch, bool):
+            check_watcher("watch", watch)
+            return watch
+        default = self._session.watches.default
+        if default is None:
+            raise InvalidArgumentError(
+                "watch: True stands for the default watcher, and there is none"
+            )
+        return default
 
     def _create(self, path: str, kind: NodeKind) -> asyncio.Future[Created]:
         operation, body = self._encode.create(opcodes.CREATE2, path, *kind)

@@ -37,6 +37,10 @@ class Identity:
     scheme: str
     id: str
 
+    def __reduce__(self) -> tuple[type[Identity], tuple[str, str]]:
+        # A compiled frozen class cannot be copied or pickled otherwise.
+        return Identity, (self.scheme, self.id)
+
     def write(self, writer: BytesWriter) -> None:
         write_text(writer, self.scheme)
         write_text(writer, self.id)
@@ -48,6 +52,9 @@ class ACL:
 
     permissions: int
     identity: Identity
+
+    def __reduce__(self) -> tuple[type[ACL], tuple[int, Identity]]:
+        return ACL, (self.permissions, self.identity)
 
     def write(self, writer: BytesWriter) -> None:
         write_i32_be(writer, self.permissions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ssl
 
 from paddock.api import connect as async_connect
+from paddock.client.client import REQUEST_BYTES_MAX
 from paddock.client.hosts import Randomness
 from paddock.client.sasl import SaslCredentials
 from paddock.client.watches import Watcher
@@ -24,6 +25,7 @@ def connect(
     read_only: bool = False,
     sasl: SaslCredentials | None = None,
     default_watcher: Watcher | None = None,
+    max_request_bytes: int = REQUEST_BYTES_MAX,
 ) -> Client:
     """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
@@ -35,7 +37,8 @@ def connect(
     anything else. With `read_only` a server will do that has lost the others and can only be read
     from, until one is found that can be written to. The `default_watcher` is told of every state of
     the session, and of what a read with `watch=True` watches. `random` is for tests that repeat
-    themselves.
+    themselves. `max_request_bytes` is what the servers take at once, `jute.maxbuffer` there: what
+    is larger would cost us the connection, and raises InvalidArgumentError instead.
 
     Entering the scope raises ConnectionLostError if no server gives us a session within the session
     timeout, and AuthenticationError if the `sasl` credentials are not accepted. The chroot need not
@@ -53,5 +56,6 @@ def connect(
             read_only=read_only,
             sasl=sasl,
             default_watcher=bridge.callbacks.relay(default_watcher),
+            max_request_bytes=max_request_bytes,
         ),
     )

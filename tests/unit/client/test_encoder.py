@@ -83,7 +83,7 @@ def test_a_path_means_the_same_each_time() -> None:
 def test_a_bad_path_is_refused_each_time() -> None:
     encode = Encoder("")
     for _ in range(2):
-        with pytest.raises(InvalidArgumentError, match="'n' is no valid path"):
+        with pytest.raises(InvalidArgumentError, match="'n' does not begin with a slash"):
             encode.full("n")
 
 

@@ -32,7 +32,10 @@ def test_a_request_that_loses_its_connection_each_time_fails_in_the_end() -> Non
 
 def test_a_request_that_is_too_large_for_the_server_is_not_sent_for_ever() -> None:
     async def scenario() -> None:
-        async with EmbeddedServer() as server, connect(server.hosts, random=Random(1)) as client:
+        async with (
+            EmbeddedServer() as server,
+            connect(server.hosts, random=Random(1), max_request_bytes=1 << 21) as client,
+        ):
             too_much = b"x" * (1 << 20)
             with pytest.raises(ConnectionLostError, match=r"which may be more than the server"):
                 await client.create("/large", too_much)

@@ -1,0 +1,204 @@
+"""What callers give, looked at before anything is sent.
+
+Whatever cannot be used raises InvalidArgumentError, which names the argument. What is right is let
+through with as little work as can be: these stand in the way of every request.
+"""
+
+from __future__ import annotations
+
+import math
+import ssl
+from inspect import iscoroutinefunction
+from typing import Final, TypeGuard
+
+from paddock.client.watches import WatchKind
+from paddock.errors import InvalidArgumentError
+from paddock.protocol import paths
+from paddock.protocol.acl import ACL, ALL, Identity
+
+# The service has five bytes for the milliseconds.
+_TTL_SECONDS_MAX: Final = (2**40 - 1) / 1000
+_INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
+_SESSION_SECONDS_MAX: Final = _INT32_MAX / 1000
+
+
+# Nodes.
+
+
+def checked_path(path: object) -> bytes:
+    if not isinstance(path, str):
+        raise InvalidArgumentError(f"path: expected text, not {type(path).__name__}")
+    encoded = path.encode("utf-8", "surrogatepass")
+    if not paths.is_valid(encoded):
+        raise InvalidArgumentError(f"path: {path!r} {_why_no_path(path)}")
+    return encoded
+
+
+def _why_no_path(path: str) -> str:
+    if not path.startswith("/"):
+        return "does not begin with a slash"
+    if path.endswith("/"):
+        return "ends with a slash"
+    parts = path.split("/")[1:]
+    if "" in parts:
+        return "has two slashes in a row"
+    if "." in parts or ".." in parts:
+        return "has a part . or .., and there is nothing they could stand for"
+    return "has a null character" if "\0" in path else "has a character that no path may have"
+
+
+def checked_data(data: object) -> bytes | None:
+    if data is not None and not isinstance(data, bytes):
+        hint = ": encode it" if isinstance(data, str) else ""
+        raise InvalidArgumentError(f"data: expected bytes, not {type(data).__name__}{hint}")
+    return data
+
+
+def checked_version(version: object) -> int:
+    return _version(version, _INT32_MAX)
+
+
+def checked_config_version(version: object) -> int:
+    return _version(version, _INT64_MAX)
+
+
+def _version(version: object, largest: int) -> int:
+    if not _is_int(version) or not -1 <= version <= largest:
+        raise InvalidArgumentError(f"version: {version!r} is no version; -1 stands for any")
+    return version
+
+
+def checked_acl(acl: object) -> list[ACL]:
+    if isinstance(acl, ACL):
+        raise InvalidArgumentError(f"acl: expected a list of ACL, not a single one: [{acl!r}]")
+    if not isinstance(acl, list | tuple):
+        raise InvalidArgumentError(f"acl: expected a list of ACL, not {acl!r}")
+    if not acl:
+        raise InvalidArgumentError("acl: an empty list lets nobody in, and no server takes it")
+    for entry in acl:
+        _check_acl_entry(entry)
+    return [*acl]
+
+
+def _check_acl_entry(entry: object) -> None:
+    if not isinstance(entry, ACL):
+        raise InvalidArgumentError(f"acl: expected a list of ACL, not one with {entry!r}")
+    permissions: object = entry.permissions
+    if not _is_int(permissions) or not 0 <= permissions <= ALL:
+        raise InvalidArgumentError(f"acl: {permissions!r} are no permissions")
+    identity: object = entry.identity
+    if not isinstance(identity, Identity):
+        raise InvalidArgumentError(f"acl: expected an Identity, not {identity!r}")
+    for name, text in (("scheme", identity.scheme), ("id", identity.id)):
+        if not _is_text(text):
+            raise InvalidArgumentError(f"acl: the {name} {text!r} is not text")
+
+
+def check_node_kind(ephemeral: object, sequential: object, container: object, ttl: object) -> None:
+    """See that there is such a kind of node."""
+    for name, flag in (
+        ("ephemeral", ephemeral),
+        ("sequential", sequential),
+        ("container", container),
+    ):
+        check_flag(name, flag)
+    if bool(ephemeral) + bool(container) + (ttl is not None) > 1 or (container and sequential):
+        raise InvalidArgumentError(
+            "ephemeral, container, ttl: a node is one of them at most, and a container is not"
+            " sequential"
+        )
+
+
+def milliseconds_of_ttl(ttl: object) -> int:
+    if not _is_number(ttl) or not 0.001 <= ttl <= _TTL_SECONDS_MAX:
+        raise InvalidArgumentError(f"ttl: {ttl!r} is no number of seconds that a node may have")
+    return round(ttl * 1000)
+
+
+def check_mark(mark: object, data: bytes | None, version: int) -> None:
+    """See that a mark can tell a write from all others."""
+    if not isinstance(mark, bytes) or not mark:
+        raise InvalidArgumentError(f"mark: expected some bytes, not {mark!r}")
+    if data is None or mark not in data:
+        raise InvalidArgumentError("mark: it is not in the data")
+    if version < 0:
+        raise InvalidArgumentError("mark: it needs a version, or a write could happen twice")
+
+
+# Watches.
+
+
+def check_watch_kind(kind: object) -> None:
+    if not isinstance(kind, WatchKind):
+        raise InvalidArgumentError(f"kind: expected a WatchKind, not {kind!r}")
+
+
+def check_watcher(name: str, watcher: object) -> None:
+    """See that it can be called with an event, and does something when it is."""
+    if not callable(watcher):
+        raise InvalidArgumentError(f"{name}: {watcher!r} cannot be called")
+    if iscoroutinefunction(watcher):
+        raise InvalidArgumentError(
+            f"{name}: {watcher!r} is a coroutine function, and nobody would await it; use"
+            " client.watch, or put events on a queue"
+        )
+
+
+# The session, and the rest.
+
+
+def check_settings(
+    session_timeout: object, tls: object, read_only: object, request_bytes_max: object
+) -> None:
+    """See that a client can be made of them."""
+    if not _is_number(session_timeout) or not 0.001 <= session_timeout <= _SESSION_SECONDS_MAX:
+        raise InvalidArgumentError(
+            f"session_timeout: {session_timeout!r} is no number of seconds for a session"
+        )
+    if tls is not None and not isinstance(tls, ssl.SSLContext):
+        raise InvalidArgumentError(f"tls: expected an ssl.SSLContext, not {tls!r}")
+    check_flag("read_only", read_only)
+    check_count("max_request_bytes", request_bytes_max)
+
+
+def check_credentials(scheme: object, credentials: object) -> None:
+    # Neither of them is shown: they may be in the wrong place.
+    if not _is_text(scheme) or not scheme:
+        raise InvalidArgumentError(f"scheme: expected text, not {type(scheme).__name__}")
+    if not isinstance(credentials, bytes):
+        hint = ": encode it" if isinstance(credentials, str) else ""
+        kind = type(credentials).__name__
+        raise InvalidArgumentError(f"credentials: expected bytes, not {kind}{hint}")
+
+
+def servers(name: str, value: object) -> str | None:
+    """Give servers as a reconfiguration has them: text with commas."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    raise InvalidArgumentError(f"{name}: expected text or a list of text, not {value!r}")
+
+
+def check_flag(name: str, flag: object) -> None:
+    if not isinstance(flag, bool):
+        raise InvalidArgumentError(f"{name}: expected True or False, not {flag!r}")
+
+
+def check_count(name: str, count: object) -> None:
+    if not _is_int(count) or count < 1:
+        raise InvalidArgumentError(f"{name}: {count!r} is not 1 or more")
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    """Tell whether it is a number; True and False are not meant when they are given for one."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
