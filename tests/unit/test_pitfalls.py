@@ -1,0 +1,82 @@
+"""What has gone wrong in other clients of ZooKeeper, and the tests that say it does not here.
+
+Bugs that their users have met again and again, each turned into a rule with at least one test that
+would fail without it. The table is the index; that its tests are there is checked here.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TESTS: Final = Path(__file__).parents[1]
+
+# By rule and file.
+RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "names beside ours are strangers: they are ignored, whatever they look like": {
+        "fault/test_client_pitfalls.py": (
+            "test_a_protected_create_finds_its_own_node_among_strangers",
+        ),
+        "integration/test_client.py": ("test_a_protected_create_has_a_mark_in_its_name",),
+    },
+    "an ephemeral node of an older session of ours is not ours": {
+        "fault/test_client_pitfalls.py": (
+            "test_a_node_of_a_session_that_is_over_is_never_taken_for_ours",
+        ),
+        "fault/test_client_hostile.py": ("test_another_session_than_ours_is_none",),
+    },
+    "watches survive a reconnect, however many they are": {
+        "fault/test_client_pitfalls.py": (
+            "test_ten_thousand_watches_with_long_paths_survive_a_reconnect",
+            "test_only_unfired_watches_are_set_again_with_the_last_zxid_that_was_seen",
+        ),
+        "unit/client/test_watches.py": (
+            "test_all_unfired_watches_are_set_again_in_pieces_of_a_bounded_size",
+        ),
+    },
+    "a blocking call within a callback does not hang, and in an event loop is refused": {
+        "integration/test_sync.py": (
+            "test_a_watcher_may_make_calls",
+            "test_the_thread_of_an_event_loop_is_refused",
+        ),
+        "unit/sync/test_portal.py": ("test_a_thread_with_an_event_loop_is_refused",),
+    },
+    "closing loses nothing that was asked before, and hangs for nobody": {
+        "fault/test_client_silence.py": (
+            "test_closing_waits_for_what_was_asked_before",
+            "test_every_pending_call_gets_an_error_when_the_client_is_closed",
+        ),
+        "fault/test_client_cancelled.py": ("test_closing_can_be_cancelled_at_any_time",),
+    },
+    "errors name operation, path and code": {
+        "integration/test_client.py": ("test_errors_name_operation_and_path",),
+        "fault/test_client_pitfalls.py": (
+            "test_errors_name_what_was_asked_where_and_with_which_code",
+        ),
+    },
+    "secrets are never logged": {
+        "fault/test_client_pitfalls.py": ("test_no_secret_is_in_a_log_or_a_message",),
+        "integration/test_client_sasl.py": ("test_a_password_is_shown_nowhere",),
+    },
+    "an unknown code is a plain refusal": {
+        "fault/test_client_hostile.py": (
+            "test_an_unknown_code_is_a_plain_refusal_and_the_session_goes_on",
+        ),
+    },
+    "a forked child that uses its parent's client is told": {
+        "integration/test_sync.py": ("test_a_forked_child_is_told_and_leaves_its_parent_alone",),
+    },
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_has_the_tests_that_the_table_names(rule: str) -> None:
+    assert RULES[rule]
+    for file, names in RULES[rule].items():
+        module = ast.parse((TESTS / file).read_text())
+        tests = {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
+        assert names
+        assert set(names) <= tests, file
