@@ -17,6 +17,8 @@ from paddock.protocol.framing import FrameBuffer
 _FRAME_BYTES_MAX: Final = 1 << 30
 # What a server sends before it is trusted is small; whatever is not speaks another protocol.
 _FIRST_FRAME_BYTES_MAX: Final = 1 << 16
+# How long the end of a connection may take.
+_CLOSE_SECONDS_MAX: Final = 1.0
 
 
 class Link(asyncio.Protocol):
@@ -28,6 +30,9 @@ class Link(asyncio.Protocol):
         self.on_frames: Callable[[list[bytes]], None] | None = None
         self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
+        # Set while there is no transport.
+        self._gone = asyncio.Event()
+        self._gone.set()
         # Whether the server takes what we send. Invariant: False once the connection is over.
         self.is_writable = True
         # Called when it is again.
@@ -51,6 +56,18 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    async def wait_closed(self) -> None:
+        """Wait until nothing is left of it, after `close`.
+
+        Over TLS both sides have to agree to the end; whoever does not is not waited for.
+        """
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS_MAX):
+                await self._gone.wait()
+        except TimeoutError:
+            self.abort()
+            await self._gone.wait()
+
     def abort(self) -> None:
         self.is_writable = False
         if self._transport is not None:
@@ -60,6 +77,7 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._gone.clear()
 
     def data_received(self, data: bytes) -> None:
         frames = self._frames.receive_data(data)
@@ -74,6 +92,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        self._gone.set()
         self.is_writable = False
         self._end(error)
 

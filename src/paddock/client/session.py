@@ -129,6 +129,8 @@ class Session:
         # Why a request fails that is asked now; None if it does not.
         self._refusal: Failure | None = None
         self._link: Link | None = None
+        # The one that was closed with the session.
+        self._last_link: Link | None = None
         # What the state is while the link stands and the session is not overdue.
         self._attached_state = SessionState.CONNECTED
         self._task: asyncio.Task[None] | None = None
@@ -235,6 +237,9 @@ class Session:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
+        if self._last_link is not None:
+            # The event loop may end with us, and must not find it open.
+            await self._last_link.wait_closed()
 
     # The life of a session.
 
@@ -385,6 +390,7 @@ class Session:
         if link is not None:
             link.on_frames = None
             link.close()
+            self._last_link = link
         self._refuse(failure)
         if not self._established.done():
             self._established.set_exception(failure.of("connect"))
