@@ -49,16 +49,12 @@ async def campaign(
             await other.create(folder)
             field = _Field(client, other, folder, random)
             await field.prepare()
-        over = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
-            for writer in field.writers:
-                tasks.create_task(writer.run(over))
             following = [tasks.create_task(one.follow()) for one in field.streams.streams]
             for number in range(1, rounds + 1):
                 async with asyncio.timeout(DEADLINE_S):
                     await field.fight(blow)
                 print(f"round {number}: {field.report()}")
-            over.set()
             for task in following:
                 task.cancel()
         async with asyncio.timeout(DEADLINE_S):
@@ -115,13 +111,16 @@ class _Field:
     async def fight(self, blow: Blow) -> None:
         """Let one blow fall, with everything under way, and check all that can be checked then."""
         over = asyncio.Event()
-        async with asyncio.TaskGroup() as changes:
-            changes.create_task(self.watches.change_some(_WATCHES_CHANGED, over))
-            changes.create_task(self.streams.change(over))
+        async with asyncio.TaskGroup() as tasks:
+            for writer in self.writers:
+                tasks.create_task(writer.run(over))
+            tasks.create_task(self.watches.change_some(_WATCHES_CHANGED, over))
+            tasks.create_task(self.streams.change(over))
             await self._progress.wait_more(_WRITES)
             await blow(self._client)
             await self._progress.wait_more(_WRITES)
             over.set()
+        # From here on nothing is under way any more.
         assert self._session_ids == (self._client.session_id, self._other.session_id)
         await self.streams.check()
         await self.watches.check()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import itertools
 
 from paddock import BadVersionError, Client, ConnectionLostError, NoNodeError
 
@@ -41,12 +42,17 @@ class Progress:
 class Writer(abc.ABC):
     """One kind of write of one client, again and again."""
 
+    #: How many are under way at a time. The more, the more are caught by a blow between being done
+    #: and being answered.
+    lanes = 1
+
     def __init__(self, client: Client, folder: str, progress: Progress) -> None:
         self.client = client
         self.folder = folder
         self.acknowledged = 0
         self.unknown = 0
         self._progress = progress
+        self._numbers = itertools.count(1)
 
     async def prepare(self) -> None:
         """Make the nodes that it works on."""
@@ -54,11 +60,14 @@ class Writer(abc.ABC):
 
     async def run(self, over: asyncio.Event) -> None:
         """Write until it is over, or what came of a write is wrong."""
-        number = 0
+        async with asyncio.TaskGroup() as lanes:
+            for _ in range(self.lanes):
+                lanes.create_task(self._run_lane(over))
+
+    async def _run_lane(self, over: asyncio.Event) -> None:
         while not over.is_set():
-            number += 1
             # Something fails here when a rule is broken, and then all of the test does.
-            if await self.write(b"%s %d" % (self.folder.encode(), number)):
+            if await self.write(b"%s %d" % (self.folder.encode(), next(self._numbers))):
                 self.acknowledged += 1
                 self._progress.add()
             else:
@@ -143,6 +152,8 @@ class Counts(Writer):
 class Creates(Writer):
     """Sequential creates; protected ones are always acknowledged, in spite of lost replies."""
 
+    lanes = 8
+
     def __init__(
         self, client: Client, folder: str, progress: Progress, *, is_protected: bool
     ) -> None:
@@ -168,6 +179,8 @@ class Creates(Writer):
 
 class Transactions(Writer):
     """Transactions of a sequential create and a set, which happen together or not at all."""
+
+    lanes = 8
 
     def __init__(self, client: Client, folder: str, progress: Progress) -> None:
         super().__init__(client, folder, progress)
