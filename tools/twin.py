@@ -7,14 +7,16 @@ Only signatures and docstrings are written; what they do is done once, by the as
 rules, by which a class is read:
 
 * What returns a future, or is a coroutine, waits for the result.
-* A plain method that returns `Self` gathers, and is called in the caller's thread. Every other
-  plain method is called on the loop's thread.
+* A plain method is called on the loop's thread; but that of a builder, which only gathers what is
+  to be done, in the caller's thread.
 * A property, or a public attribute that `__init__` annotates, is read in the caller's thread: it
   has to be a single read of an attribute.
 * An async iterator becomes a `Stream`, an async context manager a `Scope`.
 * An argument that may be called is a callback, and is called on the client's thread for callbacks.
 * An object that has a twin is wrapped when it is returned, and unwrapped when it is an argument. A
   class whose constructor takes one has a constructor of its own.
+
+* Docstrings are kept, without `await`. What in them still speaks of asyncio is refused.
 
 What fits no rule is refused, so nothing is ever passed on wrongly.
 """
@@ -58,6 +60,9 @@ PAIRS: Final = (
 # From what everything else comes, and what keeps the loop running until it is closed.
 OWNERS: Final = frozenset({"Client"})
 
+# Those whose plain methods touch nothing but themselves.
+BUILDERS: Final = frozenset({"Transaction", "MultiRead"})
+
 _WAITED: Final = {"asyncio.Future", "asyncio.Task", "Awaitable", "Coroutine"}
 _STREAMS: Final = {"AsyncIterator", "AsyncGenerator"}
 _SCOPES: Final = {"AbstractAsyncContextManager"}
@@ -91,6 +96,7 @@ class Writer:
     pair: Pair
     pairs: tuple[Pair, ...]
     owners: frozenset[str]
+    builders: frozenset[str]
     imports: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -213,10 +219,14 @@ class Writer:
         if owner in self.owners and method.name in _LIFE:
             return f"{head}        {_LIFE[method.name]}"
         passed = self._passed(method, skip=1, bridge="self._bridge")
-        if outcome.text == "Self" and not outcome.is_waited:
-            return f"{head}        {inner}({', '.join(passed)})\n        return self"
-        way = "call" if outcome.is_waited else "run"
-        call = f"self._bridge.{way}({', '.join([inner, *passed])})"
+        if outcome.is_waited:
+            call = f"self._bridge.call({', '.join([inner, *passed])})"
+        elif owner in self.builders:
+            call = f"{inner}({', '.join(passed)})"
+        else:
+            call = f"self._bridge.run({', '.join([inner, *passed])})"
+        if outcome.text == "Self":
+            return f"{head}        {call}\n        return self"
         returns = "" if outcome.text == "None" else "return "
         return f"{head}        {returns}{outcome.wrap.format(call)}"
 
@@ -357,7 +367,7 @@ class Writer:
             if required:
                 raise self._refused(node, f"{node.name} has no docstring")
             return ""
-        lines = adapted(text).splitlines()
+        lines = self._adapted(text, node).splitlines()
         closing = '"""' if len(lines) == 1 else '\n"""'
         written = '"""' + "\n".join(lines) + closing
         space = " " * indent
@@ -369,20 +379,38 @@ class Writer:
         while self.lines[line].lstrip().startswith("#"):
             comment.insert(0, self.lines[line].lstrip(" #"))
             line -= 1
-        return adapted("\n        ".join(comment))
+        return self._adapted("\n        ".join(comment), node)
+
+    def _adapted(self, text: str, where: ast.AST) -> str:
+        text = adapted(text)
+        found = _ASYNCIO.search(text)
+        if found is not None:
+            raise self._refused(where, f"words about {found.group()!r}, where there is none")
+        return text
 
     def _refused(self, node: ast.AST, reason: str) -> RefusedError:
         return RefusedError(f"{self.pair.source}:{getattr(node, 'lineno', 0)}: {reason}")
 
 
+# How words about asyncio code become words about blocking code, and what none may be left of.
+_WORDS: Final = (
+    (r"\basync (with|for)\b", r"\1"),
+    (r"\bawait ", ""),
+    (r"\basyncio\.timeout\b", "timeout"),
+    (r"\bpaddock\.connect\b", "paddock.sync.connect"),
+    (r"\bis cancelled\b", "is given up"),
+    (r"\bthe event loop's clock\b", "`time.monotonic()`"),
+    (
+        r"It must not block\. What it raises goes to the event loop's exception handler\.",
+        "It may make calls. What it raises is logged.",
+    ),
+)
+_ASYNCIO: Final = re.compile(r"\basync\b|\bawait\b|\basyncio\b|\bevent loop\b|\bcoroutine\b")
+
+
 def adapted(text: str) -> str:
     """Give words about asyncio code as words about blocking code."""
-    for pattern, replacement in (
-        (r"\basync (with|for)\b", r"\1"),
-        (r"\bawait ", ""),
-        (r"\basyncio\.timeout\b", "timeout"),
-        (r"\bpaddock\.connect\b", "paddock.sync.connect"),
-    ):
+    for pattern, replacement in _WORDS:
         text = re.sub(pattern, replacement, text)
     return text
 
@@ -410,9 +438,14 @@ def _is_callable(hint: Any) -> bool:
     return typing.get_origin(hint) is collections.abc.Callable
 
 
-def twin_of(pair: Pair, pairs: tuple[Pair, ...] = PAIRS, owners: frozenset[str] = OWNERS) -> str:
+def twin_of(
+    pair: Pair,
+    pairs: tuple[Pair, ...] = PAIRS,
+    owners: frozenset[str] = OWNERS,
+    builders: frozenset[str] = BUILDERS,
+) -> str:
     """Give the source of a twin, formatted."""
-    text = Writer(pair, pairs, owners).write()
+    text = Writer(pair, pairs, owners, builders).write()
     ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
     for command in (["check", "--quiet", "--fix", "--select", "I"], ["format", "--quiet"]):
         target = f"{pair.target.replace('.', '/')}.py"

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO
@@ -245,6 +246,27 @@ def test_a_forgotten_watcher_is_told_of_nothing(client: Client) -> None:
     client.sync()
     client.close()
     assert heard == []
+
+
+def test_states_are_told_and_streamed(server: ServerThread) -> None:
+    heard: list[SessionState] = []
+    removed: list[SessionState] = []
+    with FaultProxy(server.address) as proxy, timeout(DEADLINE_S):
+        with connect(proxy.hosts) as client:
+            states = client.states()
+            assert next(states) is SessionState.CONNECTED
+            client.add_listener(heard.append)
+            client.add_listener(removed.append)
+            client.remove_listener(removed.append)
+            proxy.cut()
+            assert next(states) is SessionState.DISCONNECTED
+            assert next(states) is SessionState.CONNECTED
+            now = time.monotonic()
+            assert now < client.session_valid_until < now + client.session_timeout + 1
+        assert list(states) == []
+    expected = [SessionState.DISCONNECTED, SessionState.CONNECTED, SessionState.CLOSED]
+    assert heard == expected
+    assert removed == []
 
 
 def test_the_thread_of_an_event_loop_is_refused(client: Client) -> None:

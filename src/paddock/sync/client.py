@@ -60,7 +60,7 @@ class Client(Owner[AsyncClient]):
 
     @property
     def session_valid_until(self) -> float:
-        """The time, by the event loop's clock, until which the session surely lives.
+        """The time, by `time.monotonic()`, until which the session surely lives.
 
         That is the session timeout after the sending of the last request that was answered, pings
         included. Without a session it is minus infinity. A server in read-only mode cannot vouch
@@ -83,7 +83,7 @@ class Client(Owner[AsyncClient]):
     def add_listener(self, listener: StateListener) -> None:
         """Have something called with every state from the next one on, at once and in order.
 
-        It must not block. What it raises goes to the event loop's exception handler.
+        It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
@@ -319,7 +319,7 @@ class Client(Owner[AsyncClient]):
         created. A protected node has a mark of ours in its name, by which it is found again if the
         reply was lost; if somebody has deleted it before we look, it is created once more.
 
-        A create that is cancelled may have been sent. Nobody looks for its node then, protected or
+        A create that is given up may have been sent. Nobody looks for its node then, protected or
         not: an ephemeral one goes with the session, any other one stays.
         """
         return self._bridge.call(

@@ -19,11 +19,11 @@ class MultiRead(Twin[AsyncMultiRead]):
 
     def get(self, path: str) -> Reading[NodeData]:
         """Read the data and the stat of a node."""
-        return self._bridge.run(self._inner.get, path)
+        return self._inner.get(path)
 
     def children(self, path: str) -> Reading[list[str]]:
         """Read the names of a node's children."""
-        return self._bridge.run(self._inner.children, path)
+        return self._inner.children(path)
 
     def commit(self) -> None:
         """Carry them out. Repeated after a lost connection, since reading does no harm.

@@ -22,7 +22,7 @@ OWNERS = frozenset({"House"})
 
 
 def written(pair: twin.Pair = PAIR, owners: frozenset[str] = OWNERS) -> str:
-    return twin.twin_of(pair, (pair,), owners)
+    return twin.twin_of(pair, (pair,), owners, frozenset({"Key"}))
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,14 @@ def test_objects_with_a_twin_are_wrapped_and_unwrapped(blocking: ModuleType, hom
         raise KeyError("taken care of")
 
 
+def test_a_builder_is_called_in_the_callers_thread_and_all_else_on_the_loop(
+    blocking: ModuleType, home: Any
+) -> None:
+    text = written()
+    assert "        self._inner.cut(depth)\n" in text
+    assert "self._bridge.run(self._inner.add_listener, " in text
+
+
 def test_signatures_are_those_of_the_source(blocking: ModuleType) -> None:
     assert str(inspect.signature(blocking.House.invite)) == (
         "(self, name: 'str', /, times: 'int' = 3, *, loudly: 'bool' = False) -> 'str'"
@@ -92,7 +100,7 @@ def test_words_about_asyncio_become_words_about_blocking_code(blocking: ModuleTy
             with timeout(1):
                 one"""
     )
-    assert blocking.House.guests.__doc__ == "Who is in it, with `await` anywhere."
+    assert blocking.House.guests.__doc__ == "Who is in it."
 
 
 @pytest.mark.parametrize(
@@ -107,6 +115,10 @@ def test_words_about_asyncio_become_words_about_blocking_code(blocking: ModuleTy
         ("def f(self): ...", "no return type"),
         ("@classmethod\n    def f(cls) -> None: ...", "the decorators"),
         ("def __anext__(self) -> Awaitable[int]: ...", "has no rule"),
+        (
+            'async def f(self) -> None:\n        """Await it on the event loop."""',
+            "about 'event loop'",
+        ),
         ("def f(self, x: int = _hidden) -> None: ...", "_hidden is not public"),
     ],
 )

@@ -17,7 +17,7 @@ class House:
     """What everything comes from."""
 
     def __init__(self) -> None:
-        # Who is in it, with `await` anywhere.
+        # Who is in it.
         self.guests: list[str] = []
         self._listeners: dict[Listener, None] = {}
 
