@@ -134,6 +134,7 @@ def test_closing_fails_those_who_wait_each_with_an_error_of_its_own(server: Serv
         waiting.append(pool.submit(client.delete_tree, "/tree"))
         client.close()
         errors = [one.exception(DEADLINE_S) for one in waiting]
+        assert list(stream) == []
     assert {type(one) for one in errors} == {ConnectionLostError}
     assert len({id(one) for one in errors}) == 8
     assert portal_threads() == []
@@ -263,6 +264,8 @@ def test_states_are_told_and_streamed(server: ServerThread) -> None:
             assert next(states) is SessionState.CONNECTED
             now = time.monotonic()
             assert now < client.session_valid_until < now + client.session_timeout + 1
+        # What was not read in time is not lost with the thread.
+        assert list(states) == [SessionState.CLOSED]
         assert list(states) == []
     expected = [SessionState.DISCONNECTED, SessionState.CONNECTED, SessionState.CLOSED]
     assert heard == expected

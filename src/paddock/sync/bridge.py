@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
+from paddock.errors import ConnectionLostError
 from paddock.sync import deadline
 from paddock.sync.callbacks import Callbacks
 from paddock.sync.portal import Portal, open_portal
@@ -139,31 +140,55 @@ class _End:
 
 
 _END: Final = _End()
+# How much of a stream is kept when the loop ends.
+_DRAINED_MAX: Final = 10_000
 
 
 class _Source(Generic[T]):
-    """The asyncio side of a stream: what it iterates over, and the step that is under way."""
+    """The asyncio side of a stream: what it iterates over, and the step that is under way.
+
+    The items are numbered. An item is there until the next number is asked for, so none is lost
+    when whoever waited for it has given up.
+    """
 
     def __init__(self, iterator: AsyncIterator[T]) -> None:
         self._iterator = iterator
-        # Goes on when whoever waited for it has given up: the next one gets what it brings.
-        self.step: asyncio.Task[T | _End] | None = None
+        self._step: asyncio.Task[T | _End] | None = None
+        # Of the item that the step brings.
+        self._number = 0
+        # What was left when the loop came to its end, by number.
+        self.rest: dict[int, T | _End | Exception] = {}
 
-    async def advance(self) -> T | _End:
-        if self.step is None:
-            self.step = asyncio.create_task(self._take())
-        step = self.step
+    async def next(self, number: int) -> T | _End:
+        if self._step is None or number > self._number:
+            self._number = number
+            self._step = asyncio.create_task(self._take())
+        step = self._step
         await asyncio.wait([step])
         if step.cancelled():
             return _END
         if step.exception() is not None:
-            self.step = None
+            # Once; after that there is nothing.
+            if self._step is not step:
+                return _END
+            self._step = None
         return step.result()
 
+    async def drain(self) -> None:
+        for number in range(self._number, self._number + _DRAINED_MAX):
+            try:
+                self.rest[number] = await self.next(number)
+            except Exception as error:
+                self.rest[number] = error
+                self.rest[number + 1] = _END
+                return
+            if self.rest[number] is _END:
+                return
+
     async def finish(self) -> None:
-        if self.step is not None:
-            self.step.cancel()
-            await asyncio.wait([self.step])
+        if self._step is not None:
+            self._step.cancel()
+            await asyncio.wait([self._step])
         close = getattr(self._iterator, "aclose", None)
         if close is not None:
             await close()
@@ -191,6 +216,9 @@ class Stream(Iterator[T]):
     def __init__(self, bridge: Bridge, iterator: AsyncIterator[T]) -> None:
         self._portal = bridge.portal
         self._source = _Source(iterator)
+        self._portal.drain_at_end(self._source)
+        # How many items have arrived here.
+        self._taken = 0
         self._turn = threading.Lock()
         self._is_over = False
 
@@ -201,13 +229,28 @@ class Stream(Iterator[T]):
         try:
             if self._is_over:
                 raise StopIteration
-            item = self._portal.call(self._source.advance)
-            # It has arrived; until here the next call would have brought it again.
-            self._source.step = None
+            item = self._next()
+            if isinstance(item, _End):
+                raise StopIteration
+            self._taken += 1
         finally:
             self._turn.release()
-        if isinstance(item, _End):
-            raise StopIteration
+        return item
+
+    def _next(self) -> T | _End:
+        item: T | _End | Exception
+        try:
+            item = self._portal.call(self._source.next, self._taken)
+        except ConnectionLostError:
+            if self._taken not in self._source.rest:
+                raise
+            item = _END
+        if item is _END:
+            # Or the loop has ended, and this is what was left.
+            item = self._source.rest.get(self._taken, _END)
+        if isinstance(item, Exception):
+            self._taken += 1
+            raise item
         return item
 
     def close(self) -> None:

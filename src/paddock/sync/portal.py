@@ -22,7 +22,7 @@ import threading
 import weakref
 from asyncio import _get_running_loop as running_loop
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from paddock.errors import ConnectionLostError, UsageError
 from paddock.sync import deadline
@@ -35,6 +35,8 @@ T = TypeVar("T")
 # How long the exit of the interpreter waits for sessions to be closed, and for all of it.
 _CLOSE_SECONDS_MAX: Final = 2.0
 _EXIT_SECONDS_MAX: Final = 5.0
+# How long the end of a portal waits for streams, which as a rule end with their client.
+_DRAIN_SECONDS_MAX: Final = 1.0
 
 
 class _Call(Generic[T]):
@@ -110,6 +112,13 @@ class _Call(Generic[T]):
             del error
 
 
+class Source(Protocol):
+    """What a stream reads from, on the loop."""
+
+    def drain(self) -> Awaitable[None]:
+        """Take what is left, for those who read it after the end."""
+
+
 class Portal:
     """A thread with an event loop, as long as somebody holds it open."""
 
@@ -118,6 +127,8 @@ class Portal:
         self._lock = threading.RLock()
         # Those who hold it open, and how each is closed at exit.
         self._holders: dict[object, Callable[[], Awaitable[object]] | None] = {}
+        # What is drained before the end, while anybody may read it.
+        self._sources: weakref.WeakSet[Source] = weakref.WeakSet()
         self._is_over = False
         self._is_exiting = False
         # Whether this is the copy of another process' portal, without its thread.
@@ -146,6 +157,10 @@ class Portal:
     def close_at_exit(self, holder: object, close: Callable[[], Awaitable[object]]) -> None:
         with self._lock:
             self._holders[holder] = close
+
+    def drain_at_end(self, source: Source) -> None:
+        with self._lock:
+            self._sources.add(source)
 
     def release(self, holder: object) -> None:
         """Let go of it; with the last holder it ends, after what is under way."""
@@ -267,6 +282,11 @@ class Portal:
         closing = [asyncio.ensure_future(close()) for close in self._holders.values() if close]
         if closing:
             await asyncio.wait(closing, timeout=_CLOSE_SECONDS_MAX)
+        with self._lock:
+            sources = list(self._sources)
+        if sources and not self._is_exiting:
+            draining = [asyncio.ensure_future(source.drain()) for source in sources]
+            await asyncio.wait(draining, timeout=_DRAIN_SECONDS_MAX)
         left = [call.future for call in self._under_way if call.future is not None]
         for future in left:
             future.cancel()
