@@ -75,9 +75,7 @@ CUT_AFTER: Final = FaultKind("cut after", lambda at: at.cut_after())
 CUTS: Final = (CUT_BEFORE, CUT_AFTER)
 FAULTS: Final = (
     *CUTS,
-    FaultKind("reset before", lambda at: at.cut_before(reset=True)),
     FaultKind("reset after", lambda at: at.cut_after(reset=True)),
-    FaultKind("cut within the length of the reply to", lambda at: at.truncate(3)),
     FaultKind("cut within the header of the reply to", lambda at: at.truncate(11)),
     FaultKind("cut within the body of the reply to", lambda at: at.truncate(21)),
     FaultKind("silence from", lambda at: at.blackhole()),
@@ -163,19 +161,53 @@ def _play(
 async def _perform(
     story: Story, prepare: Callable[[Client], Awaitable[None]], plan: Plan
 ) -> tuple[SeenRequest, ...]:
+    async with asyncio.timeout(_DEADLINE_S), EmbeddedServer() as server:
+        return await perform_on(server.address, "", story, prepare, plan)
+
+
+async def play_on(
+    address: tuple[str, int],
+    chroot: str,
+    story: Story,
+    prepare: Callable[[Client], Awaitable[None]],
+    kinds: Sequence[FaultKind],
+) -> int:
+    """Play a story with every fault on a server that is there, each time in a place of its own."""
+    requests = await perform_on(address, f"{chroot}-0", story, prepare, ())
+    plans: list[Plan] = [(Planned(kind, request),) for request in requests for kind in kinds]
+    for number, plan in enumerate(plans, 1):
+        try:
+            async with asyncio.timeout(_REAL_DEADLINE_S):
+                await perform_on(address, f"{chroot}-{number}", story, prepare, plan)
+        except BaseException as error:
+            error.add_note(str(plan[0]))
+            raise
+    return len(plans)
+
+
+async def perform_on(
+    address: tuple[str, int],
+    chroot: str,
+    story: Story,
+    prepare: Callable[[Client], Awaitable[None]],
+    plan: Plan,
+) -> tuple[SeenRequest, ...]:
+    """Play a story once, below a node that is made for it; give the requests that it took."""
     problems: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: problems.append(f"{context['message']}: {context.get('exception')}")
     )
+    hosts = f"{address[0]}:{address[1]}"
+    if chroot:
+        async with connect(hosts, random=Random(1)) as preparing:
+            await preparing.create(chroot)
     async with (
-        asyncio.timeout(_DEADLINE_S),
-        EmbeddedServer() as server,
-        FaultProxy(server.address) as proxy,
-        connect(server.hosts, random=Random(1)) as bystander,
+        FaultProxy(address) as proxy,
+        connect(hosts + chroot, random=Random(1)) as bystander,
     ):
         await prepare(bystander)
         faults = [one.kind.arm(proxy.when(nth=one.request.number)) for one in plan]
-        client = connect(proxy.hosts, session_timeout=SESSION_TIMEOUT_S, random=Random(2))
+        client = connect(proxy.hosts + chroot, session_timeout=SESSION_TIMEOUT_S, random=Random(2))
         async with client:
             await story(Stage(client, bystander, proxy, not plan))
         requests = proxy.requests

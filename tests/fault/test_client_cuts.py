@@ -13,40 +13,43 @@ there. Wherever the connection is lost:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from typing import Final, cast
 
 import pytest
 
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
+from paddock.client.streams import Change
 from paddock.errors import ConnectionLostError, NoNodeError
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, READ, Identity
 from paddock.protocol.records import Stat
 from tests.fault.cutting import (
+    CUTS,
     LOST,
     SESSION_TIMEOUT_S,
     Stage,
     Story,
     attempt,
+    play_on,
     play_with_every_fault,
     play_with_every_two_faults,
 )
+from tests.support.apache import ApacheServer
+from tests.support.judges import skip_or_fail
+from tests.support.server import Options, ServerMissingError
 
 SECRET: Final = b"somebody:his password"
 READ_BY_ALL: Final = [ACL(READ, Identity("world", "anyone"))]
 
 
 async def prepare(bystander: Client) -> None:
-    await bystander.create("/node", b"old")
-    await bystander.create("/node/child")
-    await bystander.create("/leaf", b"old")
-    await bystander.create("/box")
-    await bystander.create("/tree")
-    for branch in ("/tree/1", "/tree/2"):
-        await bystander.create(branch)
-        for leaf in ("a", "b"):
-            await bystander.create(f"{branch}/{leaf}")
+    # Together: they are carried out in their order.
+    made = [bystander.create("/node", b"old"), bystander.create("/leaf", b"old")]
+    paths = ["/node/child", "/box", "/tree", "/tree/1", "/tree/2"]
+    paths += ["/tree/1/a", "/tree/1/b", "/tree/2/a", "/tree/2/b"]
+    await asyncio.gather(*made, *(bystander.create(path) for path in paths))
 
 
 STORIES: dict[str, Story] = {}
@@ -416,6 +419,13 @@ async def watching_persistently(stage: Stage) -> None:
 # A stream sees the last state, whatever happens.
 
 
+def followed(
+    client: Client, path: str, *, recursive: bool = False
+) -> aclosing[AsyncGenerator[Change, None]]:
+    """Follow a node or a tree, up to the end of a scope."""
+    return aclosing(cast(AsyncGenerator[Change, None], client.watch(path, recursive=recursive)))
+
+
 @story
 async def following_a_node(stage: Stage) -> None:
     client, bystander = stage.client, stage.bystander
@@ -432,9 +442,9 @@ async def following_a_node(stage: Stage) -> None:
         await bystander.create("/box/config", b"end")
         is_written.set()
 
-    async with asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group, followed(client, "/box/config") as changes:
         group.create_task(write())
-        async for change in client.watch("/box/config"):
+        async for change in changes:
             seen.append(change.data)
             if change.data == b"end":
                 break
@@ -472,9 +482,12 @@ async def following_a_tree(stage: Stage) -> None:
         await client.sync()
         await bystander.create("/tree/end", b"end")
 
-    async with asyncio.TaskGroup() as group:
+    async with (
+        asyncio.TaskGroup() as group,
+        followed(client, "/tree", recursive=True) as changes,
+    ):
         group.create_task(write())
-        async for change in client.watch("/tree", recursive=True):
+        async for change in changes:
             if change.data is None:
                 del tree[change.path]
             else:
@@ -572,3 +585,38 @@ def test_the_answer_is_right_whatever_happens_to_a_request(name: str) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_the_answer_is_right_also_if_the_next_connection_is_lost(name: str) -> None:
     assert play_with_every_two_faults(STORIES[name], prepare) >= 20
+
+
+# What is played on Apache ZooKeeper, too, in real time: one of each kind.
+ON_APACHE: Final = (
+    "reading",
+    "creating sequential",
+    "creating protected sequential ephemeral",
+    "creating protected with parents",
+    "setting a version",
+    "setting with a mark",
+    "deleting a tree",
+    "committing",
+    "authenticating",
+    "watching once",
+    "watching persistently",
+    "following a node",
+    "producing and consuming",
+    "closing",
+)
+
+
+@pytest.fixture(scope="module")
+def apache() -> Iterator[ApacheServer]:
+    try:
+        with ApacheServer(Options(durable=False)) as server:
+            yield server
+    except ServerMissingError as missing:
+        skip_or_fail(str(missing))
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("name", ON_APACHE)
+def test_the_answer_is_right_on_apache_zookeeper_too(apache: ApacheServer, name: str) -> None:
+    place = f"/{ON_APACHE.index(name)}"
+    assert asyncio.run(play_on(apache.address, place, STORIES[name], prepare, CUTS)) >= 6
