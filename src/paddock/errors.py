@@ -93,7 +93,10 @@ class UnknownCodeError(RequestError):
 
 
 class ConnectionLostError(ServiceError):
-    """The connection was lost: the outcome is unknown, retry only what is idempotent."""
+    """The connection was lost: the outcome is unknown, retry only what is idempotent.
+
+    If it was not even sent, the message says so.
+    """
 
     code = CONNECTION_LOSS
     meaning = "the connection was lost and the outcome is unknown"

@@ -76,6 +76,9 @@ _REPLY_HEADER: Final = Struct(">iqi")
 _REPLY_HEADER_BYTES: Final = 16
 
 _LOST: Final = Failure(ConnectionLostError)
+_NOT_SENT: Final = Failure(
+    ConnectionLostError, "it was not sent, since no server answers; the session may be over"
+)
 _CLOSED: Final = Failure(ConnectionLostError, "the client is closed")
 
 
@@ -352,7 +355,7 @@ class Session:
         self._queue = again
         self._pending.clear()
         if self._clock.is_overdue:
-            self._refuse(_LOST)
+            self._refuse(_LOST, _NOT_SENT)
         else:
             self.states.announce(SessionState.DISCONNECTED)
 
@@ -367,7 +370,7 @@ class Session:
             self._tried(),
         )
         if self._link is None:
-            self._refuse(_LOST)
+            self._refuse(_LOST, _NOT_SENT)
         self.states.announce(SessionState.OVERDUE)
 
     def _expire(self, link: Link) -> None:
@@ -399,14 +402,17 @@ class Session:
         self.states.announce(state)
         self.watches.clear()
 
-    def _refuse(self, failure: Failure) -> None:
-        """Let everything that waits fail, and what is asked from now on."""
-        self._refusal = failure
+    def _refuse(self, failure: Failure, unsent: Failure | None = None) -> None:
+        """Let everything that waits fail, and what is asked from now on.
+
+        Of what was not sent more is known.
+        """
+        self._refusal = unsent or failure
         calls = [*self._pending, *self._queue]
         self._pending.clear()
         self._queue.clear()
         for call in calls:
-            call.fail(failure)
+            call.fail(failure if call.xid else self._refusal)
         self._introductions.fail(failure)
 
     def _no_server(self) -> str:

@@ -46,6 +46,22 @@ def test_a_request_that_is_too_large_for_the_server_is_not_sent_for_ever() -> No
     run_virtually(scenario())
 
 
+def test_of_what_was_not_sent_it_is_known_that_it_did_not_happen() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with connect(proxy.hosts, random=Random(1)) as client:
+                proxy.when(operation="set").cut_before(stay_away=True)
+                with pytest.raises(ConnectionLostError, match=r"set /: .* outcome is unknown"):
+                    await client.set("/", b"sent")
+                for _ in range(2):
+                    # The first waits for a server; when the second comes, the session may be over.
+                    with pytest.raises(ConnectionLostError, match="set /: it was not sent"):
+                        await client.set("/", b"never sent")
+                proxy.heal()
+
+    run_virtually(scenario())
+
+
 def test_a_server_that_takes_us_and_drops_us_is_asked_with_growing_pauses() -> None:
     async def scenario() -> None:
         arrivals: list[float] = []
