@@ -100,6 +100,24 @@ def test_a_watch_that_is_on_its_way_is_removed_in_its_turn(server: Service, path
     run(server, scenario)
 
 
+def test_a_watcher_that_watches_already_and_is_just_being_set_once_more_goes_altogether(
+    server: Service, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        mine, yours = Events(), Events()
+        for events in (mine, yours):
+            await client.add_watch(path, events.put_nowait)
+        reading = client.get(path, watch=mine.put_nowait)
+        removing = client.remove_watches(path, watcher=mine.put_nowait)
+        await asyncio.gather(reading, removing)
+        await client.set(path, b"1")
+        assert (await yours.get()).type is EventType.CHANGED
+        assert mine.empty()
+
+    run(server, scenario)
+
+
 @pytest.mark.parametrize("changes_meanwhile", [True, False])
 def test_a_removal_whose_reply_is_lost_is_done(
     server: Service, path: str, changes_meanwhile: bool
