@@ -59,8 +59,9 @@ def test_a_marked_write_happens_once_wherever_it_is_cut(server: Service, path: s
     async def scenario(client: Client, direct: Client) -> None:
         await direct.delete_tree(path)
         await direct.create(path)
-        await client.exists(path)
+        await client.sync(path)
         stat = await client.set(path, OURS, version=0, mark=MARK)
+        await direct.sync(path)
         assert await direct.get(path) == (OURS, stat)
         assert stat.version == 1
 
@@ -78,7 +79,7 @@ async def write_with_the_reply_lost(
         client_through(proxy) as client,
     ):
         await direct.create(path, b"first")
-        await client.get(path)
+        await client.sync(path)
         when = proxy.when(operation="set")
         fault = when.cut_after(stay_away=True) if is_done else when.cut_before(stay_away=True)
         writing = client.set(path, OURS, version=0, mark=MARK)
@@ -86,6 +87,7 @@ async def write_with_the_reply_lost(
         await meanwhile(direct, path)
         proxy.heal()
         stat = await writing
+        await direct.sync(path)
         return (await direct.get(path)).data, stat
 
 
@@ -161,6 +163,7 @@ def test_a_marked_write_never_guesses(
         with pytest.raises(outcome, match=f"set {path}: "):
             await write_with_the_reply_lost(server, path, is_done=is_done, meanwhile=meanwhile)
         async with client_of(server) as judge:
+            await judge.sync(path)
             if await judge.exists(path) is None:
                 return
             await judge.set_acl(path, OPEN_ACL)
@@ -182,7 +185,7 @@ def test_somebody_who_writes_between_our_look_and_our_second_attempt_is_noticed(
             client_through(proxy) as client,
         ):
             await direct.create(path)
-            await client.get(path)
+            await client.sync(path)
             lost = proxy.when(operation="set").cut_before()
             late = proxy.when(operation="set", nth=2).delay(0.3)
             writing = client.set(path, OURS, version=0, mark=MARK)
@@ -248,6 +251,7 @@ def test_parents_are_made_wherever_it_is_cut(server: Service, path: str) -> None
         with contextlib.suppress(ConnectionLostError):
             # Only the node itself may be in doubt, not what is above it.
             await client.create(leaf, make_parents=True)
+            await direct.sync(path)
             assert await direct.exists(leaf) is not None
             return
         await client.create(f"{path}/a/b/other", make_parents=True)
@@ -261,6 +265,7 @@ def test_a_protected_create_happens_once_wherever_it_is_cut(server: Service, pat
         created = await client.create_with_stat(
             f"{path}/n-", b"x", sequential=True, protected=True, make_parents=True
         )
+        await direct.sync(path)
         assert [created.path] == [f"{path}/{name}" for name in await direct.children(path)]
         assert await direct.exists(created.path) == created.stat
 
@@ -272,8 +277,10 @@ def test_a_tree_is_deleted_wherever_it_is_cut(server: Service, path: str) -> Non
         await direct.delete_tree(path)
         for below in ("", "/a", "/a/b", "/c"):
             await direct.create(f"{path}{below}")
+        await client.sync(path)
         # Of a node whose delete was lost nobody knows who deleted it.
         assert await client.delete_tree(path, batch=2) in (2, 3, 4)
+        await direct.sync(path)
         assert await direct.exists(path) is None
 
     cut_everywhere(server, scenario)
