@@ -85,12 +85,18 @@ class Talk:
         self.say(reply(xid, body, code=code, zxid=zxid))
 
     async def grant(
-        self, *, session_id: int = SESSION_ID, timeout_ms: int = 10_000, read_only: bool = False
+        self,
+        *,
+        session_id: int | None = SESSION_ID,
+        timeout_ms: int = 10_000,
+        read_only: bool = False,
     ) -> ConnectRequest:
-        """Shake hands; give what the client asked for."""
+        """Shake hands; give what the client asked for. Without an id it keeps its own."""
         request = ConnectRequest.read(Reader(await self.hear()))
+        given = request.session_id if session_id is None else session_id
+        password = request.password if session_id is None else b"p" * 16
         writer = BytesWriter()
-        ConnectResponse(0, timeout_ms, session_id, b"p" * 16, read_only).write(writer)
+        ConnectResponse(0, timeout_ms, given, password, read_only).write(writer)
         self.say(writer.getvalue())
         return request
 

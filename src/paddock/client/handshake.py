@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from librt.strings import BytesWriter
 
 from paddock.client.link import Link
-from paddock.errors import RemoteProtocolError
+from paddock.errors import RemoteProtocolError, error_from_code
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.protocol.records import ConnectRequest, ConnectResponse
+from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
+
+_HEADER_BYTES: Final = 16
 
 
 async def shake_hands(link: Link, request: ConnectRequest) -> ConnectResponse:
@@ -21,8 +24,13 @@ async def shake_hands(link: Link, request: ConnectRequest) -> ConnectResponse:
     writer = BytesWriter()
     request.write(writer)
     link.write(framed(writer.getvalue()))
+    frame = await next_frame(link)
     try:
-        return ConnectResponse.read(Reader(await next_frame(link)))
+        if len(frame) == _HEADER_BYTES:
+            # Not what it should be, but some servers answer it as if it were any request.
+            code = ReplyHeader.read(Reader(frame)).error
+            raise RemoteProtocolError(f"it refused: {error_from_code(code).reason} (code {code})")
+        return ConnectResponse.read(Reader(frame))
     except DecodeError as error:
         raise RemoteProtocolError(f"handshake not understood: {error}") from error
 

@@ -13,9 +13,10 @@ from typing import Final
 
 from paddock.client.hosts import Backoff, Host, HostRing, Randomness
 
-# As upstream's client: the first question soon, then ever more rarely.
+# The first question comes soon, then they come ever more rarely, but several in a session timeout:
+# so long a session of the service lives without us.
 _FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 60.0
+_PAUSES_MIN: Final = 4
 _ANSWER_SECONDS: Final = 1.0
 
 
@@ -27,9 +28,10 @@ class Scout:
         self._random = random
         self._tls = tls
 
-    async def find(self) -> Host:
+    async def find(self, session_timeout: float) -> Host:
         """Wait until there is a read-write server, and give it."""
-        pauses = Backoff(self._random, _FIRST_PAUSE, _LONGEST_PAUSE)
+        longest = session_timeout / _PAUSES_MIN / len(self._hosts)
+        pauses = Backoff(self._random, _FIRST_PAUSE, max(longest, _FIRST_PAUSE))
         while True:
             for host in self._hosts:
                 await asyncio.sleep(pauses.next())

@@ -288,7 +288,7 @@ class Session:
 
     async def _look_for_better(self, link: Link) -> None:
         """Leave a read-only server when there is one that can be written to."""
-        search = self._loop.create_task(self._scout.find())
+        search = self._loop.create_task(self._scout.find(self.timeout))
         try:
             await asyncio.wait((search, link.lost), return_when=asyncio.FIRST_COMPLETED)
             if search.done():

@@ -19,6 +19,9 @@ from paddock.testing import (
     run_virtually,
 )
 
+# Of virtual time.
+DEADLINE_S = 3600
+
 CONNECTED = SessionState.CONNECTED
 DISCONNECTED = SessionState.DISCONNECTED
 OVERDUE = SessionState.OVERDUE
@@ -32,9 +35,11 @@ def connect(hosts: str, **settings: Any) -> Client:
 
 async def wait_for(client: Client, *wanted: SessionState) -> None:
     """Wait until the session is in one of some states."""
-    async for state in client.states():
-        if state in wanted:
-            return
+    async with asyncio.timeout(DEADLINE_S):
+        async for state in client.states():
+            if state in wanted:
+                return
+    raise AssertionError(f"{wanted} did not come, and will not")
 
 
 def test_overdue_is_no_number_of_the_protocol() -> None:
