@@ -86,6 +86,15 @@ async def other_reading(stage: Stage) -> None:
 
 
 @story
+async def reading_several_as_one(stage: Stage) -> None:
+    async with stage.client.multi_read() as reads:
+        data, names, missing = reads.get("/leaf"), reads.children("/tree"), reads.get("/none")
+    assert data.result() == await stage.bystander.get("/leaf")
+    assert sorted(names.result()) == ["1", "2"]
+    assert isinstance(missing.error, NoNodeError)
+
+
+@story
 async def many_reads_at_once(stage: Stage) -> None:
     calls = [stage.client.get("/node" if number % 2 else "/leaf") for number in range(6)]
     expected = [await stage.bystander.get("/leaf"), await stage.bystander.get("/node")] * 3

@@ -235,12 +235,14 @@ def test_what_was_not_sent_waits_for_the_next_connection() -> None:
         await disconnection(client)
         await asyncio.gather(*(client.set("/n", b"") for _ in range(10)))
         assert (await bystander.get("/n")).stat.version == 10
-        # Also while the connection is on its way out.
+        # Also while the connection is on its way out, and what was asked just before.
         link = client._session._link
         assert link is not None
+        before = client.set("/n", b"")
         link.abort()
         await client.set("/n", b"")
-        assert (await bystander.get("/n")).stat.version == 11
+        await before
+        assert (await bystander.get("/n")).stat.version == 12
 
     play(story)
 
