@@ -45,7 +45,7 @@ def test_python_block_runs(block: Block, server: Server) -> None:
 
 def test_the_first_example_prints_what_it_did(server: Server) -> None:
     output = run_python(README.blocks("python")[0].text, server)
-    assert output == "config is blue in version 0\nconfig is green in version 1\n"
+    assert output == "config is b'blue'\nconfig is b'green'\n"
 
 
 def test_the_example_with_kazoo_prints_what_it_did(server: Server) -> None:
