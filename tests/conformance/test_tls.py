@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -11,11 +12,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
+from paddock import ACL, ConnectionLostError, Identity, Permission, connect
 from paddock.server.config import ConfigError, ServerConfig
 from paddock.server.tls import Credentials
 from tests.conformance.conftest import SERVERS
@@ -306,3 +309,21 @@ class TestConversions:
             ["bash", "-c", command], capture_output=True, text=True, timeout=DEADLINE_S
         )
         assert done.returncode == 0, done
+
+
+def test_our_own_client_on_both_servers(secure: Secure) -> None:
+    carol = secure.authority.issue(name("CN=carol"))
+    context = client_context(secure.authority.pem(), secure.folder, carol)
+    stranger = client_context(Authority("Another").pem(), secure.folder, carol)
+    hosts = f"localhost:{secure.address[1]}"
+
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            async with connect(hosts, tls=context, random=Random(1)) as client:
+                own = [ACL(Permission.ALL, Identity("x509", "CN=carol"))]
+                await client.create("/carol", b"x", acl=own)
+                assert (await client.get("/carol")).data == b"x"
+            with pytest.raises(ConnectionLostError, match="its certificate is not accepted: "):
+                await connect(hosts, tls=stranger, session_timeout=1, random=Random(1)).start()
+
+    asyncio.run(main())

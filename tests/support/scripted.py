@@ -104,8 +104,11 @@ class Talk:
 class ScriptedServer:
     """Listens, and has each connection led by a coroutine; with its end the connection ends."""
 
-    def __init__(self, lead: Callable[[Talk], Awaitable[None]]) -> None:
+    def __init__(
+        self, lead: Callable[[Talk], Awaitable[None]], host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self._lead = lead
+        self._address = (host, port)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         # How many connections there were.
@@ -114,7 +117,7 @@ class ScriptedServer:
         self.problem: Exception | None = None
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, *self._address)
         return self
 
     async def __aexit__(

@@ -59,13 +59,18 @@ class Connector:
         raise UnreachableError(", ".join(failures))
 
     async def _try(self, host: Host, address: str, attempt: Callable[[Link], Awaitable[T]]) -> T:
-        _, link = await self._loop.create_connection(
-            Link,
-            address,
-            host.port,
-            ssl=self._tls,
-            server_hostname=None if self._tls is None else host.name,
-        )
+        try:
+            _, link = await self._loop.create_connection(
+                Link,
+                address,
+                host.port,
+                ssl=self._tls,
+                server_hostname=None if self._tls is None else host.name,
+            )
+        except ConnectionResetError as error:
+            if self._tls is None:
+                raise
+            raise ConnectionResetError("it ends the TLS handshake; is TLS spoken there?") from error
         try:
             return await attempt(link)
         except BaseException:
