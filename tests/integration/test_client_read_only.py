@@ -20,24 +20,13 @@ READ_ONLY = SessionState.CONNECTED_READ_ONLY
 pytestmark = pytest.mark.judge
 
 
-class Reader(Member):
-    """A member that goes on for readers when it is alone.
-
-    It only gives them sessions if it may keep these to itself.
-    """
-
-    def keys(self) -> dict[str, str]:
-        local = {"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true"}
-        return {**super().keys(), **local}
-
-    def properties(self) -> dict[str, str]:
-        return {**super().properties(), "readonlymode.enabled": "true"}
-
-
 @pytest.fixture
-def members(tmp_path: Path) -> Iterator[list[Reader]]:
+def members(tmp_path: Path) -> Iterator[list[Member]]:
     ports = choose_ports()
-    members = [Reader(number, ports, Options(), tmp_path / f"{number}") for number in (1, 2, 3)]
+    members = [
+        Member(number, ports, Options(), tmp_path / f"{number}", has_read_only_mode=True)
+        for number in (1, 2, 3)
+    ]
     yield members
     for member in members:
         member.kill()
@@ -50,7 +39,7 @@ async def wait_for(client: Client, wanted: SessionState) -> None:
         assert not state.is_final, state
 
 
-def test_from_a_read_only_server_to_one_that_can_be_written_to(members: list[Reader]) -> None:
+def test_from_a_read_only_server_to_one_that_can_be_written_to(members: list[Member]) -> None:
     first, second, _ = members
     hosts = ",".join(member.hosts for member in members)
 

@@ -62,13 +62,22 @@ class Member(ApacheServer):
     heap_mb = 128
     log_level = "WARN"
 
-    def __init__(self, number: int, ports: list[Ports], options: Options, folder: Path) -> None:
+    def __init__(
+        self,
+        number: int,
+        ports: list[Ports],
+        options: Options,
+        folder: Path,
+        *,
+        has_read_only_mode: bool,
+    ) -> None:
         folder.mkdir()
         super().__init__(options, folder)
         self.number = number
         self.port = ports[number - 1].client
         self.paused = False
         self._ports = ports
+        self._has_read_only_mode = has_read_only_mode
         self.clear()
 
     def __repr__(self) -> str:
@@ -85,11 +94,17 @@ class Member(ApacheServer):
             for number, ports in enumerate(self._ports, 1)
         }
         limits = {"initLimit": str(_INIT_TICKS), "syncLimit": str(_SYNC_TICKS)}
-        return {**super().keys(), **limits, **members}
+        # Without a quorum no other sessions can be had: a global one is made by the leader.
+        local = str(self._has_read_only_mode).lower()
+        sessions = {"localSessionsEnabled": local, "localSessionsUpgradingEnabled": local}
+        return {**super().keys(), **limits, **sessions, **members}
 
     def properties(self) -> dict[str, str]:
-        interval = str(_NOTIFICATION_MS_MAX)
-        return {**super().properties(), "zookeeper.fastleader.maxNotificationInterval": interval}
+        return {
+            **super().properties(),
+            "zookeeper.fastleader.maxNotificationInterval": str(_NOTIFICATION_MS_MAX),
+            "readonlymode.enabled": "true" if self._has_read_only_mode else "false",
+        }
 
     def pause(self) -> None:
         """Stop its clock: to the others it hangs, and its connections stay open."""
@@ -119,7 +134,7 @@ class Member(ApacheServer):
         (self.data / "myid").write_text(f"{self.number}\n")
 
     def mode(self) -> str | None:
-        """What it says it is, `leader` or `follower`; None if it is neither or says nothing."""
+        """What it says it is, `leader`, `follower` or `read-only`; None if it says nothing."""
         if not self.running:
             return None
         try:
@@ -128,6 +143,14 @@ class Member(ApacheServer):
             return None
         modes = [line.split()[1] for line in answer.splitlines() if line.startswith("Mode: ")]
         return modes[0] if modes else None
+
+    def wait_mode(self, wanted: str) -> None:
+        """Wait until it says that this is what it is."""
+        limit = time.monotonic() + START_DEADLINE_S
+        while (mode := self.mode()) != wanted:
+            if time.monotonic() > limit:
+                raise ServerFailedError(f"{self!r} is {mode}, not {wanted}:\n{self.log_tail()}")
+            self.wait_ended(POLL_S)
 
     def sessions(self) -> set[int]:
         """The sessions that are attached to it."""
@@ -149,15 +172,26 @@ class Member(ApacheServer):
 
 
 class ApacheEnsemble:
-    """Three members. `with` starts them, and leaves neither processes nor files behind."""
+    """Three members. `with` starts them, and leaves neither processes nor files behind.
+
+    With `has_read_only_mode` a member without a quorum serves those who asked to be content with
+    reading. Sessions are local to a member then, until they create something ephemeral; and only
+    a new session can be had from a member without a quorum.
+    """
 
     name = "ensemble"
 
-    def __init__(self, options: Options = _OPTIONS) -> None:
+    def __init__(self, options: Options = _OPTIONS, *, has_read_only_mode: bool = False) -> None:
         ports = choose_ports()
         self.folder = Path(tempfile.mkdtemp(prefix="paddock-test-ensemble-"))
         self.members = [
-            Member(number, ports, options, self.folder / f"member{number}")
+            Member(
+                number,
+                ports,
+                options,
+                self.folder / f"member{number}",
+                has_read_only_mode=has_read_only_mode,
+            )
             for number in range(1, SIZE + 1)
         ]
 
