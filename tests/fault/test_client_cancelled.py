@@ -132,7 +132,7 @@ def test_a_cancelled_operation_leaves_a_client_that_can_be_used(name: str, is_cu
                 assert await client.exists("/none") is None
                 await client.create("/box/after")
                 await client.sync()
-                assert client._tasks == set()
+                assert client._ask._tasks == set()
                 session = client._session
                 assert (len(session._queue), len(session._pending)) == (0, 0)
                 assert session.watches.everybody() == []
@@ -177,7 +177,7 @@ def test_closing_can_be_cancelled_at_any_time() -> None:
                 assert client.state is SessionState.CLOSED
                 await asyncio.gather(waiting, reading, return_exceptions=True)
                 await client.close()
-                assert client._tasks == set()
+                assert client._ask._tasks == set()
                 assert client._session._task is None or client._session._task.done()
                 if was_over:
                     return passes

@@ -19,11 +19,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias
 
-from paddock.client import composites, trees
+from paddock.client import composites, decoding, trees
 from paddock.client.announcer import StateListener
 from paddock.client.arguments import (
     check_count,
@@ -34,7 +34,7 @@ from paddock.client.arguments import (
     check_watch_kind,
     check_watcher,
 )
-from paddock.client.call import Call
+from paddock.client.caller import Caller, Watch
 from paddock.client.encoder import Encoder, encoded
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
@@ -45,7 +45,7 @@ from paddock.client.states import SessionState
 from paddock.client.streams import Change, watch_node, watch_tree
 from paddock.client.transaction import Transaction
 from paddock.client.watches import Watcher, WatchKind
-from paddock.errors import NO_NODE, NO_WATCHER, OK, InvalidArgumentError
+from paddock.errors import NO_WATCHER, OK
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -53,18 +53,9 @@ from paddock.protocol.jute import Reader
 from paddock.protocol.records import Stat
 from paddock.protocol.replies import (
     Create2Response,
-    GetACLResponse,
-    GetChildren2Response,
-    IntResponse,
     StringsResponse,
-    WhoAmIResponse,
 )
 from paddock.protocol.requests import AddWatchRequest, WatchesRequest
-
-T = TypeVar("T")
-
-# A watcher of its own, True for the client's default one, or None for no watch.
-Watch: TypeAlias = Watcher | bool | None
 
 # Data, ACL, ephemeral, sequential, container and TTL of a node to be created.
 NodeKind: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
@@ -100,10 +91,6 @@ class Client:
         self._chroot = chroot
         self._encode = Encoder(chroot)
         self._random = random
-        # Without its header, which has eight bytes.
-        self._body_bytes_max = max_request_bytes - 8
-        # What takes several requests and is under way.
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._session = Session(
             HostRing(hosts, random),
             session_timeout,
@@ -114,6 +101,7 @@ class Client:
             sasl=sasl,
         )
         self._session.watches.default = default_watcher
+        self._ask = Caller(self._session, max_request_bytes)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -196,7 +184,7 @@ class Client:
         """
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Every request of theirs fails now, so they end, with an error that says why.
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._ask.wait_for_tasks()
 
     # Reading.
 
@@ -209,7 +197,7 @@ class Client:
 
         The watch fires when the node is created, changed or deleted.
         """
-        return self._read(opcodes.EXISTS, path, self._encode.full(path), watch, _decode_exists)
+        return self._ask.read(opcodes.EXISTS, path, self._encode.full(path), watch, decoding.stat)
 
     def get(self, path: str, *, watch: Watch = None) -> asyncio.Future[NodeData]:
         """Give the data and the stat of a node.
@@ -219,7 +207,9 @@ class Client:
 
         The watch fires when the node is changed or deleted. Raises NoNodeError, NoAuthError.
         """
-        return self._read(opcodes.GET_DATA, path, self._encode.full(path), watch, _decode_data)
+        return self._ask.read(
+            opcodes.GET_DATA, path, self._encode.full(path), watch, decoding.node_data
+        )
 
     def children(self, path: str, *, watch: Watch = None) -> asyncio.Future[list[str]]:
         """Give the names of a node's children, in no particular order.
@@ -230,7 +220,9 @@ class Client:
         The watch fires when a child comes or goes, and when the node itself is deleted. Raises
         NoNodeError, NoAuthError.
         """
-        return self._read(opcodes.GET_CHILDREN, path, self._encode.full(path), watch, _decode_names)
+        return self._ask.read(
+            opcodes.GET_CHILDREN, path, self._encode.full(path), watch, decoding.names
+        )
 
     def children_with_stat(self, path: str, *, watch: Watch = None) -> asyncio.Future[Children]:
         """Give the names of a node's children, and its stat, as they were at one moment.
@@ -240,9 +232,8 @@ class Client:
 
         The watch is the one of `children`.
         """
-        return self._read(
-            opcodes.GET_CHILDREN2, path, self._encode.full(path), watch, _decode_children
-        )
+        full = self._encode.full(path)
+        return self._ask.read(opcodes.GET_CHILDREN2, path, full, watch, decoding.children)
 
     def get_acl(self, path: str) -> asyncio.Future[tuple[list[ACL], Stat]]:
         """Give who may do what with a node, and its stat.
@@ -252,8 +243,12 @@ class Client:
 
         Digests are shown only to whoever may ADMIN the node. Raises NoNodeError, NoAuthError.
         """
-        return self._call(
-            opcodes.GET_ACL, self._encode.path(path), path, _decode_acl, is_repeatable=True
+        return self._ask.call(
+            opcodes.GET_ACL,
+            self._encode.path(path),
+            path,
+            decoding.acl_and_stat,
+            is_repeatable=True,
         )
 
     def count_descendants(self, path: str) -> asyncio.Future[int]:
@@ -263,7 +258,7 @@ class Client:
         """
         body = self._encode.path(path)
         operation = opcodes.GET_ALL_CHILDREN_NUMBER
-        return self._call(operation, body, path, _decode_int, is_repeatable=True)
+        return self._ask.call(operation, body, path, decoding.number, is_repeatable=True)
 
     def ephemerals(self, path: str = "/") -> asyncio.Future[list[str]]:
         """Give the paths of this session's ephemeral nodes at and below a path.
@@ -274,7 +269,7 @@ class Client:
         Paths begin with the one given, as text: `/work` finds `/worker`, too.
         """
         body = self._encode.path(path)
-        return self._call(
+        return self._ask.call(
             opcodes.GET_EPHEMERALS, body, path, self._decode_paths, is_repeatable=True
         )
 
@@ -286,11 +281,11 @@ class Client:
 
         Servers before 3.7 do not know the question: UnimplementedError.
         """
-        return self._call(opcodes.WHO_AM_I, b"", None, _decode_who_am_i, is_repeatable=True)
+        return self._ask.call(opcodes.WHO_AM_I, b"", None, decoding.identities, is_repeatable=True)
 
     def multi_read(self) -> MultiRead:
         """Begin a request of several reads, each with a result or an error of its own."""
-        return MultiRead(self._encode, _decode_data, _decode_names, self._commit_reads)
+        return MultiRead(self._encode, self._commit_reads)
 
     def get_config(self, *, watch: Watch = None) -> asyncio.Future[NodeData]:
         """Give the configuration of the ensemble, and the stat of the node that holds it.
@@ -298,7 +293,7 @@ class Client:
         It is a node of the service, outside any chroot, and events name it /zookeeper/config. A
         standalone server has an empty one.
         """
-        return self._read(opcodes.GET_DATA, _CONFIG, _CONFIG_PATH, watch, _decode_data)
+        return self._ask.read(opcodes.GET_DATA, _CONFIG, _CONFIG_PATH, watch, decoding.node_data)
 
     def reconfig(
         self,
@@ -318,7 +313,9 @@ class Client:
         BadVersionError, BadArgumentsError. After ConnectionLostError look at `get_config`.
         """
         body = self._encode.reconfig(joining, leaving, members, version)
-        return self._call(opcodes.RECONFIG, body, _CONFIG, _decode_data, is_repeatable=False)
+        return self._ask.call(
+            opcodes.RECONFIG, body, _CONFIG, decoding.node_data, is_repeatable=False
+        )
 
     def sync(self, path: str = "/") -> asyncio.Future[None]:
         """Wait until the server we are attached to has everything that was written before, by
@@ -331,7 +328,7 @@ class Client:
         seen. The path says nothing to today's servers.
         """
         body = self._encode.path(path)
-        return self._call(opcodes.SYNC, body, path, _decode_nothing, is_repeatable=True)
+        return self._ask.call(opcodes.SYNC, body, path, decoding.nothing, is_repeatable=True)
 
     def add_watch(
         self, path: str, watcher: Watcher, *, recursive: bool = False
@@ -357,8 +354,8 @@ class Client:
                 watches.add(table, full, watcher)
             return code
 
-        return self._call(
-            opcodes.ADD_WATCH, body, path, _decode_nothing, is_repeatable=True, on_reply=set_watch
+        return self._ask.call(
+            opcodes.ADD_WATCH, body, path, decoding.nothing, is_repeatable=True, on_reply=set_watch
         )
 
     def remove_watches(
@@ -381,7 +378,7 @@ class Client:
         are_others = watches.are_others(full, kind, watcher)
         if had_some and not is_open and (are_others or not session.is_attached):
             watches.remove(full, kind, watcher)
-            return self._done(None)
+            return self._ask.answered(None)
         # What is under way may add a watcher who needs the server's watch: then it has to stay.
         everything = watcher is None and kind is WatchKind.ANY
         removes = everything or not (is_open or are_others)
@@ -395,8 +392,8 @@ class Client:
 
         operation = opcodes.REMOVE_WATCHES if removes else opcodes.CHECK_WATCHES
         body = encoded(WatchesRequest(full, kind))
-        return self._call(
-            operation, body, path, _decode_nothing, is_repeatable=True, on_reply=forget
+        return self._ask.call(
+            operation, body, path, decoding.nothing, is_repeatable=True, on_reply=forget
         )
 
     def watch(self, path: str, *, recursive: bool = False) -> AsyncIterator[Change]:
@@ -469,7 +466,7 @@ class Client:
         if make_parents or protected:
             return self._create_path_carefully(path, kind, make_parents, protected)
         operation, body = self._encode.create(opcodes.CREATE, path, *kind)
-        return self._call(operation, body, path, self._decode_path, is_repeatable=False)
+        return self._ask.call(operation, body, path, self._decode_path, is_repeatable=False)
 
     def create_with_stat(
         self,
@@ -522,7 +519,7 @@ class Client:
         body = self._encode.set(path, data, version)
         if mark is not None:
             check_mark(mark, data, version)
-        first = self._call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
+        first = self._ask.call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
         if mark is None:
             return first
         return self._set_carefully(path, body, first, version, mark)
@@ -535,7 +532,7 @@ class Client:
         doing.
         """
         body = self._encode.version(path, version)
-        return self._call(opcodes.DELETE, body, path, _decode_nothing, is_repeatable=False)
+        return self._ask.call(opcodes.DELETE, body, path, decoding.nothing, is_repeatable=False)
 
     def delete_tree(self, path: str, *, batch: int = 1000) -> asyncio.Future[int]:
         """Delete a node with everything below it; give how many nodes the service said went.
@@ -553,8 +550,8 @@ class Client:
         """
         check_count("batch", batch)
         if self._encode.full(path) == paths.ROOT:
-            return self._own_task(trees.delete_everything(self, batch))
-        return self._own_task(trees.delete_tree(self, path, batch))
+            return self._ask.own(trees.delete_everything(self, batch))
+        return self._ask.own(trees.delete_tree(self, path, batch))
 
     def set_acl(
         self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION
@@ -570,7 +567,7 @@ class Client:
         nobody knows.
         """
         body = self._encode.set_acl(path, acl, version)
-        return self._call(opcodes.SET_ACL, body, path, Stat.read, is_repeatable=False)
+        return self._ask.call(opcodes.SET_ACL, body, path, Stat.read, is_repeatable=False)
 
     def add_auth(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
         """Say who we are, in addition to what was said before.
@@ -600,76 +597,16 @@ class Client:
     # How it is done.
 
     def _commit_reads(self, body: bytes, decode: Callable[[Reader], None]) -> asyncio.Future[None]:
-        return self._call(opcodes.MULTI_READ, body, None, decode, is_repeatable=True)
-
-    def _done(self, result: T) -> asyncio.Future[T]:
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        future.set_result(result)
-        return future
+        return self._ask.call(opcodes.MULTI_READ, body, None, decode, is_repeatable=True)
 
     def _commit(
         self, body: bytes, decode: Callable[[Reader], list[Any]]
     ) -> asyncio.Future[list[Any]]:
-        return self._call(opcodes.MULTI, body, None, decode, is_repeatable=False)
-
-    def _call(
-        self,
-        operation: int,
-        body: bytes,
-        path: str | None,
-        decode: Callable[[Reader], T],
-        *,
-        is_repeatable: bool,
-        on_reply: Callable[[int, bool], int] | None = None,
-    ) -> asyncio.Future[T]:
-        if len(body) > self._body_bytes_max:
-            raise self._too_large(operation, body)
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        call = Call(operation, body, path, decode, future, is_repeatable)
-        call.on_reply = on_reply
-        self._session.submit(call)
-        return future
-
-    def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"{opcodes.NAMES[operation]}: the request has {len(body) + 8} bytes, and servers take"
-            f" {self._body_bytes_max + 8}; see max_request_bytes of connect"
-        )
-
-    def _read(
-        self,
-        operation: int,
-        path: str,
-        full: bytes,
-        watch: Watch,
-        decode: Callable[[Reader], T],
-    ) -> asyncio.Future[T]:
-        watcher = None if watch is None or watch is False else self._watcher(watch)
-        body = self._encode.watched(full, watcher is not None)
-        if len(body) > self._body_bytes_max:
-            raise self._too_large(operation, body)
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        call: Call[Any] = Call(operation, body, path, decode, future, True)
-        call.missing_is_none = operation == opcodes.EXISTS
-        if watcher is not None:
-            call.on_reply = self._set_watch(operation, full, watcher)
-        self._session.submit(call)
-        return future
-
-    def _watcher(self, watch: Watcher | bool) -> Watcher:
-        if not isinstance(watch, bool):
-            check_watcher("watch", watch)
-            return watch
-        default = self._session.watches.default
-        if default is None:
-            raise InvalidArgumentError(
-                "watch: True stands for the default watcher, and there is none"
-            )
-        return default
+        return self._ask.call(opcodes.MULTI, body, None, decode, is_repeatable=False)
 
     def _create(self, path: str, kind: NodeKind) -> asyncio.Future[Created]:
         operation, body = self._encode.create(opcodes.CREATE2, path, *kind)
-        return self._call(operation, body, path, self._decode_created, is_repeatable=False)
+        return self._ask.call(operation, body, path, self._decode_created, is_repeatable=False)
 
     def _create_carefully(
         self, path: str, kind: NodeKind, make_parents: bool, protected: bool
@@ -677,7 +614,7 @@ class Client:
         marked, mark = self._marked(path) if protected else (path, "")
         # Queued at once, so that it stands in its place among the calls.
         first = self._create(marked, kind)
-        return self._own_task(
+        return self._ask.own(
             composites.create_carefully(
                 self,
                 marked,
@@ -702,17 +639,17 @@ class Client:
         self, path: str, kind: NodeKind, make_parents: bool, protected: bool
     ) -> asyncio.Future[str]:
         created = self._create_carefully(path, kind, make_parents, protected)
-        return self._own_task(_path_of(created), created)
+        return self._ask.own(_path_of(created), created)
 
     def _set_carefully(
         self, path: str, body: bytes, first: asyncio.Future[Stat], version: int, mark: bytes
     ) -> asyncio.Future[Stat]:
         def write() -> asyncio.Future[Stat]:
-            return self._call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
+            return self._ask.call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
 
         seen_zxid = self._session.last_zxid
         careful = composites.set_carefully(self, path, first, write, version, mark, seen_zxid)
-        return self._own_task(careful, first)
+        return self._ask.own(careful, first)
 
     def _marked(self, path: str) -> tuple[str, str]:
         """Give a path with a mark of ours in its name, and the mark."""
@@ -720,39 +657,6 @@ class Client:
         mark = f"{composites.PROTECTION_PREFIX}{self._random.randbytes(16).hex()}-"
         cut = path.rfind("/") + 1
         return f"{path[:cut]}{mark}{path[cut:]}", mark
-
-    def _own_task(
-        self, work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None = None
-    ) -> asyncio.Future[T]:
-        """Start something that takes several requests; it ends with the client at the latest.
-
-        Its first request, which may be under way, is given up if nobody waits for it any more.
-        """
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        if first is not None:
-            task.add_done_callback(lambda _: first.cancel())
-        return task
-
-    def _set_watch(
-        self, operation: int, full: bytes, watcher: Watcher
-    ) -> Callable[[int, bool], int]:
-        watches = self._session.watches
-
-        def set_watch(code: int, is_wanted: bool) -> int:
-            # Only what the server has set, too: otherwise a watch would stand here for ever.
-            if not is_wanted:
-                # Whoever asked has gone, and would not know that there is something to remove.
-                pass
-            elif code == OK:
-                is_child = operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
-                watches.add(watches.child if is_child else watches.data, full, watcher)
-            elif code == NO_NODE and operation == opcodes.EXISTS:
-                watches.add(watches.exists, full, watcher)
-            return code
-
-        return set_watch
 
     def _decode_path(self, reader: Reader) -> str:
         return self._encode.own(reader.string())
@@ -767,37 +671,3 @@ class Client:
 
 async def _path_of(created: asyncio.Future[Created]) -> str:
     return (await created).path
-
-
-def _decode_exists(reader: Reader) -> Stat | None:
-    return Stat.read(reader)
-
-
-def _decode_data(reader: Reader) -> NodeData:
-    return NodeData(reader.buffer() or b"", Stat.read(reader))
-
-
-def _decode_names(reader: Reader) -> list[str]:
-    return [name.decode() for name in StringsResponse.read(reader).values]
-
-
-def _decode_children(reader: Reader) -> Children:
-    found = GetChildren2Response.read(reader)
-    return Children([name.decode() for name in found.children], found.stat)
-
-
-def _decode_acl(reader: Reader) -> tuple[list[ACL], Stat]:
-    found = GetACLResponse.read(reader)
-    return found.acls, found.stat
-
-
-def _decode_int(reader: Reader) -> int:
-    return IntResponse.read(reader).value
-
-
-def _decode_who_am_i(reader: Reader) -> list[tuple[str, str]]:
-    return [(one.scheme or "", one.user or "") for one in WhoAmIResponse.read(reader).clients]
-
-
-def _decode_nothing(reader: Reader) -> None:
-    return None

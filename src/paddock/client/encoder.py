@@ -76,16 +76,14 @@ class Encoder:
 
     def own(self, full: bytes) -> str:
         """Give a path of the service as this client knows it."""
-        if not full.startswith(self._chroot):
+        chroot = self._chroot
+        if chroot and full != chroot and not full.startswith(chroot + b"/"):
             # The configuration is everybody's, wherever their root is.
-            return full.decode("utf-8", "replace")
-        return full[len(self._chroot) :].decode("utf-8", "replace") or "/"
+            chroot = b""
+        return full[len(chroot) :].decode("utf-8", "replace") or "/"
 
     def path(self, path: str) -> bytes:
         return encoded(PathRequest(self.full(path)))
-
-    def watched(self, full: bytes, watch: bool) -> bytes:
-        return _buffer(full) + (_TRUE if watch else _FALSE)
 
     def version(self, path: str, version: int) -> bytes:
         return encoded(VersionRequest(self.full(path), checked_version(version)))
@@ -138,6 +136,11 @@ class Encoder:
             above = self.full(path[:-1] or "/")
             return above if above.endswith(b"/") else above + b"/"
         return self.full(path)
+
+
+def watched(full: bytes, watch: bool) -> bytes:
+    """Encode a read of a node, with or without a watch."""
+    return _buffer(full) + (_TRUE if watch else _FALSE)
 
 
 def _buffer(value: bytes | None) -> bytes:

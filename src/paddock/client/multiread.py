@@ -21,7 +21,8 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 from librt.strings import BytesWriter
 
-from paddock.client.encoder import Encoder
+from paddock.client import decoding
+from paddock.client.encoder import Encoder, watched
 from paddock.client.results import NodeData
 from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError, error_from_code
 from paddock.protocol import opcodes
@@ -77,23 +78,19 @@ class MultiRead:
     def __init__(
         self,
         encode: Encoder,
-        decode_data: Callable[[Reader], NodeData],
-        decode_names: Callable[[Reader], list[str]],
         submit: Callable[[bytes, Callable[[Reader], None]], asyncio.Future[None]],
     ) -> None:
         self._encode = encode
-        self._decode_data = decode_data
-        self._decode_names = decode_names
         self._submit = submit
         self._readings: list[Reading[Any]] = []
 
     def get(self, path: str) -> Reading[NodeData]:
         """Read the data and the stat of a node."""
-        return self._add(opcodes.GET_DATA, path, self._decode_data)
+        return self._add(opcodes.GET_DATA, path, decoding.node_data)
 
     def children(self, path: str) -> Reading[list[str]]:
         """Read the names of a node's children."""
-        return self._add(opcodes.GET_CHILDREN, path, self._decode_names)
+        return self._add(opcodes.GET_CHILDREN, path, decoding.names)
 
     async def commit(self) -> None:
         """Carry them out. Repeated after a lost connection, since reading does no harm.
@@ -116,7 +113,7 @@ class MultiRead:
             await self.commit()
 
     def _add(self, operation: int, path: str, decode: Callable[[Reader], T]) -> Reading[T]:
-        body = self._encode.watched(self._encode.full(path), False)
+        body = watched(self._encode.full(path), False)
         reading = Reading(operation, body, path, decode)
         self._readings.append(reading)
         return reading

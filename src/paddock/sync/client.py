@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from paddock.client.announcer import StateListener
-from paddock.client.client import ANY_VERSION, Watch
+from paddock.client.caller import Watch
+from paddock.client.client import ANY_VERSION
 from paddock.client.client import Client as AsyncClient
 from paddock.client.results import Children, Created, NodeData
 from paddock.client.states import SessionState

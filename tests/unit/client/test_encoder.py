@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.client.encoder import Encoder, encoded
+from paddock.client.encoder import Encoder, encoded, watched
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, CREATOR_ALL, OPEN, READ, Identity
@@ -25,7 +25,7 @@ ALICE = ACL(READ, Identity("digest", "alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E="))
 @pytest.mark.parametrize("path", ["/", "/app/config", "/größe/名"])
 def test_a_read_is_written_as_its_record(path: str, watch: bool) -> None:
     encode = Encoder("")
-    assert encode.watched(encode.full(path), watch) == encoded(WatchedRequest(path.encode(), watch))
+    assert watched(encode.full(path), watch) == encoded(WatchedRequest(path.encode(), watch))
 
 
 @pytest.mark.parametrize("data", [None, b"", b"some data"])
@@ -98,3 +98,17 @@ def test_remembered_paths_are_limited_and_stay_right() -> None:
     for number in range(10_000):
         assert encode.full(f"/{number}") == b"/app/%d" % number
     assert len(encode._known) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("full", "own"),
+    [
+        (b"/zoo", "/"),
+        (b"/zoo/a", "/a"),
+        (b"/zookeeper/config", "/zookeeper/config"),
+    ],
+)
+def test_a_path_that_only_looks_like_one_below_the_chroot_is_left_as_it_is(
+    full: bytes, own: str
+) -> None:
+    assert Encoder("/zoo").own(full) == own

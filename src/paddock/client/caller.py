@@ -1,0 +1,136 @@
+"""How the client asks: a request becomes a call of the session, and its caller gets a future.
+
+Here is decided what is too large to be sent, and which watcher a reply sets; and here is the owner
+of whatever takes several requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias, TypeVar
+
+from paddock.client.arguments import check_watcher
+from paddock.client.call import Call
+from paddock.client.encoder import watched
+from paddock.client.session import Session
+from paddock.client.watches import Watcher
+from paddock.errors import NO_NODE, OK, InvalidArgumentError
+from paddock.protocol import opcodes
+from paddock.protocol.jute import Reader
+
+T = TypeVar("T")
+
+# A watcher of its own, True for the client's default one, or None for no watch.
+Watch: TypeAlias = Watcher | bool | None
+
+
+class Caller:
+    """Asks one session."""
+
+    def __init__(self, session: Session, request_bytes_max: int) -> None:
+        self._session = session
+        # Without its header, which has eight bytes.
+        self._body_bytes_max = request_bytes_max - 8
+        # What takes several requests and is under way.
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def call(
+        self,
+        operation: int,
+        body: bytes,
+        path: str | None,
+        decode: Callable[[Reader], T],
+        *,
+        is_repeatable: bool,
+        on_reply: Callable[[int, bool], int] | None = None,
+    ) -> asyncio.Future[T]:
+        """Ask for something; the path is what errors name."""
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        call = Call(operation, body, path, decode, future, is_repeatable)
+        call.on_reply = on_reply
+        self._session.submit(call)
+        return future
+
+    def read(
+        self,
+        operation: int,
+        path: str,
+        full: bytes,
+        watch: Watch,
+        decode: Callable[[Reader], T],
+    ) -> asyncio.Future[T]:
+        """Ask for what is in a node; the service calls it by its full path."""
+        watcher = None if watch is None or watch is False else self._watcher(watch)
+        body = watched(full, watcher is not None)
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        call: Call[Any] = Call(operation, body, path, decode, future, True)
+        call.missing_is_none = operation == opcodes.EXISTS
+        if watcher is not None:
+            call.on_reply = self._set_watch(operation, full, watcher)
+        self._session.submit(call)
+        return future
+
+    def own(
+        self, work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None = None
+    ) -> asyncio.Future[T]:
+        """Start something that takes several requests; it ends with the client at the latest.
+
+        Its first request, which may be under way, is given up if nobody waits for it any more.
+        """
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if first is not None:
+            task.add_done_callback(lambda _: first.cancel())
+        return task
+
+    def answered(self, result: T) -> asyncio.Future[T]:
+        """Give what needs no asking, as if it had been asked."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future.set_result(result)
+        return future
+
+    async def wait_for_tasks(self) -> None:
+        """Wait for everything that takes several requests, however it ends."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _watcher(self, watch: Watcher | bool) -> Watcher:
+        if not isinstance(watch, bool):
+            check_watcher("watch", watch)
+            return watch
+        default = self._session.watches.default
+        if default is None:
+            raise InvalidArgumentError(
+                "watch: True stands for the default watcher, and there is none"
+            )
+        return default
+
+    def _set_watch(
+        self, operation: int, full: bytes, watcher: Watcher
+    ) -> Callable[[int, bool], int]:
+        watches = self._session.watches
+
+        def set_watch(code: int, is_wanted: bool) -> int:
+            # Only what the server has set, too: otherwise a watch would stand here for ever.
+            if not is_wanted:
+                # Whoever asked has gone, and would not know that there is something to remove.
+                pass
+            elif code == OK:
+                is_child = operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
+                watches.add(watches.child if is_child else watches.data, full, watcher)
+            elif code == NO_NODE and operation == opcodes.EXISTS:
+                watches.add(watches.exists, full, watcher)
+            return code
+
+        return set_watch
+
+    def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{opcodes.NAMES[operation]}: the request has {len(body) + 8} bytes, and servers take"
+            f" {self._body_bytes_max + 8}; see max_request_bytes of connect"
+        )

@@ -1,0 +1,49 @@
+"""What replies hold, as callers get it. What names paths is decoded by whoever knows the chroot."""
+
+from __future__ import annotations
+
+from paddock.client.results import Children, NodeData
+from paddock.protocol.acl import ACL
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import Stat
+from paddock.protocol.replies import (
+    GetACLResponse,
+    GetChildren2Response,
+    IntResponse,
+    StringsResponse,
+    WhoAmIResponse,
+)
+
+
+def stat(reader: Reader) -> Stat | None:
+    return Stat.read(reader)
+
+
+def node_data(reader: Reader) -> NodeData:
+    return NodeData(reader.buffer() or b"", Stat.read(reader))
+
+
+def names(reader: Reader) -> list[str]:
+    return [name.decode() for name in StringsResponse.read(reader).values]
+
+
+def children(reader: Reader) -> Children:
+    found = GetChildren2Response.read(reader)
+    return Children([name.decode() for name in found.children], found.stat)
+
+
+def acl_and_stat(reader: Reader) -> tuple[list[ACL], Stat]:
+    found = GetACLResponse.read(reader)
+    return found.acls, found.stat
+
+
+def number(reader: Reader) -> int:
+    return IntResponse.read(reader).value
+
+
+def identities(reader: Reader) -> list[tuple[str, str]]:
+    return [(one.scheme or "", one.user or "") for one in WhoAmIResponse.read(reader).clients]
+
+
+def nothing(reader: Reader) -> None:
+    return None
