@@ -463,7 +463,7 @@ class Session:
             call.sent_at = now
             length = 8 + len(call.body)
             frames += (_REQUEST_HEADER.pack(length, xid, call.operation), call.body)
-            size += length
+            size += 4 + length
             pending.append(call)
         self._xid = xid
         if frames:
