@@ -45,8 +45,9 @@ _NULL: Final = _INT.pack(-1)
 _TRUE: Final = b"\1"
 _FALSE: Final = b"\0"
 
-# How many paths are remembered, before we forget them all.
+# How many paths are remembered, before we forget them all, and how long one may be.
 _KNOWN_MAX: Final = 4096
+_KNOWN_BYTES_MAX: Final = 256
 
 
 class Encoder:
@@ -69,9 +70,10 @@ class Encoder:
         full = checked_path(path)
         if self._chroot:
             full = self._chroot if full == paths.ROOT else self._chroot + full
-        if len(self._known) == _KNOWN_MAX:
-            self._known.clear()
-        self._known[path] = full
+        if len(full) <= _KNOWN_BYTES_MAX:
+            if len(self._known) == _KNOWN_MAX:
+                self._known.clear()
+            self._known[path] = full
         return full
 
     def own(self, full: bytes) -> str:

@@ -112,3 +112,12 @@ def test_a_path_that_only_looks_like_one_below_the_chroot_is_left_as_it_is(
     full: bytes, own: str
 ) -> None:
     assert Encoder("/zoo").own(full) == own
+
+
+def test_long_paths_are_not_remembered_nor_more_than_some() -> None:
+    encode = Encoder("")
+    for number in range(5000):
+        encode.full(f"/{number}")
+        encode.full(f"/{'long' * 100}{number}")
+    assert len(encode._known) <= 4096
+    assert sum(len(path) for path in encode._known) < 4096 * 256
