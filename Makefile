@@ -60,7 +60,8 @@ check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py
+	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py \
+		tests/integration/test_reference.py::test_the_pages_are_those_of_the_code
 
 format: $(VENV)/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff format
