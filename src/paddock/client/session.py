@@ -198,7 +198,9 @@ class Session:
     def submit(self, call: Call[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
         if self._refusal is not None:
-            call.fail(self._refusal)
+            # Not at once: who awaits what is done lets nobody else run, so somebody who asks again
+            # and again would stop the event loop, and with it all that could make an end of it.
+            self._loop.call_soon(call.fail, self._refusal)
         else:
             self._queue.append(call)
             self._schedule_flush()

@@ -1,0 +1,43 @@
+"""Calls that are refused without being sent: whoever asks again at once does not stop the world."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import paddock
+from paddock import Client, ConnectionLostError, SessionState
+from paddock.testing import EmbeddedServer, run_virtually
+
+
+async def asking_lets_others_run(client: Client) -> bool:
+    """Ask something that is refused; tell whether the event loop could do anything else."""
+    ran: list[bool] = []
+    asyncio.get_running_loop().call_soon(ran.append, True)
+    with pytest.raises(ConnectionLostError):
+        await client.get("/")
+    return bool(ran)
+
+
+def test_while_the_session_may_be_over() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, paddock.connect(server.hosts) as client:
+            await server.stop()
+            async for state in client.states():
+                if state is SessionState.OVERDUE:
+                    break
+            assert await asking_lets_others_run(client)
+            await server.start()
+
+    run_virtually(scenario())
+
+
+def test_after_the_end() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            async with paddock.connect(server.hosts) as client:
+                pass
+            assert await asking_lets_others_run(client)
+
+    run_virtually(scenario())
