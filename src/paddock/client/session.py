@@ -27,14 +27,13 @@ from librt.strings import BytesWriter, write_i32_be
 from paddock.client.announcer import Announcer
 from paddock.client.call import Call, Failure
 from paddock.client.clock import SessionClock
-from paddock.client.connector import Connector, UnreachableError
-from paddock.client.handshake import framed, shake_hands
-from paddock.client.hosts import Backoff, HostRing, Randomness
+from paddock.client.handshake import framed
+from paddock.client.hosts import HostRing, Randomness
 from paddock.client.introductions import Introductions
 from paddock.client.link import Link
 from paddock.client.passport import Passport
-from paddock.client.sasl import SaslCredentials, check_installed, prove
-from paddock.client.scout import Scout
+from paddock.client.sasl import SaslCredentials
+from paddock.client.seeker import Seeker
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches import ClientWatches
 from paddock.errors import (
@@ -61,10 +60,6 @@ logger: Final = logging.getLogger(__name__)
 _XID_MAX: Final = 2**31 - 1
 # How much is written at a time: enough to cost little, and not so much that the loop stands still.
 _WRITE_BYTES_MAX: Final = 1 << 18
-_ATTEMPT_SECONDS_MIN: Final = 0.5
-# How often we can try before the session may be over, at least: one handshake that is not answered
-# must not cost us the session, also if there is only one server.
-_ATTEMPTS_MIN: Final = 3
 # How often a request is sent that loses its connection each time: it may be the reason.
 _REPEATS_MAX: Final = 10
 # Servers close the connection on larger requests, unless they are told to take more.
@@ -96,8 +91,6 @@ class Session:
         read_only: bool = False,
         sasl: SaslCredentials | None = None,
     ) -> None:
-        if sasl is not None:
-            check_installed()
         self._loop = asyncio.get_running_loop()
         self._passport = Passport(timeout, read_only=read_only)
         # The last zxid in any reply: what a server must have seen to be of use to us.
@@ -106,14 +99,10 @@ class Session:
         # Where every state is told, and who hears of it first.
         self.states = Announcer(self._loop)
         self.states.add(self.watches.tell_everybody)
-        self._hosts = hosts
+        self._seeker = Seeker(hosts, self._passport, timeout, random, tls=tls, sasl=sasl)
+        self._has_sasl = sasl is not None
         # Gives a path of the service as the client knows it.
         self._own_path = own_path
-        self._connector = Connector(self._loop, random, tls)
-        self._scout = Scout(hosts, random, tls)
-        self._sasl = sasl
-        self._timeout_wanted = timeout
-        self._backoff = Backoff(random)
         self._clock = SessionClock(
             self._loop,
             timeout,
@@ -137,8 +126,6 @@ class Session:
         # What the state is while the link stands and the session is not overdue.
         self._attached_state = SessionState.CONNECTED
         self._task: asyncio.Task[None] | None = None
-        # What went wrong last, by the host that it went wrong with.
-        self._failures: dict[str, str] = {}
         # Done when there is a session, or it is clear that there will be none.
         self._established: asyncio.Future[None] = self._loop.create_future()
         # What asks the service to end the session, once we want that.
@@ -250,61 +237,30 @@ class Session:
 
     async def _run(self) -> None:
         while not self.state.is_final:
-            host = self._hosts.take()
-            attempts = max(len(self._hosts), _ATTEMPTS_MIN)
-            limit = max(self._timeout_wanted / attempts, _ATTEMPT_SECONDS_MIN)
             try:
-                link, reply, asked_at = await self._connector.reach(host, self._attach, limit)
-            except UnreachableError as error:
-                self._failures[str(host)] = str(error)
-                logger.debug("session 0x%x: %s: %s", self.id, host, error)
-                needs_pause = self._hosts.is_round_over()
+                link, reply, asked_at = await self._seeker.attach(self.last_zxid)
             except AuthenticationError as error:
-                logger.error("session 0x%x: %s: %s", self.id, host, error)
+                logger.error("session 0x%x: %s", self.id, error)
                 self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
                 return
-            else:
-                if self._passport.is_refused(reply):
-                    self._expire(link)
-                    return
-                self._begin(link, reply, asked_at)
-                if reply.read_only:
-                    await self._look_for_better(link)
-                await link.lost
-                # A server that takes us and drops us must not keep both of us busy with that.
-                needs_pause = self._clock.vouched_at <= asked_at
-                self._detach(link, was_of_use=not needs_pause)
-                if not needs_pause:
-                    self._backoff.reset()
-            if needs_pause and not self.state.is_final:
-                await asyncio.sleep(self._backoff.next())
-
-    async def _attach(self, link: Link) -> tuple[Link, ConnectResponse, float]:
-        """Ask a server to take us; give the connection, the answer, and when we had asked."""
-        asked_at = self._loop.time()
-        reply = await shake_hands(link, self._passport.request(self.last_zxid))
-        self._passport.check(reply)
-        if self._sasl is not None and not self._passport.is_refused(reply):
-            await prove(link, self._sasl)
-        return link, reply, asked_at
-
-    async def _look_for_better(self, link: Link) -> None:
-        """Leave a read-only server when there is one that can be written to."""
-        search = self._loop.create_task(self._scout.find(self.timeout))
-        try:
-            await asyncio.wait((search, link.lost), return_when=asyncio.FIRST_COMPLETED)
-            if search.done():
-                self._hosts.prefer(search.result())
-                self._leave(f"{search.result()} can be written to")
-        finally:
-            search.cancel()
-            await asyncio.wait((search,))
+            if self._passport.is_refused(reply):
+                self._expire(link)
+                return
+            self._begin(link, reply, asked_at)
+            if reply.read_only:
+                better = await self._seeker.find_better(link, self.timeout)
+                if better is not None:
+                    self._leave(f"{better} can be written to")
+            await link.lost
+            was_of_use = self._clock.vouched_at > asked_at
+            self._detach(link, was_of_use=was_of_use)
+            if not self.state.is_final:
+                await self._seeker.pause_after(was_of_use=was_of_use)
 
     def _begin(self, link: Link, reply: ConnectResponse, asked_at: float) -> None:
         self._passport.stamp(reply)
         self._link = link
         self._refusal = None
-        self._failures.clear()
         link.trust()
         link.on_frames = self._receive
         link.on_writable = self._flush
@@ -319,7 +275,7 @@ class Session:
         if not self._established.done():
             self._established.set_result(None)
         states = [SessionState.CONNECTED]
-        if self._sasl is not None:
+        if self._has_sasl:
             states.append(SessionState.SASL_AUTHENTICATED)
         if reply.read_only:
             # What matters most is what stays.
@@ -363,13 +319,15 @@ class Session:
 
     def _become_overdue(self) -> None:
         if not self._established.done():
-            self._end(SessionState.CLOSED, Failure(ConnectionLostError, self._no_server()))
+            reason = f"no server gave us a session within {self.timeout:g} s: "
+            failure = Failure(ConnectionLostError, reason + self._seeker.tried())
+            self._end(SessionState.CLOSED, failure)
             return
         logger.warning(
             "session 0x%x: nothing was answered for %.1f s, it may be over: %s",
             self.id,
             self.timeout,
-            self._tried(),
+            self._seeker.tried(),
         )
         if self._link is None:
             self._refuse(_LOST, _NOT_SENT)
@@ -377,7 +335,7 @@ class Session:
 
     def _expire(self, link: Link) -> None:
         link.abort()
-        if self._closing is not None and self._closing.repeats:
+        if self._closing is not None and self._closing.xid:
             # It ended because we asked for it, and the answer was lost.
             if not self._closing.future.done():
                 self._closing.future.set_result(None)
@@ -416,13 +374,6 @@ class Session:
         for call in calls:
             call.fail(failure if call.xid else self._refusal)
         self._introductions.fail(failure)
-
-    def _no_server(self) -> str:
-        return f"no server gave us a session within {self.timeout:g} s: {self._tried()}"
-
-    def _tried(self) -> str:
-        tried = [f"{host}: {failure}" for host, failure in self._failures.items()]
-        return "; ".join(tried) or f"no answer from {self._hosts}"
 
     # What goes out, and what comes in.
 
