@@ -323,6 +323,9 @@ def test_a_member_of_an_ensemble_with_a_log_of_its_own_comes_over(
         # Each start is another election, so another epoch.
         server.start()
         fill(server, open_session, 2, 1_000)
+    except TimeoutError as error:
+        # It is known to answer nothing any more, once in a long while; this is to tell why.
+        raise AssertionError(f"no answer from:\n{server.thread_dump()}") from error
     finally:
         server.kill()
     assert "--log-dir" in refusal("upgrade", server.data, folder / "nowhere", status=1)

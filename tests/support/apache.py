@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import time
 from pathlib import Path
 from typing import Final
 
-from tests.support.server import SUPER_CREDENTIALS, Server, ServerMissingError, digest
+from tests.support.server import POLL_S, SUPER_CREDENTIALS, Server, ServerMissingError, digest
 
 JARS: Final = (Path("/usr/share/java/zookeeper.jar"),)
 
@@ -22,6 +24,8 @@ NETTY: Final = (
     Path("/usr/share/java/netty-codec.jar"),
     Path("/usr/share/java/netty-resolver.jar"),
 )
+
+_DUMP_DEADLINE_S: Final = 10.0
 
 _LOGGING = """\
 log4j.rootLogger={level}, console
@@ -69,6 +73,18 @@ class ApacheServer(Server):
             "zookeeper.DigestAuthenticationProvider.superDigest": digest(SUPER_CREDENTIALS),
             "zookeeper.forceSync": "yes" if self.options.durable else "no",
         }
+
+    def thread_dump(self) -> str:
+        """What each of its threads does at the moment, for a failure that has to be explained."""
+        before = self.log.stat().st_size
+        os.kill(self.pid, signal.SIGQUIT)
+        limit = time.monotonic() + _DUMP_DEADLINE_S
+        while True:
+            dump = self.log.read_bytes()[before:].decode(errors="replace")
+            # The last of its lines.
+            if "JNI global refs" in dump or time.monotonic() > limit:
+                return dump
+            self.wait_ended(POLL_S)
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         java, jar = find_java(), find_jar()
