@@ -14,9 +14,10 @@ from paddock import ACL, Client, Event, Identity, InvalidArgumentError, WatchKin
 from paddock.client.client import REQUEST_BYTES_MAX
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.integration.test_client import path, run, server
+from tests.support.apis import api
 from tests.support.server import Service
 
-__all__ = ["path", "server"]
+__all__ = ["api", "path", "server"]
 
 
 async def nobody_awaits(event: Event) -> None:
@@ -172,7 +173,7 @@ def test_the_largest_request_that_we_send_is_taken(server: Service, path: str) -
         rest = 8 + 4 + len(path) + 4 + 4
         data = bytes(REQUEST_BYTES_MAX - rest)
         with pytest.raises(InvalidArgumentError, match="the request has 1048576 bytes"):
-            client.set(path, data + b"x")
+            await client.set(path, data + b"x")
         assert (await client.set(path, data)).data_length == len(data)
 
     run(server, scenario)

@@ -16,11 +16,12 @@ from paddock import (
     ReconfigDisabledError,
 )
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
+from tests.support.apis import api
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
 from tests.support.server import SUPER_CREDENTIALS, Options, ServerMissingError, Service
 
-__all__ = ["path", "server"]
+__all__ = ["api", "path", "server"]
 
 
 def test_the_configuration_is_outside_the_chroot(server: Service, path: str) -> None:
@@ -62,7 +63,7 @@ def test_a_change_that_is_none_is_refused(
 ) -> None:
     async def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError, match=named):
-            client.reconfig(**arguments)
+            await client.reconfig(**arguments)
 
     run(server, scenario)
 

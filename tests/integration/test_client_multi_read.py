@@ -18,9 +18,10 @@ from paddock import (
 from paddock.testing import FaultProxy
 from tests.integration.test_client import DEADLINE_S, path, run, server
 from tests.integration.test_client_lost_replies import client_through
+from tests.support.apis import api
 from tests.support.server import Service
 
-__all__ = ["path", "server"]
+__all__ = ["api", "path", "server"]
 
 
 def test_each_read_has_a_result_or_an_error_of_its_own(server: Service, path: str) -> None:

@@ -18,9 +18,10 @@ from paddock import (
 from paddock.testing import FaultProxy
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
 from tests.integration.test_client_lost_replies import client_through
+from tests.support.apis import api
 from tests.support.server import Service
 
-__all__ = ["path", "server"]
+__all__ = ["api", "path", "server"]
 
 Events = asyncio.Queue[Event]
 
@@ -194,6 +195,6 @@ def test_a_removal_that_makes_no_sense_is_refused(
 ) -> None:
     async def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError, match=named):
-            client.remove_watches(**{"path": "/a", **arguments})
+            await client.remove_watches(**{"path": "/a", **arguments})
 
     run(server, scenario)

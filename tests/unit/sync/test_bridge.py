@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
@@ -62,6 +62,19 @@ def test_a_stream_that_is_left_is_closed(bridge: Bridge) -> None:
     for _number in Stream(bridge, numbers.stream()):
         break
     gc.collect()
+    assert numbers.is_over.wait(DEADLINE_S)
+
+
+def test_a_stream_that_is_left_after_a_wait_was_given_up_is_closed_too(bridge: Bridge) -> None:
+    numbers = Numbers(bridge)
+    stream = Stream(bridge, numbers.stream())
+    with timeout(0.05), pytest.raises(TimeoutError):
+        next(stream)
+    numbers.put(1)
+    assert next(stream) == 1
+    with timeout(0.05), pytest.raises(TimeoutError):
+        next(stream)
+    del stream
     assert numbers.is_over.wait(DEADLINE_S)
 
 
@@ -123,7 +136,7 @@ class Room:
 
     def __init__(self) -> None:
         self.log: list[str] = []
-        self.is_open = threading.Event()
+        self.is_left = threading.Event()
         self.may_open = True
 
     @asynccontextmanager
@@ -131,7 +144,6 @@ class Room:
         async with asyncio.timeout(DEADLINE_S):
             task = asyncio.current_task()
             if not self.may_open:
-                self.is_open.set()
                 await asyncio.get_running_loop().create_future()
             self.log.append("entered")
             try:
@@ -143,6 +155,7 @@ class Room:
             finally:
                 assert asyncio.current_task() is task
                 self.log.append("left")
+                self.is_left.set()
 
 
 def fail(error: Exception) -> None:
@@ -182,6 +195,23 @@ def test_a_scope_that_cannot_be_entered_in_time_is_not(bridge: Bridge) -> None:
     with timeout(0.05), pytest.raises(TimeoutError), Scope(bridge, room.scope()):
         room.log.append("the body")
     assert room.log == []
+
+
+def test_a_scope_that_was_entered_when_control_c_came_is_left(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = Room()
+    call = bridge.portal.call
+
+    def interrupted(function: Callable[[], Awaitable[object]]) -> None:
+        call(function)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bridge.portal, "call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Scope(bridge, room.scope()).__enter__()
+    assert room.is_left.wait(DEADLINE_S)
+    assert room.log == ["entered", "left"]
 
 
 def test_a_scope_is_left_also_when_the_time_is_up(bridge: Bridge) -> None:

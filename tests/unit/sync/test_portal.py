@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -116,6 +117,20 @@ def test_a_raised_error_is_freed_without_the_collector(portal: Portal) -> None:
         gc.enable()
 
 
+def test_control_c_ends_the_wait_at_once_and_cancels_the_call(portal: Portal) -> None:
+    never = Never()
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        assert never.is_begun.wait(DEADLINE_S)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with in_thread(interrupt), pytest.raises(KeyboardInterrupt):
+        portal.call(never.wait)
+    assert never.is_cancelled.wait(DEADLINE_S)
+    assert portal.call(doubled, 1) == 2
+
+
 def test_a_limit_ends_the_wait_and_cancels_the_call(portal: Portal) -> None:
     never = Never()
     with timeout(0.01), pytest.raises(TimeoutError, match="wait: no answer in time"):
@@ -176,17 +191,23 @@ def test_what_concludes_is_done_also_when_the_time_is_up(portal: Portal) -> None
         assert portal.conclude(doubled, 1) == 2
 
 
-def test_the_end_fails_what_is_under_way(portal: Portal) -> None:
+def test_the_end_fails_what_is_under_way() -> None:
     holder = object()
     other = Portal()
     assert other.hold(holder)
     never = Never()
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(other.call, never.wait)
+
+    def pending() -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(other.call, pending), pool.submit(other.call, never.wait)
         assert never.is_begun.wait(DEADLINE_S)
         other.release(holder)
         with pytest.raises(ConnectionLostError, match="wait: "):
-            waiting.result(DEADLINE_S)
+            second.result(DEADLINE_S)
+        with pytest.raises(ConnectionLostError, match="pending: "):
+            first.result(DEADLINE_S)
     assert never.is_cancelled.is_set()
     assert not other._thread.is_alive()
     with pytest.raises(ConnectionLostError, match="doubled: the client is closed"):
