@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import random as standard_random
 import ssl
+from asyncio import _get_running_loop as running_loop
 
 from paddock.client.client import REQUEST_BYTES_MAX, Client
 from paddock.client.hosts import Randomness, parse_hosts
 from paddock.client.sasl import SaslCredentials
 from paddock.client.watches import Watcher
+from paddock.errors import UsageError
 
 
 def connect(
@@ -46,6 +48,11 @@ def connect(
     timeout, and AuthenticationError if the `sasl` credentials are not accepted. The chroot need not
     exist; the first `create` with `make_parents` makes it, too.
     """
+    if running_loop() is None:
+        raise UsageError(
+            "paddock.connect is for code that an event loop runs, and none runs here;"
+            " use paddock.sync.connect, or asyncio.run"
+        )
     parsed, chroot = parse_hosts(hosts)
     return Client(
         parsed,

@@ -7,7 +7,7 @@ An error answers the question "what should I do now?", so the classes are groupe
 * `SessionExpiredError`: the session and its ephemeral nodes are gone.
 * `AuthenticationError`: the credentials were not accepted.
 * `ProtocolError`: one side did not keep to the protocol.
-* `UsageError`: a blocking call where none can be made.
+* `UsageError`: a call where, or when, none can be made.
 
 Every code on the wire has exactly one class; `error_from_code` finds it. A code that nobody has
 heard of becomes a plain `RequestError`, so a newer server cannot break an older client.
@@ -133,7 +133,7 @@ class RemoteProtocolError(ProtocolError):
 
 
 class UsageError(PaddockError, RuntimeError):
-    """A call cannot be made from where it was made; the message says from where it can."""
+    """A call cannot be made from where it was made, or not yet; the message says how it can."""
 
 
 class SystemFailureError(RequestError):

@@ -91,6 +91,8 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda client: client.create("/a", container=True, sequential=True), "ephemeral, container"),
     (lambda client: client.create("/a", ephemeral=1), "ephemeral: expected True or False, not 1"),
     (lambda client: client.create("/a", sequential="no"), "sequential: expected True or False"),
+    (lambda client: client.create("/a", protected="no"), "protected: expected True or False"),
+    (lambda client: client.create("/a", make_parents=1), "make_parents: expected True or False"),
     # Watches.
     (lambda client: client.get("/a", watch=True), "watch: True stands for the default watcher"),
     (lambda client: client.get("/a", watch="yes"), "watch: 'yes' cannot be called"),
@@ -102,6 +104,8 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda client: client.remove_watches("/a", "any"), "kind: expected a WatchKind"),
     (lambda client: client.remove_watches("/a", WatchKind.ANY, watcher=1), "watcher: 1 cannot"),
     # The rest.
+    (lambda client: client.add_listener(None), "listener: None cannot be called"),
+    (lambda client: client.add_listener(nobody_awaits), "listener: <function nobody_awaits at"),
     (lambda client: client.add_auth(7, b"x"), "scheme: expected text, not int"),
     (lambda client: client.add_auth("", b"x"), "scheme: expected text"),
     (lambda client: client.add_auth("digest", "a:b"), "credentials: expected bytes, not str"),
@@ -149,6 +153,8 @@ def test_a_call_that_cannot_be_sent_is_not(call: Callable[[Client], Any], named:
         ("a", {"session_timeout": True}, "session_timeout: True"),
         ("a", {"tls": True}, "tls: expected an ssl.SSLContext, not True"),
         ("a", {"read_only": 1}, "read_only: expected True or False"),
+        ("a", {"random": 7}, "random: expected a random.Random, not 7"),
+        ("a", {"sasl": ("bob", "a:b")}, "sasl: expected SaslCredentials, not tuple"),
         ("a", {"default_watcher": 5}, "default_watcher: 5 cannot be called"),
         ("a", {"default_watcher": nobody_awaits}, "default_watcher: <function nobody_awaits"),
         ("a", {"max_request_bytes": 0}, "max_request_bytes: 0"),

@@ -19,6 +19,7 @@ from paddock import (
     Identity,
     Permission,
     SessionState,
+    UsageError,
     connect,
 )
 from paddock.server.config import ServerConfig
@@ -285,6 +286,63 @@ def test_closing_what_was_never_opened() -> None:
         client = connect("127.0.0.1:1", random=Random(1))
         await client.close()
         assert client.state is SessionState.CLOSED
+
+    run(scenario)
+
+
+# Calls where there is nobody to answer them.
+
+
+def test_what_is_asked_of_a_client_that_is_not_open_is_refused_and_does_not_hang() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            client = connect(server.hosts, random=Random(1))
+            calls = (
+                lambda: client.get("/"),
+                lambda: client.create("/early", make_parents=True),
+                lambda: client.delete_tree("/early"),
+                lambda: client.add_auth("digest", b"alice:secret"),
+                lambda: client.transaction().delete("/early").commit(),
+                lambda: anext(client.watch("/early")),
+                client.wait_connected,
+            )
+            for call in calls:
+                with pytest.raises(UsageError, match="the client is not open: enter its scope"):
+                    await call()
+            async with client:
+                assert await client.exists("/early") is None
+
+    run(scenario)
+
+
+def test_opening_a_client_twice_is_refused_and_leaves_it_as_it_is() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, connect(server.hosts, random=Random(1)) as client:
+            with pytest.raises(UsageError, match="a client is opened once"):
+                await client.start()
+            assert await client.exists("/") is not None
+            await client.close()
+            with pytest.raises(UsageError, match="a client is opened once"):
+                await client.start()
+
+    run(scenario)
+
+
+def test_a_client_is_for_its_own_event_loop() -> None:
+    with pytest.raises(UsageError, match=r"none runs here; use paddock\.sync\.connect"):
+        connect("127.0.0.1")
+
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, connect(server.hosts, random=Random(1)) as client:
+
+            async def ask() -> None:
+                await client.get("/")
+
+            with pytest.raises(UsageError, match="a client is for the event loop on which"):
+                await asyncio.to_thread(asyncio.run, ask())
+            with pytest.raises(UsageError, match="a client is for the event loop on which"):
+                await asyncio.to_thread(client.sync)
+            assert await client.exists("/") is not None
 
     run(scenario)
 

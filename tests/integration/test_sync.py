@@ -92,6 +92,27 @@ def test_a_client_may_be_started_and_closed_without_a_scope(server: ServerThread
     assert portal_threads() == []
 
 
+def test_a_client_that_is_not_open_or_is_opened_twice_is_an_error_that_does_no_harm(
+    server: ServerThread,
+) -> None:
+    client = connect(server.hosts)
+    with pytest.raises(UsageError, match="the client is not open"):
+        client.get("/")
+    with timeout(DEADLINE_S), client:
+        with pytest.raises(UsageError, match="a client is opened once"):
+            client.start()
+        assert client.exists("/") is not None
+    assert portal_threads() == []
+
+
+def test_a_coroutine_function_is_no_watcher(client: Client) -> None:
+    async def nobody_awaits(event: Event) -> None:
+        pass
+
+    with pytest.raises(InvalidArgumentError, match=r"watch: <function .*nobody_awaits"):
+        client.get("/", watch=nobody_awaits)  # type: ignore[arg-type]
+
+
 def test_what_cannot_be_opened_leaves_no_thread(server: ServerThread) -> None:
     with pytest.raises(InvalidArgumentError, match="hosts 'no-port:x'"):
         connect("no-port:x")

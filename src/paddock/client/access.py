@@ -45,14 +45,20 @@ def digest_acl(user: str, password: str, permissions: int = Permission.ALL) -> A
             raise InvalidArgumentError(f"{name}: expected text, not {type(value).__name__}")
     if not user or ":" in user:
         raise InvalidArgumentError("user: expected a name without a colon")
-    return ACL(int(permissions), Identity("digest", digest_id(f"{user}:{password}")))
+    return ACL(_checked(permissions), Identity("digest", digest_id(f"{user}:{password}")))
 
 
 def ip_acl(network: str, permissions: int = Permission.ALL) -> ACL:
     """Give what lets in whoever connects from an address, or from a network: `10.0.0.0/8`."""
-    return ACL(int(permissions), Identity("ip", network))
+    return ACL(_checked(permissions), Identity("ip", network))
 
 
 def world_acl(permissions: int = Permission.ALL) -> ACL:
     """Give what lets anybody do something."""
-    return ACL(int(permissions), wire.ANYONE)
+    return ACL(_checked(permissions), wire.ANYONE)
+
+
+def _checked(permissions: object) -> int:
+    if isinstance(permissions, int) and not isinstance(permissions, bool):
+        return int(permissions)
+    raise InvalidArgumentError(f"permissions: expected some Permission, not {permissions!r}")

@@ -11,6 +11,8 @@ import ssl
 from inspect import iscoroutinefunction
 from typing import Final, TypeGuard
 
+from paddock.client.hosts import Randomness
+from paddock.client.sasl import SaslCredentials
 from paddock.client.watches import WatchKind
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import paths
@@ -149,16 +151,26 @@ def check_watcher(name: str, watcher: object) -> None:
 
 
 def check_settings(
-    session_timeout: object, tls: object, read_only: object, request_bytes_max: object
+    session_timeout: object,
+    random: object,
+    tls: object,
+    read_only: object,
+    sasl: object,
+    request_bytes_max: object,
 ) -> None:
     """See that a client can be made of them."""
     if not _is_number(session_timeout) or not 0.001 <= session_timeout <= _SESSION_SECONDS_MAX:
         raise InvalidArgumentError(
             f"session_timeout: {session_timeout!r} is no number of seconds for a session"
         )
+    if not isinstance(random, Randomness):
+        raise InvalidArgumentError(f"random: expected a random.Random, not {random!r}")
     if tls is not None and not isinstance(tls, ssl.SSLContext):
         raise InvalidArgumentError(f"tls: expected an ssl.SSLContext, not {tls!r}")
     check_flag("read_only", read_only)
+    if sasl is not None and not isinstance(sasl, SaslCredentials):
+        # The value itself may be a secret.
+        raise InvalidArgumentError(f"sasl: expected SaslCredentials, not {type(sasl).__name__}")
     check_count("max_request_bytes", request_bytes_max)
 
 

@@ -7,6 +7,7 @@ of whatever takes several requests.
 from __future__ import annotations
 
 import asyncio
+from asyncio import _get_running_loop as running_loop
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,7 +16,7 @@ from paddock.client.call import Call
 from paddock.client.encoder import watched
 from paddock.client.session import Session
 from paddock.client.watches import Watcher
-from paddock.errors import NO_NODE, OK, InvalidArgumentError
+from paddock.errors import NO_NODE, OK, InvalidArgumentError, UsageError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
 
@@ -30,6 +31,7 @@ class Caller:
 
     def __init__(self, session: Session, request_bytes_max: int) -> None:
         self._session = session
+        self._loop = asyncio.get_running_loop()
         # Without its header, which has eight bytes.
         self._body_bytes_max = request_bytes_max - 8
         # What takes several requests and is under way.
@@ -48,7 +50,9 @@ class Caller:
         """Ask for something; the path is what errors name."""
         if len(body) > self._body_bytes_max:
             raise self._too_large(operation, body)
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if running_loop() is not self._loop:
+            raise _elsewhere()
+        future: asyncio.Future[T] = self._loop.create_future()
         call = Call(operation, body, path, decode, future, is_repeatable)
         call.on_reply = on_reply
         self._session.submit(call)
@@ -67,7 +71,9 @@ class Caller:
         body = watched(full, watcher is not None)
         if len(body) > self._body_bytes_max:
             raise self._too_large(operation, body)
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if running_loop() is not self._loop:
+            raise _elsewhere()
+        future: asyncio.Future[T] = self._loop.create_future()
         call: Call[Any] = Call(operation, body, path, decode, future, True)
         call.missing_is_none = operation == opcodes.EXISTS
         if watcher is not None:
@@ -134,3 +140,10 @@ class Caller:
             f"{opcodes.NAMES[operation]}: the request has {len(body) + 8} bytes, and servers take"
             f" {self._body_bytes_max + 8}; see max_request_bytes of connect"
         )
+
+
+def _elsewhere() -> UsageError:
+    return UsageError(
+        "a client is for the event loop on which it was made, and that does not run here; make"
+        " another one for another loop, another thread, or a forked child"
+    )

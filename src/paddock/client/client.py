@@ -84,7 +84,7 @@ class Client:
         default_watcher: Watcher | None = None,
         max_request_bytes: int = REQUEST_BYTES_MAX,
     ) -> None:
-        check_settings(session_timeout, tls, read_only, max_request_bytes)
+        check_settings(session_timeout, random, tls, read_only, sasl, max_request_bytes)
         if default_watcher is not None:
             check_watcher("default_watcher", default_watcher)
         self._hosts = hosts
@@ -162,6 +162,7 @@ class Client:
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
+        check_watcher("listener", listener)
         self._session.states.add(listener)
 
     def remove_listener(self, listener: StateListener) -> None:
@@ -171,7 +172,8 @@ class Client:
     async def start(self) -> None:
         """Open the session, as entering the scope does; whoever calls this calls `close`, too.
 
-        Raises ConnectionLostError if no server gives us a session within the session timeout.
+        Raises ConnectionLostError if no server gives us a session within the session timeout, and
+        UsageError if it was opened before: a client has one session.
         """
         await self._session.start()
 
@@ -611,6 +613,8 @@ class Client:
     def _create_carefully(
         self, path: str, kind: NodeKind, make_parents: bool, protected: bool
     ) -> asyncio.Future[Created]:
+        check_flag("make_parents", make_parents)
+        check_flag("protected", protected)
         marked, mark = self._marked(path) if protected else (path, "")
         # Queued at once, so that it stands in its place among the calls.
         first = self._create(marked, kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import paths
@@ -18,13 +18,14 @@ from paddock.protocol import paths
 DEFAULT_PORT: Final = 2181
 
 _HOST: Final = re.compile(
-    r"(?:\[(?P<bracketed>[0-9a-fA-F:.%\w]+)\]|(?P<name>[^\s\[\]:/,]+))(?::(?P<port>\d{1,5}))?"
+    r"(?:\[(?P<bracketed>[0-9a-fA-F:.%\w]+)\]|(?P<name>[^\s\[\]:/,]+))(?::(?P<port>[0-9]{1,5}))?"
 )
 
 
 _T = TypeVar("_T")
 
 
+@runtime_checkable
 class Randomness(Protocol):
     """Where chance comes from; `random.Random` is one."""
 

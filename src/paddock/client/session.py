@@ -43,6 +43,7 @@ from paddock.errors import (
     RemoteProtocolError,
     ServiceError,
     SessionExpiredError,
+    UsageError,
 )
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
@@ -75,6 +76,8 @@ _NOT_SENT: Final = Failure(
     ConnectionLostError, "it was not sent, since no server answers; the session may be over"
 )
 _CLOSED: Final = Failure(ConnectionLostError, "the client is closed")
+# Nobody gets it: whoever asks too early has a program to mend.
+_NOT_STARTED: Final = Failure(ConnectionLostError)
 
 
 class Session:
@@ -119,7 +122,7 @@ class Session:
         self._xid = 0
         self._flush_is_due = False
         # Why a request fails that is asked now; None if it does not.
-        self._refusal: Failure | None = None
+        self._refusal: Failure | None = _NOT_STARTED
         self._link: Link | None = None
         # The one that was closed with the session.
         self._last_link: Link | None = None
@@ -157,7 +160,10 @@ class Session:
 
     async def start(self) -> None:
         """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
-        assert self._task is None, "a session starts once"
+        if self._task is not None:
+            raise UsageError("a client is opened once; make another one for another session")
+        if self._refusal is _NOT_STARTED:
+            self._refusal = None
         self._task = self._loop.create_task(self._run())
         self._clock.start()
         try:
@@ -168,6 +174,7 @@ class Session:
 
     async def wait_connected(self) -> None:
         """Wait until there is a connection; raises if there will be none any more."""
+        self._check_started()
         if not await self.states.wait_connected():
             assert self._refusal is not None
             raise self._refusal.of("connect")
@@ -185,6 +192,7 @@ class Session:
     def submit(self, call: Call[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
         if self._refusal is not None:
+            self._check_started()
             # Not at once: who awaits what is done lets nobody else run, so somebody who asks again
             # and again would stop the event loop, and with it all that could make an end of it.
             self._loop.call_soon(call.fail, self._refusal)
@@ -194,11 +202,17 @@ class Session:
 
     def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""
+        self._check_started()
         future = self._introductions.add((scheme, credentials), self._link)
         if self._refusal is not None:
             # It is said on the next connection, if there is one; until when, nobody knows.
             self._introductions.fail(self._refusal)
         return future
+
+    def _check_started(self) -> None:
+        """Raise UsageError if nothing that is asked would ever be sent."""
+        if self._refusal is _NOT_STARTED:
+            raise UsageError("the client is not open: enter its scope, or call `start`, before")
 
     async def close(self, deadline: float) -> None:
         """End the session when everything that was asked has been answered, or time is up."""

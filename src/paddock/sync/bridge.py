@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
-from paddock.errors import ConnectionLostError
+from paddock.errors import ConnectionLostError, UsageError
 from paddock.sync import deadline
 from paddock.sync.callbacks import Callbacks
 from paddock.sync.portal import Portal, open_portal
@@ -113,6 +113,9 @@ class Owner(Twin[C]):
     def _open(self, enter: Callable[[], Awaitable[object]]) -> Self:
         try:
             self._bridge.call(enter)
+        except UsageError:
+            # Not from here, or not again; what there is stays as it is.
+            raise
         except BaseException:
             self._bridge.leave()
             raise

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from queue import SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -35,8 +36,13 @@ class Callbacks:
         self._is_over = False
 
     def relay(self, value: V) -> V:
-        """Give what the loop may call in the place of a callback; what is none stays as it is."""
-        return cast(V, Relay(self, value)) if callable(value) else value
+        """Give what the loop may call in the place of a callback; what is none stays as it is.
+
+        So does a coroutine function, which nobody would await: the client refuses it by its name.
+        """
+        if not callable(value) or iscoroutinefunction(value):
+            return value
+        return cast(V, Relay(self, value))
 
     def put(self, callback: Callback, arguments: tuple[Any, ...]) -> None:
         """Have somebody called. Only the loop's thread does this, so events keep their order."""

@@ -95,7 +95,8 @@ class Client(Owner[AsyncClient]):
     def start(self) -> None:
         """Open the session, as entering the scope does; whoever calls this calls `close`, too.
 
-        Raises ConnectionLostError if no server gives us a session within the session timeout.
+        Raises ConnectionLostError if no server gives us a session within the session timeout, and
+        UsageError if it was opened before: a client has one session.
         """
         self._open(self._inner.start)
 

@@ -23,3 +23,14 @@ def test_each_helper_gives_the_acl_that_the_wire_has() -> None:
 def test_what_is_no_user_or_password_is_named(user: str, password: str, named: str) -> None:
     with pytest.raises(InvalidArgumentError, match=named):
         digest_acl(user, password)
+
+
+@pytest.mark.parametrize("permissions", ["rw", None, True, 1.0])
+def test_what_are_no_permissions_is_named(permissions: int) -> None:
+    named = "permissions: expected some Permission"
+    with pytest.raises(InvalidArgumentError, match=named):
+        digest_acl("alice", "secret", permissions)
+    with pytest.raises(InvalidArgumentError, match=named):
+        ip_acl("10.0.0.0/8", permissions)
+    with pytest.raises(InvalidArgumentError, match=named):
+        world_acl(permissions)

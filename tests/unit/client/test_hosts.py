@@ -28,7 +28,20 @@ def test_a_connection_string_is_read(text: str, hosts: list[tuple[str, int]], ch
 
 @pytest.mark.parametrize(
     "text",
-    ["", ",", "one,,two", "one:", "one:x", "one:0", "one:65536", "::1", "[::1", "a b", "one//a"],
+    [
+        "",
+        ",",
+        "one,,two",
+        "one:",
+        "one:x",
+        "one:0",
+        "one:65536",
+        "::1",
+        "[::1",
+        "a b",
+        "one//a",
+        "one:\u0661",
+    ],
 )
 def test_what_is_no_connection_string_is_refused_and_named(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^hosts ") as caught:
