@@ -354,7 +354,7 @@ class TransactionFailedError(RequestError):
         cause = next(
             (one for one in results if one is not None and one.code != RUNTIME_INCONSISTENCY), None
         )
-        super().__init__("multi", None if cause is None else cause.path)
+        super().__init__("transaction", None if cause is None else cause.path)
         if cause is not None:
             self.args = (f"transaction refused: {cause}",)
 

@@ -115,8 +115,13 @@ def test_errors_name_operation_and_path(server: Service, path: str) -> None:
         missing = f"{path}/none"
         for call, kind, text in (
             (client.get(missing), NoNodeError, f"get {missing}: no such node"),
-            (client.children(missing), NoNodeError, f"get_children {missing}: no such node"),
+            (client.children(missing), NoNodeError, f"children {missing}: no such node"),
+            (client.children_with_stat(missing), NoNodeError, f"children {missing}: no such node"),
+            (client.count_descendants(missing), NoNodeError, f"count_descendants {missing}: no"),
             (client.create(path), NodeExistsError, f"create {path}: the node exists already"),
+            (client.create_with_stat(path), NodeExistsError, f"create {path}: the node exists"),
+            (client.create(path, ttl=1), NodeExistsError, f"create {path}: the node exists"),
+            (client.create(path, container=True), NodeExistsError, f"create {path}: the node"),
             (client.set(path, b"", version=7), BadVersionError, f"set {path}: the version"),
         ):
             with pytest.raises(kind, match=text):

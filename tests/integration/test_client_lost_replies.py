@@ -212,7 +212,7 @@ def test_a_write_that_loses_every_connection_is_given_up(server: Service, path: 
                 await client.set(path, OURS, version=0, mark=MARK)
             assert len(fault.hits) == 10
             creates = proxy.when(operation="create2", times=None).cut_before()
-            with pytest.raises(ConnectionLostError, match=f"create2 {path}/_c_"):
+            with pytest.raises(ConnectionLostError, match=f"create {path}/_c_"):
                 await client.create(f"{path}/n-", protected=True)
             assert len(creates.hits) == 10
             deletes = proxy.when(operation="delete", times=None).cut_before()

@@ -43,7 +43,7 @@ def test_each_read_has_a_result_or_an_error_of_its_own(server: Service, path: st
         assert isinstance(missing.error, NoNodeError)
         with pytest.raises(NoNodeError, match="get /none: no such node"):
             missing.result()
-        with pytest.raises(NoAuthError, match="get_children /secret: "):
+        with pytest.raises(NoAuthError, match="children /secret: "):
             secret.result()
 
     run(server, prepare)
@@ -86,7 +86,7 @@ def test_a_scope_that_is_left_with_an_error_reads_nothing(server: Service) -> No
         with pytest.raises(KeyError):
             async with reads:
                 raise KeyError
-        with pytest.raises(LocalProtocolError, match="get_children /: not read yet"):
+        with pytest.raises(LocalProtocolError, match="children /: not read yet"):
             names.result()
 
     run(server, scenario)

@@ -5,13 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from paddock.errors import NO_NODE, OK, RemoteProtocolError, ServiceError, error_from_code
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
 
 T = TypeVar("T")
+
+# What errors call an operation: as the function of the client that asks for it.
+_NAMES: Final = {
+    **opcodes.NAMES,
+    opcodes.CREATE2: "create",
+    opcodes.CREATE_CONTAINER: "create",
+    opcodes.CREATE_TTL: "create",
+    opcodes.GET_CHILDREN: "children",
+    opcodes.GET_CHILDREN2: "children",
+    opcodes.GET_ALL_CHILDREN_NUMBER: "count_descendants",
+    opcodes.GET_EPHEMERALS: "ephemerals",
+    opcodes.CHECK_WATCHES: "remove_watches",
+    opcodes.MULTI: "transaction",
+    opcodes.CLOSE_SESSION: "close",
+}
+
+
+def name_of(operation: int) -> str:
+    """Give the name by which users know an operation."""
+    return _NAMES[operation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +94,7 @@ class Call(Generic[T]):
 
     @property
     def name(self) -> str:
-        return opcodes.NAMES.get(self.operation, f"operation {self.operation}")
+        return name_of(self.operation)
 
     def answer(self, code: int, body: Reader) -> None:
         """Take the reply."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
 from paddock.client.arguments import check_watcher
-from paddock.client.call import Call
+from paddock.client.call import Call, name_of
 from paddock.client.encoder import watched
 from paddock.client.session import Session
 from paddock.client.watches import Watcher
@@ -137,7 +137,7 @@ class Caller:
 
     def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"{opcodes.NAMES[operation]}: the request has {len(body) + 8} bytes, and servers take"
+            f"{name_of(operation)}: the request has {len(body) + 8} bytes, and servers take"
             f" {self._body_bytes_max + 8}; see max_request_bytes of connect"
         )
 

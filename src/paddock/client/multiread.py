@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 from librt.strings import BytesWriter
 
 from paddock.client import decoding
+from paddock.client.call import name_of
 from paddock.client.encoder import Encoder, watched
 from paddock.client.results import NodeData
 from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError, error_from_code
@@ -54,7 +55,7 @@ class Reading(Generic[T]):
     def result(self) -> T:
         """Give what was read. Raises NoNodeError or NoAuthError if it could not be."""
         if not self.is_done:
-            raise LocalProtocolError(f"{opcodes.NAMES[self._operation]} {self.path}: not read yet")
+            raise LocalProtocolError(f"{name_of(self._operation)} {self.path}: not read yet")
         if self.error is not None:
             raise self.error
         # Whoever is done without an error has an answer; it may be None only if T allows it.
@@ -63,7 +64,7 @@ class Reading(Generic[T]):
     def _take(self, header: MultiHeader, reader: Reader) -> None:
         """Take the answer."""
         if header.operation == opcodes.ERROR:
-            name = opcodes.NAMES[self._operation]
+            name = name_of(self._operation)
             self.error = error_from_code(reader.int32(), name, self.path)
         elif header.operation == self._operation:
             self._answer = self._decode(reader)

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 
 from librt.strings import BytesWriter
 
+from paddock.client.call import name_of
 from paddock.client.encoder import Encoder
 from paddock.errors import OK, ServiceError, TransactionFailedError, error_from_code
 from paddock.protocol import opcodes
@@ -124,7 +125,7 @@ class Transaction:
                 raise DecodeError(f"the answer to {len(self._steps)} operations ends early")
             if header.operation == opcodes.ERROR:
                 code = reader.int32()
-                name = opcodes.NAMES[step.operation]
+                name = name_of(step.operation)
                 errors.append(None if code == OK else error_from_code(code, name, step.path))
             else:
                 errors.append(None)
