@@ -32,6 +32,8 @@ logger: Final = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# How long a thread waits before it looks whether a signal has come.
+_TURN_SECONDS: Final = 0.2
 # How long the exit of the interpreter waits for sessions to be closed, and for all of it.
 _CLOSE_SECONDS_MAX: Final = 2.0
 _EXIT_SECONDS_MAX: Final = 5.0
@@ -93,6 +95,19 @@ class _Call(Generic[T]):
             if self.error is None:
                 self.result = future.result()
         self.settled.release()
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until it is settled, or for so long; tell whether it is.
+
+        In turns: a signal that comes just before the lock is waited for is only seen after that,
+        and Ctrl-C must not depend on luck.
+        """
+        while seconds is None or seconds > _TURN_SECONDS:
+            if self.settled.acquire(timeout=_TURN_SECONDS):
+                return True
+            if seconds is not None:
+                seconds -= _TURN_SECONDS
+        return self.settled.acquire(timeout=max(seconds, 0))
 
     def give_up(self) -> None:
         """Cancel it, on the loop."""
@@ -231,13 +246,11 @@ class Portal:
             if is_over and not self._is_left_to_die():
                 # All clients are closed, and their loop with them.
                 raise ConnectionLostError(call.name, None, "the client is closed")
-            if seconds is None:
-                call.settled.acquire()
-            elif not call.settled.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
+            if not call.wait(seconds):
                 # Cancelled, it may still clean up after itself; and if it was done just now, then
                 # its result is not lost.
                 self._give_up(call)
-                call.settled.acquire()
+                call.wait(None)
                 if isinstance(call.error, asyncio.CancelledError):
                     raise TimeoutError(f"{call.name}: no answer in time")
         except BaseException:
