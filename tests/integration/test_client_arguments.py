@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,14 @@ async def nobody_awaits(event: Event) -> None:
     pass
 
 
+@dataclass
+class Unhashable:
+    """A callback that compares itself with others, as dataclasses do, and so has no hash."""
+
+    def __call__(self, event: Event) -> None:
+        raise AssertionError("nobody calls it")
+
+
 def acl(permissions: Any, identity: Any) -> dict[str, Any]:
     return {"acl": [ACL(permissions, identity)]}
 
@@ -34,6 +44,10 @@ FROM_ACL: list[tuple[Callable[[Any], Any], str]] = [
     (lambda client: client.create("/a", **acl(32, ANYONE)), "acl: 32 are no permissions"),
     (lambda client: client.create("/a", **acl(-1, ANYONE)), "acl: -1 are no permissions"),
     (lambda client: client.create("/a", **acl("rw", ANYONE)), "acl: 'rw' are no permissions"),
+    (
+        lambda client: client.create("/a", **acl(1, Identity("ip", "\ud800"))),
+        "acl: the id '\\ud800'",
+    ),
     (lambda client: client.create("/a", **acl(1, "world")), "acl: expected an Identity"),
     (lambda client: client.create("/a", **acl(1, Identity(7, "x"))), "acl: the scheme 7"),  # type: ignore[arg-type]
     (lambda client: client.create("/a", **acl(1, Identity("ip", b"x"))), "acl: the id b'x'"),  # type: ignore[arg-type]
@@ -53,6 +67,7 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda client: client.get(b"/a"), "path: expected text, not bytes"),
     (lambda client: client.get(None), "path: expected text, not NoneType"),
     (lambda client: client.create(5, sequential=True), "path: expected text, not int"),
+    (lambda client: client.create(Path("/"), sequential=True), "path: expected text, not Posix"),
     (lambda client: client.create("a/", sequential=True), "path: 'a' does not begin"),
     (lambda client: client.create("a", protected=True), "path: "),
     (lambda client: client.watch("a"), "path: "),
@@ -98,6 +113,8 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda client: client.get("/a", watch="yes"), "watch: 'yes' cannot be called"),
     (lambda client: client.get("/a", watch=0), "watch: 0 cannot be called"),
     (lambda client: client.get("/a", watch=nobody_awaits), "watch: <function nobody_awaits at"),
+    (lambda client: client.get("/a", watch=Unhashable()), "watch: Unhashable() has no hash"),
+    (lambda client: client.add_watch("/a", Unhashable()), "watcher: Unhashable() has no hash"),
     (lambda client: client.add_watch("/a", None), "watcher: None cannot be called"),
     (lambda client: client.add_watch("/a", print, recursive=1), "recursive: expected True"),
     (lambda client: client.watch("/a", recursive=None), "recursive: expected True"),
@@ -108,6 +125,13 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda client: client.add_listener(nobody_awaits), "listener: <function nobody_awaits at"),
     (lambda client: client.add_auth(7, b"x"), "scheme: expected text, not int"),
     (lambda client: client.add_auth("", b"x"), "scheme: expected text"),
+    (lambda client: client.add_auth("\ud800", b"x"), "scheme: it has characters that cannot"),
+    (lambda client: client.add_auth("digest", b"a:" + bytes(1 << 20)), "auth: the request has"),
+    (lambda client: client.add_listener(None), "listener: None cannot be called"),
+    (lambda client: client.add_listener(nobody_awaits), "listener: <function nobody_awaits at"),
+    (lambda client: client.add_listener(Unhashable()), "listener: Unhashable() has no hash"),
+    (lambda client: client.reconfig(joining="\ud800"), "joining: expected text or a list"),
+    (lambda client: client.reconfig(leaving=["\ud800"]), "leaving: expected text or a list"),
     (lambda client: client.add_auth("digest", "a:b"), "credentials: expected bytes, not str"),
     (lambda client: client.delete_tree("/a", batch=0), "batch: 0 is not 1 or more"),
     (lambda client: client.delete_tree("/a", batch=True), "batch: True"),
@@ -144,6 +168,7 @@ def test_a_call_that_cannot_be_sent_is_not(call: Callable[[Client], Any], named:
     [
         ("", {}, "hosts '': an empty host"),
         (b"127.0.0.1", {}, "hosts: expected text"),
+        ("a/\ud800", {}, "hosts 'a/\\ud800': '/\\ud800' is no valid path"),
         ("a", {"session_timeout": 0}, "session_timeout: 0 is no number"),
         ("a", {"session_timeout": -1.0}, "session_timeout: -1.0"),
         ("a", {"session_timeout": math.nan}, "session_timeout: nan"),

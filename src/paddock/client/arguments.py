@@ -145,6 +145,17 @@ def check_watcher(name: str, watcher: object) -> None:
             f"{name}: {watcher!r} is a coroutine function, and nobody would await it; use"
             " client.watch, or put events on a queue"
         )
+    _check_hash(name, watcher)
+
+
+def _check_hash(name: str, callback: object) -> None:
+    # They are told apart, and found again, as keys of a dictionary.
+    try:
+        hash(callback)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"{name}: {callback!r} has no hash, as any callback needs; give a method of it"
+        ) from None
 
 
 # The session, and the rest.
@@ -176,8 +187,10 @@ def check_settings(
 
 def check_credentials(scheme: object, credentials: object) -> None:
     # Neither of them is shown: they may be in the wrong place.
-    if not _is_text(scheme) or not scheme:
+    if not isinstance(scheme, str) or not scheme:
         raise InvalidArgumentError(f"scheme: expected text, not {type(scheme).__name__}")
+    if not _is_text(scheme):
+        raise InvalidArgumentError("scheme: it has characters that cannot be sent")
     if not isinstance(credentials, bytes):
         hint = ": encode it" if isinstance(credentials, str) else ""
         kind = type(credentials).__name__
@@ -186,9 +199,9 @@ def check_credentials(scheme: object, credentials: object) -> None:
 
 def servers(name: str, value: object) -> str | None:
     """Give servers as a reconfiguration has them: text with commas."""
-    if value is None or isinstance(value, str):
+    if value is None or _is_text(value):
         return value
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list | tuple) and all(_is_text(one) for one in value):
         return ",".join(value)
     raise InvalidArgumentError(f"{name}: expected text or a list of text, not {value!r}")
 
@@ -213,4 +226,8 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    return isinstance(value, str)
+    """Tell whether it is text that can be sent; half a pair of surrogates cannot."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False

@@ -95,6 +95,11 @@ class Caller:
             task.add_done_callback(lambda _: first.cancel())
         return task
 
+    def check_size(self, operation: int, body: bytes) -> None:
+        """Raise InvalidArgumentError for what would only cost us the connection."""
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
+
     def answered(self, result: T) -> asyncio.Future[T]:
         """Give what needs no asking, as if it had been asked."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()

@@ -55,7 +55,7 @@ from paddock.protocol.replies import (
     Create2Response,
     StringsResponse,
 )
-from paddock.protocol.requests import AddWatchRequest, WatchesRequest
+from paddock.protocol.requests import AddWatchRequest, AuthPacket, WatchesRequest
 
 # Data, ACL, ephemeral, sequential, container and TTL of a node to be created.
 NodeKind: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
@@ -582,6 +582,7 @@ class Client:
         with AuthenticationError.
         """
         check_credentials(scheme, credentials)
+        self._ask.check_size(opcodes.AUTH, encoded(AuthPacket(0, scheme, credentials)))
         return self._session.authenticate(scheme, credentials)
 
     def transaction(self) -> Transaction:

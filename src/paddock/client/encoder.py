@@ -133,9 +133,10 @@ class Encoder:
         return operation, node + _INT.pack(flags)
 
     def to_be_created(self, path: str, sequential: bool) -> bytes:
-        if sequential and str(path).endswith("/"):
+        given: object = path
+        if sequential and isinstance(given, str) and given.endswith("/"):
             # A sequential node may be named by its number alone.
-            above = self.full(path[:-1] or "/")
+            above = self.full(given[:-1] or "/")
             return above if above.endswith(b"/") else above + b"/"
         return self.full(path)
 

@@ -56,7 +56,7 @@ def parse_hosts(text: str) -> tuple[tuple[Host, ...], str]:
         raise InvalidArgumentError(f"hosts: expected text, not {type(text).__name__}")
     listed, slash, below = text.partition("/")
     chroot = (slash + below).rstrip("/")
-    if chroot and not paths.is_valid(chroot.encode("utf-8", "replace")):
+    if chroot and not paths.is_valid(chroot.encode("utf-8", "surrogatepass")):
         raise InvalidArgumentError(f"hosts {text!r}: {chroot!r} is no valid path")
     hosts = tuple(_parse_host(part.strip(), text) for part in listed.split(","))
     return hosts, chroot
