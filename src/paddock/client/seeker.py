@@ -44,7 +44,6 @@ class Seeker:
         self,
         hosts: HostRing,
         passport: Passport,
-        timeout: float,
         random: Randomness,
         *,
         tls: ssl.SSLContext | None,
@@ -59,15 +58,14 @@ class Seeker:
         self._scout = Scout(hosts, random, tls)
         self._sasl = sasl
         self._backoff = Backoff(random)
-        attempts = max(len(hosts), _ATTEMPTS_MIN)
-        self._attempt_seconds = max(timeout / attempts, _ATTEMPT_SECONDS_MIN)
         # What went wrong last, by the host that it went wrong with.
         self._failures: dict[Host, str] = {}
 
-    async def attach(self, last_zxid: int) -> Attachment:
+    async def attach(self, last_zxid: int, session_timeout: float) -> Attachment:
         """Try servers until one answers us, if only that our session is over.
 
-        Raises AuthenticationError if it does not accept our SASL credentials.
+        Each has a part of the session timeout. Raises AuthenticationError if one does not accept
+        our SASL credentials.
         """
 
         async def introduce(link: Link) -> Attachment:
@@ -78,10 +76,12 @@ class Seeker:
                 await prove(link, self._sasl)
             return Attachment(link, reply, asked_at)
 
+        attempts = max(len(self._hosts), _ATTEMPTS_MIN)
+        limit = max(session_timeout / attempts, _ATTEMPT_SECONDS_MIN)
         while True:
             host = self._hosts.take()
             try:
-                found = await self._connector.reach(host, introduce, self._attempt_seconds)
+                found = await self._connector.reach(host, introduce, limit)
             except UnreachableError as error:
                 self._failures[host] = str(error)
                 logger.debug("session 0x%x: %s: %s", self._passport.id, host, error)

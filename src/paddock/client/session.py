@@ -102,7 +102,7 @@ class Session:
         # Where every state is told, and who hears of it first.
         self.states = Announcer(self._loop)
         self.states.add(self.watches.tell_everybody)
-        self._seeker = Seeker(hosts, self._passport, timeout, random, tls=tls, sasl=sasl)
+        self._seeker = Seeker(hosts, self._passport, random, tls=tls, sasl=sasl)
         self._has_sasl = sasl is not None
         # Gives a path of the service as the client knows it.
         self._own_path = own_path
@@ -160,10 +160,9 @@ class Session:
 
     async def start(self) -> None:
         """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
-        if self._task is not None:
+        if self._task is not None or self.state.is_final:
             raise UsageError("a client is opened once; make another one for another session")
-        if self._refusal is _NOT_STARTED:
-            self._refusal = None
+        self._refusal = None
         self._task = self._loop.create_task(self._run())
         self._clock.start()
         try:
@@ -252,7 +251,7 @@ class Session:
     async def _run(self) -> None:
         while not self.state.is_final:
             try:
-                link, reply, asked_at = await self._seeker.attach(self.last_zxid)
+                link, reply, asked_at = await self._seeker.attach(self.last_zxid, self.timeout)
             except AuthenticationError as error:
                 logger.error("session 0x%x: %s", self.id, error)
                 self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))

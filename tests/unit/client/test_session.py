@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import paddock
-from paddock import Client, ConnectionLostError, Event, SessionState
+from paddock import Client, ConnectionLostError, Event, SessionState, UsageError
 from paddock.testing import (
     Direction,
     EmbeddedServer,
@@ -18,6 +18,7 @@ from paddock.testing import (
     VirtualClockLoop,
     run_virtually,
 )
+from tests.support.scripted import ScriptedServer, Talk
 
 # Of virtual time.
 DEADLINE_S = 3600
@@ -223,5 +224,44 @@ def test_the_session_is_valid_for_its_timeout_after_the_last_answered_request_wa
                 await asyncio.sleep(10)
                 assert client.session_valid_until == asked_at + 8 + 12
             assert client.session_valid_until == -math.inf
+
+    run_virtually(scenario())
+
+
+def test_a_client_that_was_closed_before_it_was_opened_stays_closed() -> None:
+    async def scenario() -> None:
+        client = connect("127.0.0.1:1")
+        await client.close()
+        with pytest.raises(UsageError, match="a client is opened once"):
+            await client.start()
+        await asyncio.sleep(DEADLINE_S)
+        assert client.state is CLOSED
+
+    run_virtually(scenario())
+
+
+def test_a_silent_server_does_not_cost_a_session_that_is_shorter_than_we_wanted() -> None:
+    """One that is not answered has a part of the time that was granted, not of what we asked."""
+    granted_s = 4
+
+    async def scenario() -> None:
+        came_at: list[float] = []
+
+        async def lead(talk: Talk) -> None:
+            came_at.append(asyncio.get_running_loop().time())
+            if talk.number == 1:
+                await talk.wait_left()
+                return
+            await talk.grant(timeout_ms=1000 * granted_s)
+            if talk.number == 0:
+                return
+            await talk.serve()
+
+        async with ScriptedServer(lead) as server, connect(server.hosts, session_timeout=60) as one:
+            await wait_for(one, DISCONNECTED)
+            await wait_for(one, CONNECTED, OVERDUE)
+            assert one.state is CONNECTED
+            assert came_at[2] - came_at[0] < granted_s
+            await one.close()
 
     run_virtually(scenario())
