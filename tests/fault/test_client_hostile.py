@@ -116,6 +116,11 @@ def test_nonsense_costs_the_connection_and_nothing_else(name: str) -> None:
     play(script, story)
 
 
+async def read_as_one(client: Client, path: str) -> None:
+    async with client.multi_read() as reads:
+        reads.get(path)
+
+
 # Calls, and bodies that are no answers to them.
 BROKEN: dict[str, tuple[Callable[[Client], Awaitable[Any]], bytes]] = {
     "get: nothing": (lambda client: client.get("/n"), b""),
@@ -136,6 +141,10 @@ BROKEN: dict[str, tuple[Callable[[Client], Awaitable[Any]], bytes]] = {
     "a transaction: an end without results": (
         lambda client: client.transaction().set("/n", b"").commit(),
         struct.pack(">ibi", -1, 1, -1),
+    ),
+    "reads as one: an answer to something else": (
+        lambda client: read_as_one(client, "/n"),
+        struct.pack(">ibi", opcodes.DELETE, 0, 0),
     ),
     "a transaction: nothing": (
         lambda client: client.transaction().set("/n", b"").commit(),

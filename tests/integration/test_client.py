@@ -23,6 +23,7 @@ from paddock.errors import (
     NoWatcherError,
     SessionExpiredError,
     TransactionFailedError,
+    UsageError,
 )
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, Identity
 from paddock.testing import expire_session
@@ -306,6 +307,22 @@ def test_acls_and_credentials(server: Service, path: str) -> None:
                 await stranger.get(path)
         anyone = [ACL(ALL, Identity("world", "anyone"))]
         assert (await client.set_acl(path, anyone, version=0)).aversion == 1
+
+    run(server, scenario)
+
+
+def test_a_transaction_is_committed_once(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        async with client.transaction() as transaction:
+            transaction.create(f"{path}/n-", sequential=True)
+            await transaction.commit()
+        assert transaction.results == [f"{path}/n-0000000000"]
+        with pytest.raises(UsageError, match="a transaction is committed once"):
+            await transaction.commit()
+        with pytest.raises(UsageError, match="a transaction is committed once"):
+            transaction.delete(path)
+        assert await client.children(path) == ["n-0000000000"]
 
     run(server, scenario)
 

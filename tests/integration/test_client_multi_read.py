@@ -18,7 +18,7 @@ from paddock import (
 from paddock.testing import FaultProxy
 from tests.integration.test_client import DEADLINE_S, path, run, server
 from tests.integration.test_client_lost_replies import client_through
-from tests.support.apis import api
+from tests.support.apis import api, asyncio_only
 from tests.support.server import Service
 
 __all__ = ["api", "path", "server"]
@@ -48,6 +48,22 @@ def test_each_read_has_a_result_or_an_error_of_its_own(server: Service, path: st
 
     run(server, prepare)
     run(server, scenario, path)
+
+
+@asyncio_only
+def test_what_is_added_while_others_are_read_is_read_with_the_next(server: Service) -> None:
+    async def scenario(client: Client) -> None:
+        reads = client.multi_read()
+        first = reads.get("/")
+        committing = asyncio.ensure_future(reads.commit())
+        await asyncio.sleep(0)
+        second = reads.get("/")
+        await committing
+        assert (first.is_done, second.is_done) == (True, False)
+        await reads.commit()
+        assert second.result() == first.result()
+
+    run(server, scenario)
 
 
 def test_as_many_as_one_likes_also_none(server: Service) -> None:

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from paddock.errors import NO_NODE, OK, RemoteProtocolError, ServiceError, error_from_code
+from paddock.errors import (
+    NO_NODE,
+    OK,
+    ProtocolError,
+    RemoteProtocolError,
+    ServiceError,
+    error_from_code,
+)
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
 
@@ -111,7 +118,7 @@ class Call(Generic[T]):
                 # A transaction's answer may hold that it was refused.
                 future.set_exception(error)
                 return
-            except (DecodeError, ValueError) as error:
+            except (ProtocolError, ValueError) as error:
                 # A ValueError is text that is no UTF-8.
                 future.set_exception(RemoteProtocolError(f"{self.name}: {error}"))
                 raise DecodeError(str(error)) from error

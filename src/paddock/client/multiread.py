@@ -98,8 +98,9 @@ class MultiRead:
 
         Raises ConnectionLostError if no server answers in time; then none of them has a result.
         """
-        if self._readings:
-            await self._submit(self._encoded(), self._take_all)
+        readings = [*self._readings]
+        if readings:
+            await self._submit(_encoded(readings), lambda reader: _take_all(readings, reader))
 
     async def __aenter__(self) -> Self:
         return self
@@ -119,14 +120,16 @@ class MultiRead:
         self._readings.append(reading)
         return reading
 
-    def _encoded(self) -> bytes:
-        writer = BytesWriter()
-        for reading in self._readings:
-            MultiHeader(reading._operation, False, -1).write(writer)
-            writer.write(reading._body)
-        MultiHeader(_DONE, True, -1).write(writer)
-        return writer.getvalue()
 
-    def _take_all(self, reader: Reader) -> None:
-        for reading in self._readings:
-            reading._take(MultiHeader.read(reader), reader)
+def _encoded(readings: list[Reading[Any]]) -> bytes:
+    writer = BytesWriter()
+    for reading in readings:
+        MultiHeader(reading._operation, False, -1).write(writer)
+        writer.write(reading._body)
+    MultiHeader(_DONE, True, -1).write(writer)
+    return writer.getvalue()
+
+
+def _take_all(readings: list[Reading[Any]], reader: Reader) -> None:
+    for reading in readings:
+        reading._take(MultiHeader.read(reader), reader)

@@ -21,7 +21,7 @@ from librt.strings import BytesWriter
 
 from paddock.client.call import name_of
 from paddock.client.encoder import Encoder
-from paddock.errors import OK, ServiceError, TransactionFailedError, error_from_code
+from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError, error_from_code
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -51,6 +51,8 @@ class Transaction:
         self._encode = encode
         self._submit = submit
         self._steps: list[Step] = []
+        # Whether it was sent, whatever has become of it.
+        self._is_committed = False
         # What came of each operation, once it is committed: the path of a create, the stat of a
         # set, None for the rest.
         self.results: list[Any] = []
@@ -85,11 +87,15 @@ class Transaction:
         return self._add(opcodes.CHECK, self._encode.version(path, version), path)
 
     async def commit(self) -> list[Any]:
-        """Carry it out; give the result of each operation.
+        """Carry it out, once; give the result of each operation.
 
         Raises TransactionFailedError if it was refused.
         """
-        self.results = await self._submit(self._encoded(), self._decode) if self._steps else []
+        self._check_open()
+        submitted = self._submit(self._encoded(), self._decode) if self._steps else None
+        self._is_committed = True
+        if submitted is not None:
+            self.results = await submitted
         return self.results
 
     async def __aenter__(self) -> Self:
@@ -101,10 +107,16 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if kind is None and not self._is_committed:
             await self.commit()
 
+    def _check_open(self) -> None:
+        # Twice would be a second transaction, and what is added now would be in none.
+        if self._is_committed:
+            raise UsageError("a transaction is committed once; begin another one")
+
     def _add(self, operation: int, body: bytes, path: str) -> Self:
+        self._check_open()
         self._steps.append(Step(operation, body, path))
         return self
 
