@@ -134,7 +134,8 @@ def test_a_cancelled_operation_leaves_a_client_that_can_be_used(name: str, is_cu
                 await client.sync()
                 assert client._ask._tasks == set()
                 session = client._session
-                assert (len(session._queue), len(session._pending)) == (0, 0)
+                assert not session._outstanding.unsent
+                assert not session._outstanding.sent
                 assert session.watches.everybody() == []
                 assert not problems, problems
                 if was_over:

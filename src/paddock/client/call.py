@@ -61,11 +61,11 @@ class Call(Generic[T]):
         "decode",
         "future",
         "is_repeatable",
+        "losses",
         "missing_is_none",
         "on_reply",
         "operation",
         "path",
-        "repeats",
         "sent_at",
         "xid",
     )
@@ -93,8 +93,8 @@ class Call(Generic[T]):
         # done and before anything that comes after the reply is looked at: it sets watches, and
         # gives the code that counts.
         self.on_reply: Callable[[int, bool], int] | None = None
-        # How often it was sent and its connection lost.
-        self.repeats = 0
+        # How many connections were lost with it.
+        self.losses = 0
         # Given when it is sent; another one when it is sent again.
         self.xid = 0
         self.sent_at = 0.0

@@ -35,7 +35,8 @@ from paddock.client.arguments import (
     check_watcher,
 )
 from paddock.client.caller import Caller, Watch
-from paddock.client.encoder import Encoder, encoded
+from paddock.client.encoder import Encoder
+from paddock.client.frames import encoded
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
 from paddock.client.results import Children, Created, NodeData

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, Final
-
-from librt.strings import BytesWriter
+from typing import Final
 
 from paddock.client.arguments import (
     check_node_kind,
@@ -23,6 +21,7 @@ from paddock.client.arguments import (
     milliseconds_of_ttl,
     servers,
 )
+from paddock.client.frames import encoded
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL, OPEN, OPEN_WIRE, encode_acls
@@ -153,9 +152,3 @@ def _buffer(value: bytes | None) -> bytes:
 def _acls(acl: Sequence[ACL]) -> bytes:
     # Nearly every node has this one.
     return OPEN_WIRE if acl is OPEN else encode_acls(checked_acl(acl))
-
-
-def encoded(request: Any) -> bytes:
-    writer = BytesWriter()
-    request.write(writer)
-    return writer.getvalue()

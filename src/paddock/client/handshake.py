@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from librt.strings import BytesWriter
-
+from paddock.client.frames import encoded, framed
 from paddock.client.link import Link
 from paddock.errors import RemoteProtocolError, error_from_code
 from paddock.protocol.jute import DecodeError, Reader
@@ -21,9 +20,7 @@ async def shake_hands(link: Link, request: ConnectRequest) -> ConnectResponse:
 
     Frames go nowhere afterwards, until somebody says where to.
     """
-    writer = BytesWriter()
-    request.write(writer)
-    link.write(framed(writer.getvalue()))
+    link.write(framed(encoded(request)))
     frame = await next_frame(link)
     try:
         if len(frame) == _HEADER_BYTES:
@@ -49,10 +46,6 @@ async def next_frame(link: Link) -> bytes:
         raise reason or ConnectionResetError("the server closed the connection")
     finally:
         answer.cancel()
-
-
-def framed(payload: bytes) -> bytes:
-    return len(payload).to_bytes(4, "big") + payload
 
 
 def _give_first_to(answer: asyncio.Future[bytes]) -> Callable[[list[bytes]], None]:

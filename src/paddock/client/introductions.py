@@ -6,10 +6,8 @@ import asyncio
 from collections import deque
 from typing import TypeAlias
 
-from librt.strings import BytesWriter, write_i32_be
-
 from paddock.client.call import Failure
-from paddock.client.handshake import framed
+from paddock.client.frames import encoded, framed_request
 from paddock.client.link import Link
 from paddock.errors import RemoteProtocolError
 from paddock.protocol import opcodes
@@ -67,8 +65,5 @@ class Introductions:
 
     def _send(self, link: Link, credentials: Credentials) -> None:
         self._sent.append(credentials)
-        writer = BytesWriter()
-        write_i32_be(writer, AUTH_XID)
-        write_i32_be(writer, opcodes.AUTH)
-        AuthPacket(0, *credentials).write(writer)
-        link.write(framed(writer.getvalue()))
+        packet = encoded(AuthPacket(0, *credentials))
+        link.write(framed_request(AUTH_XID, opcodes.AUTH, packet))

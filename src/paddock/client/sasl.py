@@ -7,13 +7,11 @@ signed or encrypted by it: that is what TLS is for.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from librt.strings import BytesWriter
-
-from paddock.client.handshake import framed, next_frame
+from paddock.client.frames import encoded, framed_request
+from paddock.client.handshake import next_frame
 from paddock.client.link import Link
 from paddock.errors import OK, AuthenticationError, InvalidArgumentError, RemoteProtocolError
 from paddock.protocol import opcodes
@@ -83,10 +81,7 @@ async def prove(link: Link, credentials: SaslCredentials) -> None:
 
 
 async def _exchange(link: Link, xid: int, token: bytes, credentials: SaslCredentials) -> bytes:
-    writer = BytesWriter()
-    writer.write(struct.pack(">ii", xid, opcodes.SASL))
-    SaslToken(token).write(writer)
-    link.write(framed(writer.getvalue()))
+    link.write(framed_request(xid, opcodes.SASL, encoded(SaslToken(token))))
     reader = Reader(await next_frame(link))
     try:
         header = ReplyHeader.read(reader)

@@ -1,11 +1,9 @@
 """A session with the service, whatever happens to its connections.
 
-Requests queue here and are answered in their order. While a server can be reached, a session is
-attached to one; when that is lost, the next one is tried, with pauses that are random and grow,
-until the service says that the session has expired, or the client is closed. The rules:
+While a server can be reached, a session is attached to one; when that is lost, the next one is
+tried (`seeker`), until the service says that the session has expired, or the client is closed.
+Requests outlive a connection, and are answered in their order (`outstanding`). The rules:
 
-* A request whose answer was lost is sent again if repeating it does no harm, but not for ever;
-  otherwise whoever asked is told that the outcome is unknown. What was not sent yet just waits.
 * Nobody waits for ever. When the session is overdue (`clock`) and there is no connection, whatever
   waits fails, and so does what is asked until a server answers.
 * After a reconnect credentials come first, then unfired watches, then requests.
@@ -17,20 +15,19 @@ import asyncio
 import logging
 import math
 import ssl
-from collections import deque
 from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final
 
-from librt.strings import BytesWriter, write_i32_be
-
+from paddock.client import decoding
 from paddock.client.announcer import Announcer
 from paddock.client.call import Call, Failure
 from paddock.client.clock import SessionClock
-from paddock.client.handshake import framed
+from paddock.client.frames import encoded, framed_request
 from paddock.client.hosts import HostRing, Randomness
 from paddock.client.introductions import Introductions
 from paddock.client.link import Link
+from paddock.client.outstanding import LOST, Outstanding
 from paddock.client.passport import Passport
 from paddock.client.sasl import SaslCredentials
 from paddock.client.seeker import Seeker
@@ -58,20 +55,10 @@ from paddock.protocol.records import (
 
 logger: Final = logging.getLogger(__name__)
 
-_XID_MAX: Final = 2**31 - 1
-# How much is written at a time: enough to cost little, and not so much that the loop stands still.
-_WRITE_BYTES_MAX: Final = 1 << 18
-# How often a request is sent that loses its connection each time: it may be the reason.
-_REPEATS_MAX: Final = 10
-# Servers close the connection on larger requests, unless they are told to take more.
-_REQUEST_BYTES_USUAL: Final = 0xFFFFF
-
-# Length, number and operation; number, zxid and result.
-_REQUEST_HEADER: Final = Struct(">iii")
+# The number of the request, the zxid and the result.
 _REPLY_HEADER: Final = Struct(">iqi")
 _REPLY_HEADER_BYTES: Final = 16
 
-_LOST: Final = Failure(ConnectionLostError)
 _NOT_SENT: Final = Failure(
     ConnectionLostError, "it was not sent, since no server answers; the session may be over"
 )
@@ -114,12 +101,9 @@ class Session:
             on_overdue=self._become_overdue,
         )
         self._introductions = Introductions()
-        # Requests that are to be sent, and those that wait for their answer, each in their order.
-        self._queue: deque[Call[Any]] = deque()
-        self._pending: deque[Call[Any]] = deque()
+        self._outstanding = Outstanding()
         # One for all replies, which are read one after the other.
         self._reader = Reader(b"")
-        self._xid = 0
         self._flush_is_due = False
         # Why a request fails that is asked now; None if it does not.
         self._refusal: Failure | None = _NOT_STARTED
@@ -185,8 +169,7 @@ class Session:
 
     def is_watch_under_way(self, path: str) -> bool:
         """Tell whether a request that may set a watch on this path is not answered yet."""
-        under_way = (*self._pending, *self._queue)
-        return any(call.on_reply is not None and call.path == path for call in under_way)
+        return self._outstanding.may_set_watch(path)
 
     def submit(self, call: Call[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
@@ -196,7 +179,7 @@ class Session:
             # and again would stop the event loop, and with it all that could make an end of it.
             self._loop.call_soon(call.fail, self._refusal)
         else:
-            self._queue.append(call)
+            self._outstanding.unsent.append(call)
             self._schedule_flush()
 
     def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
@@ -232,7 +215,7 @@ class Session:
         if self._closing is None:
             future: asyncio.Future[None] = self._loop.create_future()
             operation = opcodes.CLOSE_SESSION
-            self._closing = Call(operation, b"", None, lambda reader: None, future, True)
+            self._closing = Call(operation, b"", None, decoding.nothing, future, True)
             self.submit(self._closing)
         return self._closing.future
 
@@ -279,11 +262,7 @@ class Session:
         link.on_writable = self._flush
         self._introductions.send_all(link)
         for request in self.watches.requests(self.last_zxid):
-            writer = BytesWriter()
-            write_i32_be(writer, SET_WATCHES_XID)
-            write_i32_be(writer, opcodes.SET_WATCHES2)
-            request.write(writer)
-            link.write(framed(writer.getvalue()))
+            link.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
         self._clock.attach(asked_at, reply.timeout_ms / 1000, vouches=not reply.read_only)
         if not self._established.done():
             self._established.set_result(None)
@@ -310,23 +289,9 @@ class Session:
             return
         self._link = None
         self._clock.detach()
-        # What waited through a connection on which nothing was answered was lost with it, too:
-        # otherwise it would wait for ever for a server that drops us at once each time.
-        lost = [*self._pending] if was_of_use else [*self._pending, *self._queue]
-        sent = len(self._pending)
-        again: deque[Call[Any]] = deque()
-        for number, call in enumerate(lost):
-            call.repeats += 1
-            if (call.is_repeatable or number >= sent) and call.repeats < _REPEATS_MAX:
-                again.append(call)
-            else:
-                call.fail(_loss_of(call))
-        if was_of_use:
-            again.extend(self._queue)
-        self._queue = again
-        self._pending.clear()
+        self._outstanding.lose_connection(was_of_use=was_of_use)
         if self._clock.is_overdue:
-            self._refuse(_LOST, _NOT_SENT)
+            self._refuse(LOST, _NOT_SENT)
         else:
             self.states.announce(SessionState.DISCONNECTED)
 
@@ -343,7 +308,7 @@ class Session:
             self._seeker.tried(),
         )
         if self._link is None:
-            self._refuse(_LOST, _NOT_SENT)
+            self._refuse(LOST, _NOT_SENT)
         self.states.announce(SessionState.OVERDUE)
 
     def _expire(self, link: Link) -> None:
@@ -381,21 +346,14 @@ class Session:
         Of what was not sent more is known.
         """
         self._refusal = unsent or failure
-        calls = [*self._pending, *self._queue]
-        self._pending.clear()
-        self._queue.clear()
-        for call in calls:
-            call.fail(failure if call.xid else self._refusal)
+        self._outstanding.fail(failure, self._refusal)
         self._introductions.fail(failure)
 
     # What goes out, and what comes in.
 
     def _ping(self) -> None:
         assert self._link is not None
-        writer = BytesWriter()
-        write_i32_be(writer, PING_XID)
-        write_i32_be(writer, opcodes.PING)
-        self._link.write(framed(writer.getvalue()))
+        self._link.write(framed_request(PING_XID, opcodes.PING))
 
     def _schedule_flush(self) -> None:
         if not self._flush_is_due:
@@ -408,33 +366,13 @@ class Session:
         link = self._link
         if link is None or not link.is_writable:
             return
-        requests = self._take_requests()
-        if requests:
-            link.write(requests)
-        if self._queue and link.is_writable:
-            self._schedule_flush()
-
-    def _take_requests(self) -> bytes:
-        """Take as many from the queue as one write is for; give them as the server gets them."""
         now = self._loop.time()
-        queue, pending, xid = self._queue, self._pending, self._xid
-        frames: list[bytes] = []
-        size = 0
-        while queue and size < _WRITE_BYTES_MAX:
-            call = queue.popleft()
-            if call.future.cancelled():
-                continue
-            xid = xid + 1 if xid < _XID_MAX else 1
-            call.xid = xid
-            call.sent_at = now
-            length = 8 + len(call.body)
-            frames += (_REQUEST_HEADER.pack(length, xid, call.operation), call.body)
-            size += 4 + length
-            pending.append(call)
-        self._xid = xid
-        if frames:
+        requests = self._outstanding.take(now)
+        if requests:
             self._clock.sent_at = now
-        return b"".join(frames)
+            link.write(requests)
+        if self._outstanding.unsent and link.is_writable:
+            self._schedule_flush()
 
     def _receive(self, frames: list[bytes]) -> None:
         self._clock.heard_at = self._loop.time()
@@ -455,12 +393,12 @@ class Session:
         reader.data = frame
         reader.position = _REPLY_HEADER_BYTES
         if xid > 0:
-            pending = self._pending
-            if not pending or pending[0].xid != xid:
+            sent = self._outstanding.sent
+            if not sent or sent[0].xid != xid:
                 raise RemoteProtocolError(f"a reply to request {xid}, which is not the next")
             if zxid > self.last_zxid:
                 self.last_zxid = zxid
-            call = pending.popleft()
+            call = sent.popleft()
             if call.sent_at > self._clock.vouched_at:
                 self._clock.vouched_at = call.sent_at
             call.answer(code, reader)
@@ -493,16 +431,3 @@ class Session:
             # What concerns the session we know ourselves: no server tells us.
             raise RemoteProtocolError(f"an event of the unknown type {told.kind}")
         self.watches.tell(Event(self.state, kind, self._own_path(told.path)), told.path)
-
-
-def _loss_of(call: Call[Any]) -> Failure:
-    """Say what is known when a connection was lost with a request, which is not sent again."""
-    size = len(call.body)
-    hints = []
-    if call.is_repeatable:
-        hints.append(f"so were {call.repeats - 1} before it")
-    if size >= _REQUEST_BYTES_USUAL:
-        hints.append(f"the request has {size} bytes, which may be more than the server takes")
-    if not hints:
-        return _LOST
-    return Failure(ConnectionLostError, f"{ConnectionLostError.meaning} ({', '.join(hints)})")

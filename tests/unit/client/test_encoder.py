@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from paddock.client.encoder import Encoder, encoded, watched
+from paddock.client.encoder import Encoder, watched
+from paddock.client.frames import encoded
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, CREATOR_ALL, OPEN, READ, Identity
