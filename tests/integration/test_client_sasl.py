@@ -131,13 +131,18 @@ def test_after_a_reconnect_it_is_proved_again_before_anything_is_asked(server: S
 def test_what_is_wrong_is_an_error_that_says_so(server: SaslServer, wrong: SaslCredentials) -> None:
     async def scenario() -> None:
         client = connect(server.address, wrong)
-        waiting = client.get("/")
         expected = f"SASL as '{wrong.user}': the server did not accept user and password"
-        with pytest.raises(AuthenticationError, match=f"connect: {expected}"):
-            await client.start()
+
+        async def open_it() -> None:
+            with pytest.raises(AuthenticationError, match=f"connect: {expected}"):
+                await client.start()
+
+        async def ask_meanwhile() -> None:
+            with pytest.raises(AuthenticationError, match=f"get /: {expected}"):
+                await client.get("/")
+
+        await asyncio.gather(open_it(), ask_meanwhile())
         assert client.state is SessionState.AUTH_FAILED
-        with pytest.raises(AuthenticationError, match=f"get /: {expected}"):
-            await waiting
         with pytest.raises(AuthenticationError, match=f"exists /: {expected}"):
             await client.exists("/")
         await client.close()
