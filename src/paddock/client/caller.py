@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from paddock.client.arguments import check_watcher
 from paddock.client.call import Call, name_of
 from paddock.client.encoder import watched
+from paddock.client.frames import COUNTED_HEADER_BYTES
 from paddock.client.session import Session
 from paddock.client.watches import Watcher
 from paddock.errors import NO_NODE, OK, InvalidArgumentError, UsageError
@@ -32,8 +33,7 @@ class Caller:
     def __init__(self, session: Session, request_bytes_max: int) -> None:
         self._session = session
         self._loop = asyncio.get_running_loop()
-        # Without its header, which has eight bytes.
-        self._body_bytes_max = request_bytes_max - 8
+        self._body_bytes_max = request_bytes_max - COUNTED_HEADER_BYTES
         # What takes several requests and is under way.
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -142,8 +142,9 @@ class Caller:
 
     def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"{name_of(operation)}: the request has {len(body) + 8} bytes, and servers take"
-            f" {self._body_bytes_max + 8}; see max_request_bytes of connect"
+            f"{name_of(operation)}: the request has {len(body) + COUNTED_HEADER_BYTES} bytes, and"
+            f" servers take {self._body_bytes_max + COUNTED_HEADER_BYTES}; see max_request_bytes of"
+            " connect"
         )
 
 

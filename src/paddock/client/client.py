@@ -35,7 +35,7 @@ from paddock.client.arguments import (
     check_watcher,
 )
 from paddock.client.caller import Caller, Watch
-from paddock.client.encoder import Encoder
+from paddock.client.encoder import ANY_VERSION, Encoder
 from paddock.client.frames import encoded
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
@@ -58,10 +58,9 @@ from paddock.protocol.replies import (
 )
 from paddock.protocol.requests import AddWatchRequest, AuthPacket, WatchesRequest
 
-# Data, ACL, ephemeral, sequential, container and TTL of a node to be created.
-NodeKind: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
+# A node to be created: its data and ACL; whether it is ephemeral, sequential, a container; its TTL.
+NewNode: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
 
-ANY_VERSION: Final = -1
 # What a server takes by default (jute.maxbuffer); it drops whoever sends more.
 REQUEST_BYTES_MAX: Final = 0xFFFFF
 _CONFIG: Final = "/zookeeper/config"
@@ -88,7 +87,6 @@ class Client:
         check_settings(session_timeout, random, tls, read_only, sasl, max_request_bytes)
         if default_watcher is not None:
             check_watcher("default_watcher", default_watcher)
-        self._hosts = hosts
         self._chroot = chroot
         self._encode = Encoder(chroot)
         self._random = random
@@ -465,10 +463,10 @@ class Client:
         A create that is cancelled may have been sent. Nobody looks for its node then, protected or
         not: an ephemeral one goes with the session, any other one stays.
         """
-        kind = (data, acl, ephemeral, sequential, container, ttl)
+        node = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
-            return self._create_path_carefully(path, kind, make_parents, protected)
-        operation, body = self._encode.create(opcodes.CREATE, path, *kind)
+            return self._create_path_carefully(path, node, make_parents, protected)
+        operation, body = self._encode.create(opcodes.CREATE, path, *node)
         return self._ask.call(operation, body, path, self._decode_path, is_repeatable=False)
 
     def create_with_stat(
@@ -491,10 +489,10 @@ class Client:
 
         The zxid of its creation, `stat.czxid`, is larger than that of any node before it.
         """
-        kind = (data, acl, ephemeral, sequential, container, ttl)
+        node = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
-            return self._create_carefully(path, kind, make_parents, protected)
-        return self._create(path, kind)
+            return self._create_carefully(path, node, make_parents, protected)
+        return self._create(path, node)
 
     def set(
         self,
@@ -608,24 +606,24 @@ class Client:
     ) -> asyncio.Future[list[Any]]:
         return self._ask.call(opcodes.MULTI, body, None, decode, is_repeatable=False)
 
-    def _create(self, path: str, kind: NodeKind) -> asyncio.Future[Created]:
-        operation, body = self._encode.create(opcodes.CREATE2, path, *kind)
+    def _create(self, path: str, node: NewNode) -> asyncio.Future[Created]:
+        operation, body = self._encode.create(opcodes.CREATE2, path, *node)
         return self._ask.call(operation, body, path, self._decode_created, is_repeatable=False)
 
     def _create_carefully(
-        self, path: str, kind: NodeKind, make_parents: bool, protected: bool
+        self, path: str, node: NewNode, make_parents: bool, protected: bool
     ) -> asyncio.Future[Created]:
         check_flag("make_parents", make_parents)
         check_flag("protected", protected)
         marked, mark = self._marked(path) if protected else (path, "")
         # Queued at once, so that it stands in its place among the calls.
-        first = self._create(marked, kind)
+        first = self._create(marked, node)
         return self._ask.own(
             composites.create_carefully(
                 self,
                 marked,
                 first,
-                lambda: self._create(marked, kind),
+                lambda: self._create(marked, node),
                 mark,
                 with_parents=make_parents,
                 root=self._root(),
@@ -642,9 +640,9 @@ class Client:
         return composites.Root(whole, self._chroot)
 
     def _create_path_carefully(
-        self, path: str, kind: NodeKind, make_parents: bool, protected: bool
+        self, path: str, node: NewNode, make_parents: bool, protected: bool
     ) -> asyncio.Future[str]:
-        created = self._create_carefully(path, kind, make_parents, protected)
+        created = self._create_carefully(path, node, make_parents, protected)
         return self._ask.own(_path_of(created), created)
 
     def _set_carefully(

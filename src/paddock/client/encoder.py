@@ -31,6 +31,9 @@ from paddock.protocol.requests import (
     VersionRequest,
 )
 
+# What stands for any version of a node.
+ANY_VERSION: Final = -1
+
 # The flags of create, by what the node is.
 _EPHEMERAL: Final = 1
 _SEQUENTIAL: Final = 2

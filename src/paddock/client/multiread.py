@@ -17,36 +17,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
-
-from librt.strings import BytesWriter
+from typing import Any, Generic, Self, TypeVar
 
 from paddock.client import decoding
-from paddock.client.call import name_of
 from paddock.client.encoder import Encoder, watched
 from paddock.client.results import NodeData
-from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError, error_from_code
+from paddock.client.steps import Step, encoded_steps
+from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import MultiHeader
 
 T = TypeVar("T")
 
-_DONE: Final = -1
-
 
 class Reading(Generic[T]):
     """One of several reads; it has its result when all of them are done."""
 
-    __slots__ = ("_answer", "_body", "_decode", "_operation", "error", "is_done", "path")
+    __slots__ = ("_answer", "_decode", "_step", "error", "is_done", "path")
 
-    def __init__(
-        self, operation: int, body: bytes, path: str, decode: Callable[[Reader], T]
-    ) -> None:
-        self._operation = operation
-        self._body = body
-        self.path = path
+    def __init__(self, step: Step, decode: Callable[[Reader], T]) -> None:
+        self._step = step
         self._decode = decode
+        self.path = step.path
         self.is_done = False
         # What was wrong with it, once it is done; None if nothing was.
         self.error: ServiceError | None = None
@@ -55,7 +48,7 @@ class Reading(Generic[T]):
     def result(self) -> T:
         """Give what was read. Raises NoNodeError or NoAuthError if it could not be."""
         if not self.is_done:
-            raise LocalProtocolError(f"{name_of(self._operation)} {self.path}: not read yet")
+            raise LocalProtocolError(f"{self._step.name} {self.path}: not read yet")
         if self.error is not None:
             raise self.error
         # Whoever is done without an error has an answer; it may be None only if T allows it.
@@ -64,9 +57,8 @@ class Reading(Generic[T]):
     def _take(self, header: MultiHeader, reader: Reader) -> None:
         """Take the answer."""
         if header.operation == opcodes.ERROR:
-            name = name_of(self._operation)
-            self.error = error_from_code(reader.int32(), name, self.path)
-        elif header.operation == self._operation:
+            self.error = self._step.error(reader.int32())
+        elif header.operation == self._step.operation:
             self._answer = self._decode(reader)
         else:
             raise RemoteProtocolError(f"multi_read: an answer of the type {header.operation}")
@@ -98,9 +90,16 @@ class MultiRead:
 
         Raises ConnectionLostError if no server answers in time; then none of them has a result.
         """
+        if not self._readings:
+            return
+        # What is added meanwhile is not part of this request, nor of its answer.
         readings = [*self._readings]
-        if readings:
-            await self._submit(_encoded(readings), lambda reader: _take_all(readings, reader))
+
+        def take_all(reader: Reader) -> None:
+            for reading in readings:
+                reading._take(MultiHeader.read(reader), reader)
+
+        await self._submit(encoded_steps(reading._step for reading in readings), take_all)
 
     async def __aenter__(self) -> Self:
         return self
@@ -116,20 +115,6 @@ class MultiRead:
 
     def _add(self, operation: int, path: str, decode: Callable[[Reader], T]) -> Reading[T]:
         body = watched(self._encode.full(path), False)
-        reading = Reading(operation, body, path, decode)
+        reading = Reading(Step(operation, body, path), decode)
         self._readings.append(reading)
         return reading
-
-
-def _encoded(readings: list[Reading[Any]]) -> bytes:
-    writer = BytesWriter()
-    for reading in readings:
-        MultiHeader(reading._operation, False, -1).write(writer)
-        writer.write(reading._body)
-    MultiHeader(_DONE, True, -1).write(writer)
-    return writer.getvalue()
-
-
-def _take_all(readings: list[Reading[Any]], reader: Reader) -> None:
-    for reading in readings:
-        reading._take(MultiHeader.read(reader), reader)

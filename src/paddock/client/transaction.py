@@ -13,31 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from librt.strings import BytesWriter
-
-from paddock.client.call import name_of
-from paddock.client.encoder import Encoder
-from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError, error_from_code
+from paddock.client.encoder import ANY_VERSION, Encoder
+from paddock.client.steps import Step, encoded_steps
+from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import MultiHeader, Stat
-
-_DONE: Final = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operation of a transaction, encoded."""
-
-    operation: int
-    body: bytes
-    path: str
 
 
 class Transaction:
@@ -74,15 +60,15 @@ class Transaction:
         )
         return self._add(operation, body, path)
 
-    def set(self, path: str, data: bytes | None, *, version: int = -1) -> Self:
+    def set(self, path: str, data: bytes | None, *, version: int = ANY_VERSION) -> Self:
         """Replace the data of a node, if it has this version; its result is the stat."""
         return self._add(opcodes.SET_DATA, self._encode.set(path, data, version), path)
 
-    def delete(self, path: str, *, version: int = -1) -> Self:
+    def delete(self, path: str, *, version: int = ANY_VERSION) -> Self:
         """Delete a node that has no children, if it has this version."""
         return self._add(opcodes.DELETE, self._encode.version(path, version), path)
 
-    def check(self, path: str, *, version: int = -1) -> Self:
+    def check(self, path: str, *, version: int = ANY_VERSION) -> Self:
         """Have all of it fail unless the node is there and has this version."""
         return self._add(opcodes.CHECK, self._encode.version(path, version), path)
 
@@ -92,7 +78,8 @@ class Transaction:
         Raises TransactionFailedError if it was refused.
         """
         self._check_open()
-        submitted = self._submit(self._encoded(), self._decode) if self._steps else None
+        steps = self._steps
+        submitted = self._submit(encoded_steps(steps), self._decode) if steps else None
         self._is_committed = True
         if submitted is not None:
             self.results = await submitted
@@ -120,14 +107,6 @@ class Transaction:
         self._steps.append(Step(operation, body, path))
         return self
 
-    def _encoded(self) -> bytes:
-        writer = BytesWriter()
-        for step in self._steps:
-            MultiHeader(step.operation, False, -1).write(writer)
-            writer.write(step.body)
-        MultiHeader(_DONE, True, -1).write(writer)
-        return writer.getvalue()
-
     def _decode(self, reader: Reader) -> list[Any]:
         results: list[Any] = []
         errors: list[ServiceError | None] = []
@@ -137,8 +116,7 @@ class Transaction:
                 raise DecodeError(f"the answer to {len(self._steps)} operations ends early")
             if header.operation == opcodes.ERROR:
                 code = reader.int32()
-                name = name_of(step.operation)
-                errors.append(None if code == OK else error_from_code(code, name, step.path))
+                errors.append(None if code == OK else step.error(code))
             else:
                 errors.append(None)
                 results.append(self._result(header.operation, reader))

@@ -11,8 +11,8 @@ from typing import Self
 
 from paddock.client.announcer import StateListener
 from paddock.client.caller import Watch
-from paddock.client.client import ANY_VERSION
 from paddock.client.client import Client as AsyncClient
+from paddock.client.encoder import ANY_VERSION
 from paddock.client.results import Children, Created, NodeData
 from paddock.client.states import SessionState
 from paddock.client.streams import Change

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from paddock.client.encoder import ANY_VERSION
 from paddock.client.transaction import Transaction as AsyncTransaction
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -47,17 +48,17 @@ class Transaction(Twin[AsyncTransaction]):
         )
         return self
 
-    def set(self, path: str, data: bytes | None, *, version: int = -1) -> Self:
+    def set(self, path: str, data: bytes | None, *, version: int = ANY_VERSION) -> Self:
         """Replace the data of a node, if it has this version; its result is the stat."""
         self._inner.set(path, data, version=version)
         return self
 
-    def delete(self, path: str, *, version: int = -1) -> Self:
+    def delete(self, path: str, *, version: int = ANY_VERSION) -> Self:
         """Delete a node that has no children, if it has this version."""
         self._inner.delete(path, version=version)
         return self
 
-    def check(self, path: str, *, version: int = -1) -> Self:
+    def check(self, path: str, *, version: int = ANY_VERSION) -> Self:
         """Have all of it fail unless the node is there and has this version."""
         self._inner.check(path, version=version)
         return self
