@@ -1,5 +1,8 @@
 """Write the reference of the public API into docs/reference; the tests compare the two.
 
+    python tools/reference.py            write the pages
+    python tools/reference.py --check    tell which are not as they would be written
+
 The text is in the docstrings and only there, as Markdown; this adds an order, and what the code
 itself knows: signatures, fields, members, codes. An indented paragraph of a docstring is an
 example, and the tests run each of them.
@@ -15,6 +18,7 @@ import enum
 import importlib
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -309,11 +313,21 @@ def _value(value: object) -> str:
     return text.replace("'", '"') if isinstance(value, str | bytes) else text
 
 
-def main() -> None:
+def main() -> int:
+    is_check = "--check" in sys.argv[1:]
     FOLDER.mkdir(exist_ok=True)
-    for path, text in pages().items():
-        path.write_text(text, encoding="utf-8")
+    stale = {path: text for path, text in pages().items() if _present(path) != text}
+    for path, text in stale.items():
+        if is_check:
+            print(f"{path}: not as tools/reference.py would write it")
+        else:
+            path.write_text(text, encoding="utf-8")
+    return 1 if stale and is_check else 0
+
+
+def _present(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
