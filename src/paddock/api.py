@@ -13,7 +13,8 @@ import random as standard_random
 import ssl
 from asyncio import _get_running_loop as running_loop
 
-from paddock.client.client import REQUEST_BYTES_MAX, Client
+from paddock.client.client import Client
+from paddock.client.frames import REQUEST_BYTES_MAX
 from paddock.client.hosts import Randomness, parse_hosts
 from paddock.client.sasl import SaslCredentials
 from paddock.client.watches import Watcher

@@ -36,7 +36,7 @@ from paddock.client.arguments import (
 )
 from paddock.client.caller import Caller, Watch
 from paddock.client.encoder import ANY_VERSION, Encoder
-from paddock.client.frames import encoded
+from paddock.client.frames import REQUEST_BYTES_MAX, encoded
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
 from paddock.client.results import Children, Created, NodeData
@@ -61,8 +61,6 @@ from paddock.protocol.requests import AddWatchRequest, AuthPacket, WatchesReques
 # A node to be created: its data and ACL; whether it is ephemeral, sequential, a container; its TTL.
 NewNode: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
 
-# What a server takes by default (jute.maxbuffer); it drops whoever sends more.
-REQUEST_BYTES_MAX: Final = 0xFFFFF
 _CONFIG: Final = "/zookeeper/config"
 _CONFIG_PATH: Final = _CONFIG.encode()
 _CLOSE_SECONDS: Final = 5.0

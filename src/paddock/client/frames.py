@@ -7,6 +7,8 @@ from typing import Final, Protocol
 
 from librt.strings import BytesWriter
 
+# What a server takes at once by default (jute.maxbuffer); it drops whoever sends more.
+REQUEST_BYTES_MAX: Final = 0xFFFFF
 # The length of what follows it, the number of the request, and the operation.
 REQUEST_HEADER: Final = Struct(">iii")
 # What the length counts of it.

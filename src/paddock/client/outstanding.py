@@ -15,7 +15,7 @@ from collections import deque
 from typing import Any, Final
 
 from paddock.client.call import Call, Failure
-from paddock.client.frames import COUNTED_HEADER_BYTES, REQUEST_HEADER
+from paddock.client.frames import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
 from paddock.errors import ConnectionLostError
 
 LOST: Final = Failure(ConnectionLostError)
@@ -25,8 +25,6 @@ _XID_MAX: Final = 2**31 - 1
 _WRITE_BYTES_MAX: Final = 1 << 18
 # With how many connections a request may be lost before it is given up.
 _LOSSES_MAX: Final = 10
-# Servers close the connection on larger requests, unless they are told to take more.
-_REQUEST_BYTES_USUAL: Final = 0xFFFFF
 
 
 class Outstanding:
@@ -99,7 +97,7 @@ def _loss_of(call: Call[Any]) -> Failure:
     hints = []
     if call.is_repeatable:
         hints.append(f"so were {call.losses - 1} before it")
-    if size >= _REQUEST_BYTES_USUAL:
+    if size >= REQUEST_BYTES_MAX:
         hints.append(f"the request has {size} bytes, which may be more than the server takes")
     if not hints:
         return LOST

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 
 from paddock.api import connect as async_connect
-from paddock.client.client import REQUEST_BYTES_MAX
+from paddock.client.frames import REQUEST_BYTES_MAX
 from paddock.client.hosts import Randomness
 from paddock.client.sasl import SaslCredentials
 from paddock.client.watches import Watcher
