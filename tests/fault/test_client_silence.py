@@ -123,8 +123,8 @@ def test_every_pending_call_gets_an_error_when_the_client_is_closed() -> None:
         await asyncio.sleep(0.1)
         began = loop.time()
         await client.close()
-        # It waits for an answer, but not for long.
-        assert loop.time() - began <= TIMEOUT_S
+        # It waits for an answer, but not for long: not until the server is left for its silence.
+        assert loop.time() - began < TIMEOUT_S * 2 / 3 - 0.1
         told = await waiting
         assert set(told.values()) == {ConnectionLostError}, told
         for stream in streams:

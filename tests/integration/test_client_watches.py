@@ -93,7 +93,11 @@ def test_a_read_that_was_refused_sets_no_watch(server: Service, path: str) -> No
         for read in ("get", "children", "children_with_stat"):
             with pytest.raises(NoNodeError):
                 await READS[read](client, path, heard)
+        # The server tells us on his account, and of him alone.
+        witness = Heard()
+        await client.exists(path, watch=witness)
         await client.create(path)
+        await witness.is_told((CREATED, path))
         await client.create(f"{path}/child")
         await client.set(path, b"1")
         await client.sync()
