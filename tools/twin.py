@@ -298,12 +298,14 @@ class Writer:
             return outcome
         if is_scope or generic in _SCOPES:
             self._plain(inside[0], where)
-            self.imports.add(f"from {_BRIDGE} import Scope")
-            return Outcome(f"Scope[{self._type(inside[0])}]", wrap="Scope(self._bridge, {})")
+            self.imports.add("from paddock.sync.scopes import Scope")
+            wrap = "Scope(self._bridge.portal, {})"
+            return Outcome(f"Scope[{self._type(inside[0])}]", wrap=wrap)
         if generic in _STREAMS:
             self._plain(inside[0], where)
-            self.imports.add(f"from {_BRIDGE} import Stream")
-            return Outcome(f"Stream[{self._type(inside[0])}]", wrap="Stream(self._bridge, {})")
+            self.imports.add("from paddock.sync.streams import Stream")
+            wrap = "Stream(self._bridge.portal, {})"
+            return Outcome(f"Stream[{self._type(inside[0])}]", wrap=wrap)
         twin = self._twin_of(annotation)
         if twin is not None:
             return Outcome(self._type(annotation), wrap=f"{twin}._of(self._bridge, {{}})")

@@ -17,10 +17,11 @@ child with its parent's client, get a UsageError.
 """
 
 from paddock.sync.api import connect
-from paddock.sync.bridge import Scope, Stream
 from paddock.sync.client import Client
 from paddock.sync.deadline import timeout
 from paddock.sync.multiread import MultiRead
+from paddock.sync.scopes import Scope
+from paddock.sync.streams import Stream
 from paddock.sync.transaction import Transaction
 
 __all__ = ["Client", "MultiRead", "Scope", "Stream", "Transaction", "connect", "timeout"]

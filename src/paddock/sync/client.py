@@ -20,8 +20,9 @@ from paddock.client.watches import Watcher, WatchKind
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat
-from paddock.sync.bridge import Owner, Stream
+from paddock.sync.bridge import Owner
 from paddock.sync.multiread import MultiRead
+from paddock.sync.streams import Stream
 from paddock.sync.transaction import Transaction
 
 
@@ -79,7 +80,7 @@ class Client(Owner[AsyncClient]):
 
         None is left out, however slowly it is read.
         """
-        return Stream(self._bridge, self._bridge.run(self._inner.states))
+        return Stream(self._bridge.portal, self._bridge.run(self._inner.states))
 
     def add_listener(self, listener: StateListener) -> None:
         """Have something called with every state from the next one on, at once and in order.
@@ -279,7 +280,9 @@ class Client(Owner[AsyncClient]):
         Changes in quick succession may come as one; the last state always comes. The stream goes on
         over lost connections, and raises SessionExpiredError when the session is over.
         """
-        return Stream(self._bridge, self._bridge.run(self._inner.watch, path, recursive=recursive))
+        return Stream(
+            self._bridge.portal, self._bridge.run(self._inner.watch, path, recursive=recursive)
+        )
 
     def wait_connected(self) -> None:
         """Wait until a server can be reached; raises SessionExpiredError if the session is over."""

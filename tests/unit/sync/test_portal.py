@@ -7,7 +7,7 @@ import gc
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,15 +17,6 @@ from paddock.sync import timeout
 from paddock.sync.portal import Portal, open_portal
 
 DEADLINE_S = 30.0
-
-
-@pytest.fixture
-def portal() -> Iterator[Portal]:
-    holder = object()
-    portal = open_portal(holder)
-    yield portal
-    portal.release(holder)
-    assert not portal._thread.is_alive()
 
 
 class Never:

@@ -1,0 +1,162 @@
+"""Streams for blocking code: an async iterator that the loop advances, as a plain iterator.
+
+What a stream has left when the loop ends, as after the close of the last client, is kept for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Final, Generic, Self, TypeVar
+
+from paddock.errors import ConnectionLostError
+from paddock.sync import deadline
+from paddock.sync.portal import Portal
+
+T = TypeVar("T")
+
+# How much of a stream is kept when the loop ends.
+_DRAINED_MAX: Final = 10_000
+
+
+class Stream(Iterator[T]):
+    """What comes one after the other, as a plain iterator that waits for the next.
+
+    It ends when it is closed, when its scope is left, or when nobody refers to it any more, as
+    after a `break`. A wait that was given up, by `timeout` or Ctrl-C, loses nothing: the next one
+    goes on. Threads that share a stream take turns.
+
+        with client.watch("/config") as changes:
+            for change in changes:
+                print(change.data)
+                break
+    """
+
+    def __init__(self, portal: Portal, iterator: AsyncIterator[T]) -> None:
+        self._portal = portal
+        self._source = _Source(iterator)
+        self._portal.drain_at_end(self._source)
+        # How many items have arrived here.
+        self._taken = 0
+        self._turn = threading.Lock()
+        self._is_over = False
+
+    def __next__(self) -> T:
+        seconds = deadline.remaining()
+        if not self._turn.acquire(timeout=-1 if seconds is None else max(seconds, 0)):
+            raise TimeoutError("next: another thread waits for it")
+        try:
+            if self._is_over:
+                raise StopIteration
+            item = self._next()
+            if isinstance(item, _End):
+                raise StopIteration
+            self._taken += 1
+        finally:
+            self._turn.release()
+        return item
+
+    def _next(self) -> T | _End:
+        """Take the next item from the loop, or from what it has left when it ended."""
+        item: T | _End | Exception
+        try:
+            item = self._portal.call(self._source.next, self._taken)
+        except ConnectionLostError:
+            if self._taken not in self._source.rest:
+                raise
+            item = _END
+        if item is _END:
+            item = self._source.rest.get(self._taken, _END)
+        if isinstance(item, Exception):
+            self._taken += 1
+            raise item
+        return item
+
+    def close(self) -> None:
+        """End it; whoever waits for the next finds that there is none."""
+        if not self._is_over and self._portal.is_open:
+            self._is_over = True
+            self._portal.conclude(self._source.finish)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._is_over:
+            self._portal.post(self._source.finish)
+
+
+class _End:
+    """Stands for the end of a stream."""
+
+
+_END: Final = _End()
+
+
+class _Source(Generic[T]):
+    """The asyncio side of a stream: what it iterates over, and the step that is under way.
+
+    The items are numbered. An item is there until the next number is asked for, so none is lost
+    when whoever waited for it has given up.
+    """
+
+    def __init__(self, iterator: AsyncIterator[T]) -> None:
+        self._iterator = iterator
+        self._step: asyncio.Task[T | _End] | None = None
+        # Of the item that the step brings.
+        self._number = 0
+        # What was left when the loop came to its end, by number.
+        self.rest: dict[int, T | _End | Exception] = {}
+
+    async def next(self, number: int) -> T | _End:
+        """Wait for the item with this number, the last one again or the one after it."""
+        if self._step is None or number > self._number:
+            self._number = number
+            self._step = asyncio.create_task(self._take())
+        step = self._step
+        await asyncio.wait([step])
+        if step.cancelled():
+            return _END
+        if step.exception() is not None:
+            # Once; after that there is nothing.
+            if self._step is not step:
+                return _END
+            self._step = None
+        return step.result()
+
+    async def drain(self) -> None:
+        """Take what is left, for those who read it after the end."""
+        for number in range(self._number, self._number + _DRAINED_MAX):
+            try:
+                self.rest[number] = await self.next(number)
+            except Exception as error:
+                self.rest[number] = error
+                self.rest[number + 1] = _END
+                return
+            if self.rest[number] is _END:
+                return
+
+    async def finish(self) -> None:
+        """Iterate no more, and let the iterator clean up after itself."""
+        if self._step is not None:
+            self._step.cancel()
+            await asyncio.wait([self._step])
+        close = getattr(self._iterator, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def _take(self) -> T | _End:
+        try:
+            return await anext(self._iterator)
+        except StopAsyncIteration:
+            return _END
