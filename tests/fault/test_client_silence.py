@@ -135,6 +135,25 @@ def test_every_pending_call_gets_an_error_when_the_client_is_closed() -> None:
     play(story)
 
 
+def test_what_takes_several_requests_has_ended_when_the_client_is_closed() -> None:
+    async def story(client: Client, proxy: FaultProxy, bystander: Client) -> None:
+        before = asyncio.all_tasks()
+        proxy.blackhole()
+        under_way = [
+            client.delete_tree("/app"),
+            client.create("/app/a/b", make_parents=True),
+            client.create("/app-", protected=True, sequential=True),
+            client.set("/app", b"marked", version=0, mark=b"marked"),
+        ]
+        await client.close()
+        assert asyncio.all_tasks() <= before
+        for one in under_way:
+            with pytest.raises(ConnectionLostError):
+                one.result()
+
+    play(story)
+
+
 async def disconnection(client: Client) -> None:
     """Wait until the client knows that its connection is lost."""
     async for state in client._session.states.stream():
