@@ -139,7 +139,7 @@ def test_what_takes_several_requests_has_ended_when_the_client_is_closed() -> No
     async def story(client: Client, proxy: FaultProxy, bystander: Client) -> None:
         before = asyncio.all_tasks()
         proxy.blackhole()
-        under_way = [
+        under_way: list[asyncio.Future[Any]] = [
             client.delete_tree("/app"),
             client.create("/app/a/b", make_parents=True),
             client.create("/app-", protected=True, sequential=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -59,6 +60,23 @@ def test_a_call_gives_what_was_promised(portal: Portal) -> None:
     assert portal.call(future, "now", is_done=True) == "now"
     assert portal.call(future, "soon", is_done=False) == "soon"
     assert portal.run(threading.current_thread) is portal._thread
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_uvloop_is_used_if_it_is_there_and_not_needed(
+    monkeypatch: pytest.MonkeyPatch, is_installed: bool
+) -> None:
+    async def module_of_the_loop() -> str:
+        return type(asyncio.get_running_loop()).__module__
+
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+    holder = object()
+    portal = open_portal(holder)
+    try:
+        assert portal.call(module_of_the_loop).startswith("uvloop") is is_installed
+    finally:
+        portal.release(holder)
 
 
 def test_many_threads_get_each_their_own_outcome(portal: Portal) -> None:
