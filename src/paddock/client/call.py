@@ -91,8 +91,8 @@ class Call(Generic[T]):
         self.missing_is_none = False
         # Called with the result code, and whether somebody still waits for it, before the future is
         # done and before anything that comes after the reply is looked at: it sets watches, and
-        # gives the code that counts.
-        self.on_reply: Callable[[int, bool], int] | None = None
+        # gives the code that counts, or None if it has asked again.
+        self.on_reply: Callable[[int, bool], int | None] | None = None
         # How many connections were lost with it.
         self.losses = 0
         # Given when it is sent; another one when it is sent again.
@@ -107,7 +107,10 @@ class Call(Generic[T]):
         """Take the reply."""
         future = self.future
         if self.on_reply is not None:
-            code = self.on_reply(code, not future.cancelled())
+            counts = self.on_reply(code, not future.cancelled())
+            if counts is None:
+                return
+            code = counts
         if future.done():
             # Whoever asked has given up.
             return

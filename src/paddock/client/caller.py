@@ -45,7 +45,7 @@ class Caller:
         decode: Callable[[Reader], T],
         *,
         is_repeatable: bool,
-        on_reply: Callable[[int, bool], int] | None = None,
+        on_reply: Callable[[int, bool], int | None] | None = None,
     ) -> asyncio.Future[T]:
         """Ask for something; the path is what errors name."""
         if len(body) > self._body_bytes_max:
@@ -77,7 +77,7 @@ class Caller:
         call: Call[Any] = Call(operation, body, path, decode, future, True)
         call.missing_is_none = operation == opcodes.EXISTS
         if watcher is not None:
-            call.on_reply = self._set_watch(operation, full, watcher)
+            self._set_watch(call, full, watcher)
         self._session.submit(call)
         return future
 
@@ -121,24 +121,33 @@ class Caller:
             )
         return default
 
-    def _set_watch(
-        self, operation: int, full: bytes, watcher: Watcher
-    ) -> Callable[[int, bool], int]:
+    def _set_watch(self, call: Call[Any], full: bytes, watcher: Watcher) -> None:
+        """Have a read set a watch, by itself or by way of a lasting one that is there."""
         watches = self._session.watches
+        is_child = call.operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
+        is_carried = watches.is_carried(full, is_child, soon=True)
+        call.body = watched(full, not is_carried)
 
-        def set_watch(code: int, is_wanted: bool) -> int:
+        def set_watch(code: int, is_wanted: bool) -> int | None:
             # Only what the server has set, too: otherwise a watch would stand here for ever.
+            is_missing = code == NO_NODE and call.operation == opcodes.EXISTS
+            if code != OK and not is_missing:
+                return code
+            if not is_child and not is_carried:
+                watches.set_on_server(full, False)
             if not is_wanted:
                 # Whoever asked has gone, and would not know that there is something to remove.
-                pass
-            elif code == OK:
-                is_child = operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
-                watches.add(watches.child if is_child else watches.data, full, watcher)
-            elif code == NO_NODE and operation == opcodes.EXISTS:
-                watches.add(watches.exists, full, watcher)
+                return code
+            if is_carried and not watches.is_carried(full, is_child):
+                # What was to bring the event is gone, or never came.
+                self._set_watch(call, full, watcher)
+                self._session.submit(call)
+                return None
+            table = watches.exists if is_missing else watches.data
+            watches.add(watches.child if is_child else table, full, watcher)
             return code
 
-        return set_watch
+        call.on_reply = set_watch
 
     def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
         return InvalidArgumentError(

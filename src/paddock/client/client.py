@@ -346,16 +346,23 @@ class Client:
         full = self._encode.full(path)
         watches = self._session.watches
         table = watches.recursive if recursive else watches.persistent
-        body = encoded(AddWatchRequest(full, 1 if recursive else 0))
+        # One that is recursive stays so: that tells of everything.
+        serves_recursively = recursive or watches.is_recursive(full)
+        body = encoded(AddWatchRequest(full, 1 if serves_recursively else 0))
 
         def set_watch(code: int, is_wanted: bool) -> int:
-            if code == OK and is_wanted:
-                watches.add(table, full, watcher)
+            if code == OK:
+                watches.set_on_server(full, serves_recursively)
+                if is_wanted:
+                    watches.add(table, full, watcher)
             return code
 
-        return self._ask.call(
+        future = self._ask.call(
             opcodes.ADD_WATCH, body, path, decoding.nothing, is_repeatable=True, on_reply=set_watch
         )
+        watches.expect(full, recursive)
+        future.add_done_callback(lambda _: watches.expect_no_more(full, recursive))
+        return future
 
     def remove_watches(
         self, path: str, kind: WatchKind = WatchKind.ANY, *, watcher: Watcher | None = None
@@ -385,6 +392,8 @@ class Client:
         def forget(code: int, is_wanted: bool) -> int:
             if code not in (OK, NO_WATCHER):
                 return code
+            if removes:
+                watches.set_on_server(full, False)
             were_some = watches.remove(full, kind, watcher) or had_some
             is_success = were_some or (code == OK and watcher is None and removes)
             return OK if is_success else NO_WATCHER

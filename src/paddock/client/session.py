@@ -431,3 +431,7 @@ class Session:
             # What concerns the session we know ourselves: no server tells us.
             raise RemoteProtocolError(f"an event of the unknown type {told.kind}")
         self.watches.tell(Event(self.state, kind, self._own_path(told.path)), told.path)
+        above = self.watches.parent_to_tell(kind, told.path)
+        if above is not None:
+            changed = EventType.CHILDREN_CHANGED
+            self.watches.tell(Event(self.state, changed, self._own_path(above)), above)

@@ -3,6 +3,12 @@
 The server tells a connection only once of an event, however many watchers of the client it
 concerns; here it is passed on to all of them. A one-shot watch is over with its first event. All
 paths are the server's, with the chroot.
+
+The server has one watch for a connection at a path, and the latest request says of which mode, up
+to ZooKeeper 3.8: a read with a watch would end a persistent one there, and one persistent watch a
+recursive one. So where there is a lasting watch, a read asks for none, and is told by that one; and
+a recursive one stays recursive. Such a watch does not tell that children changed, but it tells of
+the children, and from that we know.
 """
 
 from __future__ import annotations
@@ -42,6 +48,10 @@ class ClientWatches:
         self.child: Table = {}
         self.persistent: Table = {}
         self.recursive: Table = {}
+        # Where the server's watch is a recursive one, whoever needs it by now.
+        self._served_recursively: set[bytes] = set()
+        # How many lasting watches are asked for, by path, and whether they are recursive.
+        self._expected: dict[tuple[bytes, bool], int] = {}
         # Told of every state, and of the events of those watches that were set for it.
         self.default: Watcher | None = None
 
@@ -61,6 +71,46 @@ class ClientWatches:
 
     def add(self, table: Table, path: bytes, watcher: Watcher) -> None:
         table.setdefault(path, {})[watcher] = None
+
+    def expect(self, path: bytes, recursive: bool) -> None:
+        """Take note that a lasting watch is asked for."""
+        key = (path, recursive)
+        self._expected[key] = self._expected.get(key, 0) + 1
+
+    def expect_no_more(self, path: bytes, recursive: bool) -> None:
+        """Take note that it was answered, or is not waited for."""
+        key = (path, recursive)
+        self._expected[key] -= 1
+        if not self._expected[key]:
+            del self._expected[key]
+
+    def is_recursive(self, path: bytes) -> bool:
+        """Tell whether there is a recursive watch on a path, or will be."""
+        return path in self.recursive or (path, True) in self._expected
+
+    def set_on_server(self, path: bytes, recursive: bool) -> None:
+        """Take note of the mode of the server's watch."""
+        if recursive:
+            self._served_recursively.add(path)
+        else:
+            self._served_recursively.discard(path)
+
+    def is_carried(self, path: bytes, is_child: bool, *, soon: bool = False) -> bool:
+        """Tell whether a lasting watch brings what a one-shot watch waits for, or will soon."""
+        is_persistent = path in self.persistent or (soon and (path, False) in self._expected)
+        is_recursive = path in self.recursive or (soon and (path, True) in self._expected)
+        if is_child:
+            return is_persistent and not is_recursive and path not in self._served_recursively
+        return is_persistent or is_recursive
+
+    def parent_to_tell(self, kind: EventType, path: bytes) -> bytes | None:
+        """Give the node whose children changed with an event, if the server does not tell so."""
+        if not self._served_recursively or path == paths.ROOT:
+            return None
+        if kind not in (EventType.CREATED, EventType.DELETED):
+            return None
+        above = paths.parent(path)
+        return above if above in self._served_recursively else None
 
     def take(self, kind: int, path: bytes) -> list[Watcher]:
         """Give everybody whom an event concerns, each once; one-shot watches are over with it."""
@@ -138,11 +188,14 @@ class ClientWatches:
         return list({one: None for table in tables for some in table.values() for one in some})
 
     def clear(self) -> None:
+        self._served_recursively.clear()
         for table in (self.data, self.exists, self.child, self.persistent, self.recursive):
             table.clear()
 
     def requests(self, last_zxid: int) -> Iterator[SetWatchesRequest]:
         """Give what sets all of them again, in pieces of a bounded size."""
+        # Recursive ones come last, so they count.
+        self._served_recursively = set(self.recursive)
         request = SetWatchesRequest(last_zxid, [], [], [], [], [])
         size = 0
         for table, part in (

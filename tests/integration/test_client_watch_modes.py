@@ -1,0 +1,218 @@
+"""Watches of several modes on one path: a server has one of them, and nobody misses anything."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from paddock.client.client import Client
+from paddock.client.states import EventType
+from paddock.client.watches import WatchKind
+from tests.integration.test_client import client_of, path, run, server
+from tests.integration.test_client_watches import CHANGED, CHILDREN, CREATED, DELETED, Heard
+from tests.support.apis import lose_connection
+from tests.support.server import Service
+
+__all__ = ["path", "server"]
+
+
+async def reconnect(client: Client) -> None:
+    lose_connection(client)
+    async for state in client.states():
+        if not state.is_connected:
+            break
+    await client.wait_connected()
+
+
+@pytest.mark.parametrize("loses_connection", [False, True])
+def test_a_recursive_watch_outlives_reads_with_watches_on_its_path(
+    server: Service, path: str, loses_connection: bool
+) -> None:
+    async def scenario(client: Client) -> None:
+        node = f"{path}/node"
+        await client.create(node, make_parents=True)
+        lasting, once = Heard(), Heard()
+        # Not waiting in between: the server sets one, then the other.
+        adding = client.add_watch(path, lasting, recursive=True)
+        await client.get(path, watch=once)
+        await adding
+        await client.exists(path, watch=once)
+        if loses_connection:
+            await reconnect(client)
+        await client.set(path, b"1")
+        await client.set(node, b"1")
+        await client.set(path, b"2")
+        await client.sync()
+        await lasting.is_told((CHANGED, path), (CHANGED, node), (CHANGED, path))
+        await once.is_told((CHANGED, path))
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("recursive_first", [False, True])
+@pytest.mark.parametrize("loses_connection", [False, True])
+def test_a_persistent_and_a_recursive_watch_may_stand_on_one_path(
+    server: Service, path: str, recursive_first: bool, loses_connection: bool
+) -> None:
+    async def scenario(client: Client) -> None:
+        node = f"{path}/node"
+        await client.create(path)
+        recursive, persistent = Heard(), Heard()
+        both = [(recursive, True), (persistent, False)]
+        for heard, is_recursive in both if recursive_first else reversed(both):
+            await client.add_watch(path, heard, recursive=is_recursive)
+        if loses_connection:
+            await reconnect(client)
+        await client.create(node)
+        await client.set(node, b"1")
+        await client.delete(node)
+        await client.set(path, b"1")
+        await client.sync()
+        await recursive.is_told((CREATED, node), (CHANGED, node), (DELETED, node), (CHANGED, path))
+        await persistent.is_told((CHILDREN, path), (CHILDREN, path), (CHANGED, path))
+        # The persistent one goes on alone.
+        await client.remove_watches(path, watcher=recursive)
+        await client.create(node)
+        await client.sync()
+        assert persistent.told[3:] == [(CHILDREN, path)]
+        assert len(recursive.told) == 4
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_watch_of_children_fires_also_where_a_lasting_one_comes_after_it(
+    server: Service, path: str, recursive: bool
+) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        once, lasting, again = Heard(), Heard(), Heard()
+        await client.children(path, watch=once)
+        await client.add_watch(path, lasting, recursive=recursive)
+        await client.create(f"{path}/a")
+        await once.is_told((CHILDREN, path))
+        await client.children(path, watch=again)
+        await client.create(f"{path}/b")
+        await again.is_told((CHILDREN, path))
+        await client.create(f"{path}/c")
+        await client.sync()
+        assert len(lasting.told) == 3
+        assert len(once.told) == len(again.told) == 1
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_read_that_counted_on_a_lasting_watch_asks_again_when_that_has_gone(
+    server: Service, path: str, recursive: bool
+) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        lasting, once = Heard(), Heard()
+        await client.add_watch(path, lasting, recursive=recursive)
+        removing = client.remove_watches(path)
+        reading = client.get(path, watch=once)
+        await removing
+        await reading
+        await client.set(path, b"1")
+        await client.sync()
+        await once.is_told((CHANGED, path))
+        await lasting.is_told()
+
+    run(server, scenario)
+
+
+def test_a_read_keeps_its_watch_when_the_lasting_one_is_removed(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        lasting, once = Heard(), Heard()
+        await client.add_watch(path, lasting, recursive=True)
+        await client.get(path, watch=once)
+        await client.remove_watches(path, watcher=lasting)
+        await client.set(path, b"1")
+        await client.sync()
+        await once.is_told((CHANGED, path))
+        await lasting.is_told()
+
+    run(server, scenario)
+
+
+def test_streams_of_a_node_and_of_its_tree_do_not_disturb_each_other(
+    server: Service, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        node = f"{path}/node"
+        await client.create(node, b"0", make_parents=True)
+        tree, alone = client.watch(path, recursive=True), client.watch(path)
+        assert [(await anext(tree)).path for _ in range(2)] == [path, node]
+        assert (await anext(alone)).data == b""
+        for data in (b"1", b"2", b"3"):
+            await client.set(node, data)
+            assert (await anext(tree)).data == data
+            await client.set(path, data)
+            assert (await anext(tree)).data == data
+            assert (await anext(alone)).data == data
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nobody_misses_anything_whatever_is_watched_beside_it(
+    server: Service, path: str, seed: int
+) -> None:
+    """Watches come and go at random, without waiting in between, while the nodes change."""
+    random = Random(seed)
+    node = f"{path}/node"
+
+    async def scenario(client: Client) -> None:
+        async with client_of(server) as writer:
+            await client.create(path)
+            for _ in range(6):
+                await story(client, writer)
+
+    async def story(client: Client, writer: Client) -> None:
+        # Each with the kinds of events of which it must hear.
+        waiting: list[tuple[Heard, set[EventType]]] = []
+        lasting: list[Heard] = []
+        calls: list[asyncio.Future[object]] = []
+
+        def ask(call: asyncio.Future[object]) -> None:
+            calls.append(call)
+
+        for _ in range(random.randrange(2, 9)):
+            heard = Heard()
+            match random.randrange(6):
+                case 0:
+                    waiting.append((heard, {CHANGED}))
+                    ask(client.get(path, watch=heard))  # type: ignore[arg-type]
+                case 1:
+                    waiting.append((heard, {CHILDREN}))
+                    ask(client.children(path, watch=heard))  # type: ignore[arg-type]
+                case 2:
+                    lasting.append(heard)
+                    waiting.append((heard, {CHANGED, CHILDREN}))
+                    ask(client.add_watch(path, heard))  # type: ignore[arg-type]
+                case 3:
+                    lasting.append(heard)
+                    waiting.append((heard, {CHANGED, CREATED, DELETED}))
+                    ask(client.add_watch(path, heard, recursive=True))  # type: ignore[arg-type]
+                case 4 if lasting:
+                    gone = lasting.pop(random.randrange(len(lasting)))
+                    waiting = [(one, kinds) for one, kinds in waiting if one is not gone]
+                    ask(client.remove_watches(path, watcher=gone))  # type: ignore[arg-type]
+                case 5 if random.random() < 0.3:
+                    await asyncio.gather(*calls)
+                    await reconnect(client)
+        await asyncio.gather(*calls)
+        await writer.set(path, b"")
+        await writer.create(node)
+        await writer.delete(node)
+        await client.sync()
+        for heard, kinds in waiting:
+            assert {kind for kind, _ in heard.told} == kinds
+        if client._session.watches.has(path.encode(), WatchKind.ANY):
+            await client.remove_watches(path)
+
+    run(server, scenario)
