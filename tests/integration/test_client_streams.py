@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from paddock.client.access import Permission, world_acl
 from paddock.client.client import Client
 from paddock.client.streams import Change
-from paddock.errors import InvalidArgumentError, SessionExpiredError
+from paddock.errors import InvalidArgumentError, NoAuthError, SessionExpiredError
 from paddock.testing import expire_session
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
 from tests.support.apis import api, lose_connection
@@ -141,5 +142,25 @@ def test_a_wrong_path_is_told_at_once(server: Service) -> None:
     async def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError):
             client.watch("relative")
+
+    run(server, scenario)
+
+
+def test_a_recursive_stream_leaves_out_what_we_may_not_read(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        hidden = [world_acl(Permission.ALL & ~Permission.READ)]
+        await client.create(path)
+        await client.create(f"{path}/hidden", acl=hidden)
+        await client.create(f"{path}/hidden/below")
+        await client.create(f"{path}/open")
+        stream = client.watch(path, recursive=True)
+        assert [(await anext(stream)).path for _ in range(2)] == [path, f"{path}/open"]
+        # Also when everything is read again.
+        lose_connection(client)
+        await client.set(f"{path}/hidden", b"1")
+        await client.set(f"{path}/open", b"1")
+        assert (await anext(stream)).path == f"{path}/open"
+        with pytest.raises(NoAuthError, match=f"{path}/hidden"):
+            await anext(client.watch(f"{path}/hidden", recursive=True))
 
     run(server, scenario)

@@ -414,7 +414,8 @@ class Client:
                 await client.delete("/config")
 
         Changes in quick succession may come as one; the last state always comes. The stream goes on
-        over lost connections, and raises SessionExpiredError when the session is over.
+        over lost connections, and raises SessionExpiredError when the session is over. Below the
+        node, what we may not read is left out; of the node itself that raises NoAuthError.
         """
         self._encode.full(path)
         check_flag("recursive", recursive)

@@ -14,15 +14,18 @@ been missed is read again. A stream ends with an error when the session is over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from paddock.client.states import Event, EventType
-from paddock.errors import ConnectionLostError, NoNodeError
+from paddock.errors import ConnectionLostError, NoAuthError, NoNodeError
 from paddock.protocol.records import Stat
 
 if TYPE_CHECKING:
     from paddock.client.client import Client
+
+# How many nodes are read at once: the data of so many are held.
+_READS_MAX: Final = 256
 
 
 class Change(NamedTuple):
@@ -112,11 +115,11 @@ async def watch_tree(client: Client, path: str) -> AsyncIterator[Change]:
                     # With what was told meanwhile, which may be newer than what was found.
                     signal.paths = dict.fromkeys([*found, *known, *signal.paths])
                 while signal.paths:
-                    # As many at once as there are, each read in its own place.
-                    paths, signal.paths = signal.paths, {}
-                    for change in await _read_all(client, list(paths)):
-                        if _is_news(change, known):
-                            yield change
+                    paths, signal.paths = list(signal.paths), {}
+                    for some in _batches(paths):
+                        for change in await _read_all(client, some, path):
+                            if _is_news(change, known):
+                                yield change
             except ConnectionLostError:
                 signal.has_gap = True
                 await client.wait_connected()
@@ -142,12 +145,12 @@ async def _paths_below(client: Client, path: str) -> list[str]:
     listed = [path]
     done = 0
     while done < len(listed):
-        some = listed[done:]
+        some = listed[done : done + _READS_MAX]
         answers = await asyncio.gather(
             *(client.children(one) for one in some), return_exceptions=True
         )
         for one, names in zip(some, answers, strict=True):
-            if isinstance(names, NoNodeError):
+            if isinstance(names, NoNodeError) or _is_hidden(names, one, path):
                 continue
             if isinstance(names, BaseException):
                 raise names
@@ -156,14 +159,26 @@ async def _paths_below(client: Client, path: str) -> list[str]:
     return listed
 
 
-async def _read_all(client: Client, paths: list[str]) -> list[Change]:
+async def _read_all(client: Client, paths: list[str], root: str) -> list[Change]:
     answers = await asyncio.gather(*(client.get(path) for path in paths), return_exceptions=True)
     changes = []
     for path, answer in zip(paths, answers, strict=True):
         if isinstance(answer, NoNodeError):
             changes.append(Change(path, None, None))
+        elif _is_hidden(answer, path, root):
+            continue
         elif isinstance(answer, BaseException):
             raise answer
         else:
             changes.append(Change(path, answer.data, answer.stat))
     return changes
+
+
+def _is_hidden(answer: object, path: str, root: str) -> bool:
+    """Tell whether we may not read a node: of such ones below the root no events come, either."""
+    return isinstance(answer, NoAuthError) and path != root
+
+
+def _batches(paths: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(paths), _READS_MAX):
+        yield paths[start : start + _READS_MAX]

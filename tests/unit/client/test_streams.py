@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import TypeVar, cast
 
 from paddock.client.client import Client
 from paddock.client.results import NodeData
@@ -12,6 +12,8 @@ from paddock.client.streams import watch_tree
 from paddock.client.watches import Watcher
 from paddock.errors import NoNodeError
 from paddock.protocol.records import Stat
+
+T = TypeVar("T")
 
 
 class Scene:
@@ -49,5 +51,41 @@ def test_what_is_told_while_the_tree_is_walked_is_not_missed() -> None:
         stream = watch_tree(cast(Client, Scene()), "/")
         async with asyncio.timeout(20):
             assert [(await anext(stream)).path for _ in range(3)] == ["/", "/old", "/new"]
+
+    asyncio.run(scenario())
+
+
+class Plantation(Scene):
+    """A client on a wide tree, which counts how many nodes are read at the same time."""
+
+    def __init__(self, size: int) -> None:
+        self._nodes = {"/": 1} | {f"/{number:04}": 2 for number in range(size)}
+        self._under_way = 0
+        self.under_way_max = 0
+
+    async def children(self, path: str) -> list[str]:
+        names = [name[1:] for name in self._nodes if name != "/"] if path == "/" else []
+        return await self._count(names)
+
+    async def get(self, path: str) -> NodeData:
+        return await self._count(await super().get(path))
+
+    async def _count(self, answer: T) -> T:
+        self._under_way += 1
+        self.under_way_max = max(self.under_way_max, self._under_way)
+        await asyncio.sleep(0)
+        self._under_way -= 1
+        return answer
+
+
+def test_a_large_tree_is_read_in_parts() -> None:
+    async def scenario() -> None:
+        size = 2000
+        client = Plantation(size)
+        stream = watch_tree(cast(Client, client), "/")
+        async with asyncio.timeout(20):
+            found = [(await anext(stream)).path for _ in range(1 + size)]
+        assert found == ["/", *(f"/{number:04}" for number in range(size))]
+        assert client.under_way_max < size / 4
 
     asyncio.run(scenario())
