@@ -16,6 +16,7 @@ from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
+    InvalidACLError,
     NoAuthError,
     NodeExistsError,
     NoNodeError,
@@ -307,6 +308,24 @@ def test_acls_and_credentials(server: Service, path: str) -> None:
                 await stranger.get(path)
         anyone = [ACL(ALL, Identity("world", "anyone"))]
         assert (await client.set_acl(path, anyone, version=0)).aversion == 1
+
+    run(server, scenario)
+
+
+@asyncio_only
+def test_what_was_asked_before_credentials_is_asked_without_them(
+    server: Service, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        # Much more than what is written at a time.
+        before = [client.set(path, bytes(100_000)) for _ in range(50)]
+        too_early = client.create(f"{path}/early", acl=CREATOR_ALL)
+        said = client.add_auth("digest", b"user:password")
+        in_time = client.create(f"{path}/late", acl=CREATOR_ALL)
+        with pytest.raises(InvalidACLError):
+            await too_early
+        await asyncio.gather(*before, said, in_time)
 
     run(server, scenario)
 

@@ -44,6 +44,11 @@ class Link(asyncio.Protocol):
         """Take large frames from now on: the server has shown that it is one."""
         self._frames.limit = _FRAME_BYTES_MAX
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether what is written now may arrive, at once or later."""
+        return self._transport is not None and not self._transport.is_closing()
+
     def write(self, data: bytes) -> bool:
         """Send something; tell whether the server takes more at the moment."""
         if self._transport is not None:

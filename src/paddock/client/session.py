@@ -185,6 +185,9 @@ class Session:
     def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""
         self._check_started()
+        # What was asked before is asked by whom we were, so it goes first, however much it is.
+        while self._link is not None and self._link.is_open and self._outstanding.unsent:
+            self._write(self._link)
         future = self._introductions.add((scheme, credentials), self._link)
         if self._refusal is not None:
             # It is said on the next connection, if there is one; until when, nobody knows.
@@ -366,13 +369,16 @@ class Session:
         link = self._link
         if link is None or not link.is_writable:
             return
+        self._write(link)
+        if self._outstanding.unsent and link.is_writable:
+            self._schedule_flush()
+
+    def _write(self, link: Link) -> None:
         now = self._loop.time()
         requests = self._outstanding.take(now)
         if requests:
             self._clock.sent_at = now
             link.write(requests)
-        if self._outstanding.unsent and link.is_writable:
-            self._schedule_flush()
 
     def _receive(self, frames: list[bytes]) -> None:
         self._clock.heard_at = self._loop.time()
