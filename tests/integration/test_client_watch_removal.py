@@ -18,7 +18,7 @@ from paddock import (
 from paddock.testing import FaultProxy
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
 from tests.integration.test_client_lost_replies import client_through
-from tests.support.apis import api
+from tests.support.apis import api, asyncio_only
 from tests.support.server import Service
 
 __all__ = ["api", "path", "server"]
@@ -196,5 +196,21 @@ def test_a_removal_that_makes_no_sense_is_refused(
     async def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError, match=named):
             await client.remove_watches(**{"path": "/a", **arguments})
+
+    run(server, scenario)
+
+
+@asyncio_only
+def test_a_lasting_watch_that_was_given_up_does_not_stay_on_the_server(
+    server: Service, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        adding = client.add_watch(path, print, recursive=True)
+        # Now it is sent, and nobody can call it back.
+        await asyncio.sleep(0)
+        adding.cancel()
+        await client.sync()
+        assert not await has_server_watch(client, path)
 
     run(server, scenario)

@@ -355,6 +355,11 @@ class Client:
                 watches.set_on_server(full, serves_recursively)
                 if is_wanted:
                     watches.add(table, full, watcher)
+                elif not (
+                    watches.has(full, WatchKind.ANY) or self._session.is_watch_under_way(path)
+                ):
+                    # Nobody knows of it, and the server would tell us for ever.
+                    _ignore(self.remove_watches(path))
             return code
 
         future = self._ask.call(
@@ -432,9 +437,8 @@ class Client:
         """
         watches = self._session.watches
         for full in watches.lasting(watcher):
-            removal = self.remove_watches(self._encode.own(full), watcher=watcher)
-            # Nobody waits for it: a session that is over has no watches.
-            removal.add_done_callback(lambda done: done.cancelled() or done.exception())
+            # A session that is over has no watches.
+            _ignore(self.remove_watches(self._encode.own(full), watcher=watcher))
         watches.discard(watcher)
 
     # Writing.
@@ -683,3 +687,8 @@ class Client:
 
 async def _path_of(created: asyncio.Future[Created]) -> str:
     return (await created).path
+
+
+def _ignore(future: asyncio.Future[Any]) -> None:
+    """Let something happen for which nobody waits."""
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
