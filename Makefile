@@ -17,6 +17,11 @@ CRASH_ROUNDS ?= 100
 HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
 
+# Where `make serve` serves: `make serve PORT=2182 DATA=/tmp/demo`. What the environment calls PORT
+# is not meant for us.
+PORT := 2181
+DATA := ./data
+
 .DEFAULT_GOAL := help
 .PHONY: install serve test test-all check format generated bench compiled differ crash hostile fuzz judges clean help
 
@@ -38,8 +43,8 @@ $(COMPILED)/.built: $(VENV)/.dev $(SOURCES)
 
 install: $(VENV)/.installed ## make .venv and install Paddock into it
 
-serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 with its data in ./data
-	@exec $(BIN)/paddock serve --host 127.0.0.1 --port 2181 --data ./data
+serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 (PORT=) with its data in ./data (DATA=)
+	@exec $(BIN)/paddock serve --host 127.0.0.1 --port $(PORT) --data '$(DATA)'
 
 judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, strace, gcc, a JDK
 	@tools/judges.sh

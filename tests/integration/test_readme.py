@@ -31,6 +31,8 @@ def run_python(text: str, server: Server) -> str:
         timeout=DEADLINE_S,
     )
     assert result.returncode == 0, result.stderr
+    # A thread that fails says so there, and nobody else hears of it.
+    assert result.stderr == ""
     return result.stdout
 
 
@@ -50,7 +52,7 @@ def test_the_first_example_prints_what_it_did(server: Server) -> None:
 
 def test_the_example_with_kazoo_prints_what_it_did(server: Server) -> None:
     output = run_python(README.blocks("python")[-1].text, server)
-    assert output.splitlines()[0] == "config is blue"
+    assert output.splitlines()[0] == "config is b'blue'"
     # kazoo calls back in a thread of its own, so the last two lines may come out as one.
     assert "version 1" in " ".join(output.split())
 
@@ -68,6 +70,12 @@ def test_make_command_exists(block: Block) -> None:
         command = ["make", "--dry-run", *line.partition("#")[0].split()[1:]]
         assert line.startswith("make ")
         assert subprocess.run(command, cwd=ROOT, capture_output=True).returncode == 0
+
+
+def test_make_serve_takes_another_port_and_folder() -> None:
+    command = ["make", "--dry-run", "serve", "PORT=2182", "DATA=/tmp/a folder"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    assert "--port 2182 --data '/tmp/a folder'" in shown
 
 
 def links(page: Path) -> set[Path]:
