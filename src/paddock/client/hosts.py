@@ -54,6 +54,8 @@ def parse_hosts(text: str) -> tuple[tuple[Host, ...], str]:
     """
     if not isinstance(text, str):
         raise InvalidArgumentError(f"hosts: expected text, not {type(text).__name__}")
+    if "://" in text:
+        raise InvalidArgumentError(f"hosts {text!r}: expected host:port, not a URL")
     listed, slash, below = text.partition("/")
     chroot = (slash + below).rstrip("/")
     if chroot and not paths.is_valid(chroot.encode("utf-8", "surrogatepass")):
@@ -66,6 +68,8 @@ def _parse_host(part: str, whole: str) -> Host:
     match = _HOST.fullmatch(part)
     if match is None:
         what = "an empty host" if not part else f"{part!r} is no host:port"
+        if part.count(":") > 1 and "[" not in part:
+            what += "; an address of IPv6 stands in brackets, as [::1]:2181"
         raise InvalidArgumentError(f"hosts {whole!r}: {what}")
     port = DEFAULT_PORT if match["port"] is None else int(match["port"])
     if not 0 < port < 65536:

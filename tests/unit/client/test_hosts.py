@@ -50,6 +50,19 @@ def test_what_is_no_connection_string_is_refused_and_named(text: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("http://one:2181", "expected host:port, not a URL"),
+        ("one:1,zk://two/app", "expected host:port, not a URL"),
+        ("one:1,::1:2181", "'::1:2181' is no host:port; an address of IPv6 stands in brackets"),
+    ],
+)
+def test_common_mistakes_are_told_what_to_write(text: str, advice: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=advice):
+        parse_hosts(text)
+
+
 def test_a_connection_string_is_text() -> None:
     with pytest.raises(InvalidArgumentError, match="hosts: expected text, not bytes"):
         parse_hosts(b"one")  # type: ignore[arg-type]
