@@ -120,6 +120,16 @@ def test_errors_name_operation_and_path(server: Service, path: str) -> None:
             (client.children(missing), NoNodeError, f"children {missing}: no such node"),
             (client.children_with_stat(missing), NoNodeError, f"children {missing}: no such node"),
             (client.count_descendants(missing), NoNodeError, f"count_descendants {missing}: no"),
+            (
+                client.create(f"{missing}/a"),
+                NoNodeError,
+                f"create {missing}/a: its parent does not",
+            ),
+            (
+                client.transaction().create(f"{missing}/a", container=True).commit(),
+                TransactionFailedError,
+                f"create {missing}/a: its parent does not exist",
+            ),
             (client.create(path), NodeExistsError, f"create {path}: the node exists already"),
             (client.create_with_stat(path), NodeExistsError, f"create {path}: the node exists"),
             (client.create(path, ttl=1), NodeExistsError, f"create {path}: the node exists"),

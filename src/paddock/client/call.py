@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 from paddock.errors import (
     NO_NODE,
     OK,
+    NoNodeError,
     ProtocolError,
     RemoteProtocolError,
     ServiceError,
@@ -34,6 +35,15 @@ _NAMES: Final = {
     opcodes.MULTI: "transaction",
     opcodes.CLOSE_SESSION: "close",
 }
+
+
+def refusal(code: int, operation: int, path: str | None) -> ServiceError:
+    """Give the error for a result code other than OK."""
+    name = name_of(operation)
+    if code == NO_NODE and name == "create":
+        # The node that is missing is not the one that the error names.
+        return NoNodeError(name, path, "its parent does not exist")
+    return error_from_code(code, name, path)
 
 
 def name_of(operation: int) -> str:
@@ -129,7 +139,7 @@ class Call(Generic[T]):
         elif code == NO_NODE and self.missing_is_none:
             future.set_result(None)  # type: ignore[arg-type]
         else:
-            future.set_exception(error_from_code(code, self.name, self.path))
+            future.set_exception(refusal(code, self.operation, self.path))
 
     def fail(self, failure: Failure) -> None:
         """Give up on it."""

@@ -8,8 +8,8 @@ from typing import Final
 
 from librt.strings import BytesWriter
 
-from paddock.client.call import name_of
-from paddock.errors import ServiceError, error_from_code
+from paddock.client.call import name_of, refusal
+from paddock.errors import ServiceError
 from paddock.protocol.records import MultiHeader
 
 # The operation in the header after the last one.
@@ -31,7 +31,7 @@ class Step:
 
     def error(self, code: int) -> ServiceError:
         """Give the error for a result code of this step alone."""
-        return error_from_code(code, self.name, self.path)
+        return refusal(code, self.operation, self.path)
 
 
 def encoded_steps(steps: Iterable[Step]) -> bytes:
