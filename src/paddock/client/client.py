@@ -86,6 +86,8 @@ class Client:
         if default_watcher is not None:
             check_watcher("default_watcher", default_watcher)
         self._chroot = chroot
+        # The connection string, for people to read.
+        self._service = ",".join(map(str, hosts)) + chroot
         self._encode = Encoder(chroot)
         self._random = random
         self._session = Session(
@@ -99,6 +101,9 @@ class Client:
         )
         self._session.watches.default = default_watcher
         self._ask = Caller(self._session, max_request_bytes)
+
+    def __repr__(self) -> str:
+        return f"<paddock.Client {self._service} {self.state} session 0x{self.session_id:x}>"
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -87,6 +87,9 @@ class Twin(Generic[T]):
         Twin.__init__(twin, bridge, inner)
         return twin
 
+    def __repr__(self) -> str:
+        return f"<blocking {repr(self._inner)[1:]}"
+
     def _enter_scope(self, manager: AbstractAsyncContextManager[V, bool | None]) -> V:
         scope = Scope(self._bridge.portal, manager)
         value = scope.__enter__()
