@@ -32,6 +32,12 @@ def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _wall_clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], int]:
+    """Give a time of day that passes as the loop's own does."""
+    began_ms = _wall_clock_ms() - int(loop.time() * 1000)
+    return lambda: began_ms + int(loop.time() * 1000)
+
+
 class EmbeddedServer:
     """A server on the running event loop.
 
@@ -40,9 +46,9 @@ class EmbeddedServer:
                 print(await client.children("/"))  # ['zookeeper']
 
     `data` is its folder; without one everything is in memory. `config` says everything else, as a
-    rule with port 0. In virtual time (`run_virtually`) sessions expire without waiting; then it
-    must be in memory, since time does not wait for a disk. Time of day, randomness and the disk can
-    be handed in, as to the server itself.
+    rule with port 0. In virtual time (`run_virtually`) sessions and TTL nodes expire without
+    waiting; then it must be in memory, since time does not wait for a disk. Time of day, randomness
+    and the disk can be handed in, as to the server itself.
     """
 
     def __init__(
@@ -51,7 +57,7 @@ class EmbeddedServer:
         config: ServerConfig | None = None,
         *,
         disk: Disk | None = None,
-        wall_clock_ms: Callable[[], int] = _wall_clock_ms,
+        wall_clock_ms: Callable[[], int] | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         config = ServerConfig(port=0) if config is None else config
@@ -103,9 +109,13 @@ class EmbeddedServer:
     async def start(self) -> None:
         """Start it, as a new process would on this folder; raises what `Server.start` raises."""
         assert self._server is None, "the server runs already"
-        virtual = isinstance(asyncio.get_running_loop(), VirtualClockLoop)
+        loop = asyncio.get_running_loop()
+        virtual = isinstance(loop, VirtualClockLoop)
         if virtual and self._config.data_directory is not None:
             raise ValueError("in virtual time a server must be in memory: time waits for no disk")
+        if self._wall_clock_ms is None:
+            # Kept over restarts: no time of day that nobody set goes back.
+            self._wall_clock_ms = _wall_clock_of(loop) if virtual else _wall_clock_ms
         server = Server(
             self._config,
             wall_clock_ms=self._wall_clock_ms,
