@@ -123,6 +123,8 @@ class _Source(Generic[T]):
         if self._step is None or number > self._number:
             self._number = number
             self._step = asyncio.create_task(self._take())
+            # Whoever gave up may never come back for an error, and the loop must not complain then.
+            self._step.add_done_callback(lambda step: step.cancelled() or step.exception())
         step = self._step
         await asyncio.wait([step])
         if step.cancelled():

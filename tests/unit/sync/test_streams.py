@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -122,3 +123,28 @@ def test_an_error_of_a_stream_comes_once_and_ends_it(portal: Portal) -> None:
     with pytest.raises(ValueError, match="no more"):
         next(stream)
     assert list(stream) == []
+
+
+def test_an_error_that_nobody_comes_back_for_before_the_exit_is_complained_of_nowhere(
+    portal: Portal, caplog: pytest.LogCaptureFixture
+) -> None:
+    may_fail = portal.run(asyncio.Event)
+    has_failed = threading.Event()
+
+    async def failing() -> AsyncIterator[int]:
+        await may_fail.wait()
+        has_failed.set()
+        for number in ("too late",):
+            yield int(number)
+
+    stream = Stream(portal, failing())
+    source = weakref.ref(stream._source)
+    with timeout(0.05), pytest.raises(TimeoutError):
+        next(stream)
+    portal.run(may_fail.set)
+    assert has_failed.wait(DEADLINE_S)
+    portal.exit()
+    del stream
+    gc.collect()
+    assert source() is None
+    assert caplog.text == ""
