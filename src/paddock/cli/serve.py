@@ -7,6 +7,8 @@ log goes to stderr.
 """
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -208,7 +210,7 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
             f"Paddock {__version__} listens on {host}:{port}\n"
             f"{where}\n"
             f"Try it:  bash -c 'exec 3<>/dev/tcp/{near}/{port}; echo srvr >&3; cat <&3'\n"
-            f"    or:  python -c 'from paddock.sync import connect; "
+            f"    or:  {shlex.quote(sys.executable)} -c 'from paddock.sync import connect; "
             f'client = connect("{bracketed}"); client.start(); print(client.children("/")); '
             f"client.close()'\n"
             f"Ctrl-C stops it."
