@@ -7,6 +7,7 @@ on both.
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_no_thread_is_left_when_the_last_client_is_closed(server: ServerThread) 
         assert portal_threads().count("paddock") == 1
     assert first.state is second.state is SessionState.CLOSED
     assert portal_threads() == []
-    with pytest.raises(ConnectionLostError, match="get: the client is closed"):
+    with pytest.raises(ConnectionLostError, match="get /: the client is closed"):
         first.get("/")
     first.close()
 
@@ -161,12 +162,25 @@ def test_closing_fails_those_who_wait_each_with_an_error_of_its_own(server: Serv
     assert portal_threads() == []
 
 
+@pytest.mark.parametrize("seconds", ["5", math.nan, True])
+def test_a_limit_is_a_number_of_seconds(seconds: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"seconds: {seconds!r} is no number of seconds"):
+        timeout(seconds)
+
+
+def test_a_limit_may_be_infinite(server: ServerThread) -> None:
+    with connect(server.hosts) as client, timeout(math.inf):
+        assert client.exists("/") is not None
+
+
 def test_a_limit_cancels_the_call_and_the_client_stays_usable(server: ServerThread) -> None:
     with FaultProxy(server.address) as proxy, connect(proxy.hosts, session_timeout=60) as client:
         client.get("/")
         proxy.blackhole()
-        with timeout(0.1), pytest.raises(TimeoutError, match="get: no answer in time"):
+        with timeout(0.1), pytest.raises(TimeoutError, match="get /: no answer in time"):
             client.get("/")
+        with timeout(-1), pytest.raises(TimeoutError, match="exists /: the time is up"):
+            client.exists(path="/")
         with timeout(0.1), pytest.raises(TimeoutError, match="no answer in time"):
             client.transaction().create("/late").commit()
         proxy.heal()

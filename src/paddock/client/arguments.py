@@ -161,6 +161,12 @@ def _check_hash(name: str, callback: object) -> None:
 # The session, and the rest.
 
 
+def check_seconds(name: str, value: object) -> None:
+    """See that something is a time to wait: less than none is fine, and so is for ever."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
+        raise InvalidArgumentError(f"{name}: {value!r} is no number of seconds")
+
+
 def check_settings(
     session_timeout: object,
     random: object,

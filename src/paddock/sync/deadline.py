@@ -15,6 +15,8 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
+from paddock.client.arguments import check_seconds
+
 
 class _Limit(threading.local):
     """When this thread's time is up, by the monotonic clock."""
@@ -59,4 +61,6 @@ def timeout(seconds: float | None) -> Timeout:
     The call that is under way then is cancelled; whether it has happened is as unknown as after a
     lost connection. The client stays usable. None sets no limit, and takes none away.
     """
+    if seconds is not None:
+        check_seconds("seconds", seconds)
     return Timeout(seconds)

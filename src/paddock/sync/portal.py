@@ -66,6 +66,17 @@ class _Call(Generic[T]):
     def name(self) -> str:
         return str(getattr(self._function, "__name__", "call"))
 
+    @property
+    def path(self) -> str | None:
+        """The node that it is about, which operations take first."""
+        first = next(iter(self._arguments[0]), self._arguments[1].get("path"))
+        return first if isinstance(first, str) and first.startswith("/") else None
+
+    @property
+    def subject(self) -> str:
+        """What an error calls it."""
+        return self.name if self.path is None else f"{self.name} {self.path}"
+
     def begin(self) -> bool:
         """Start it; tell whether it is still under way then."""
         if self.is_given_up:
@@ -207,11 +218,12 @@ class Portal:
 
     def call(self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
         """Call a function on the loop and wait for what it promises."""
+        call = _Call(function, (arguments, named))
         seconds = deadline.remaining()
         if seconds is not None and seconds <= 0:
             self._check()
-            raise TimeoutError(f"{getattr(function, '__name__', 'call')}: the time is up")
-        return self._ask(_Call(function, (arguments, named)), seconds)
+            raise TimeoutError(f"{call.subject}: the time is up")
+        return self._ask(call, seconds)
 
     def conclude(
         self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
@@ -245,21 +257,21 @@ class Portal:
                     self._loop.call_soon_threadsafe(self._begin, call)
             if is_over and not self._is_left_to_die():
                 # All clients are closed, and their loop with them.
-                raise ConnectionLostError(call.name, None, "the client is closed")
+                raise ConnectionLostError(call.name, call.path, "the client is closed")
             if not call.wait(seconds):
                 # Cancelled, it may still clean up after itself; and if it was done just now, then
                 # its result is not lost.
                 self._give_up(call)
                 call.wait(None)
                 if isinstance(call.error, asyncio.CancelledError):
-                    raise TimeoutError(f"{call.name}: no answer in time")
+                    raise TimeoutError(f"{call.subject}: no answer in time")
         except BaseException:
             # Ctrl-C above all. Nobody waits for it now.
             self._give_up(call)
             raise
         if isinstance(call.error, asyncio.CancelledError):
             # Not by us: the client was closed by another thread.
-            raise ConnectionLostError(call.name)
+            raise ConnectionLostError(call.name, call.path)
         return call.outcome()
 
     def _is_left_to_die(self) -> bool:
