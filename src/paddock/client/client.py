@@ -46,7 +46,7 @@ from paddock.client.states import SessionState
 from paddock.client.streams import Change, watch_node, watch_tree
 from paddock.client.transaction import Transaction
 from paddock.client.watches import Watcher, WatchKind
-from paddock.errors import NO_WATCHER, OK
+from paddock.client.watching import Watching
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -56,7 +56,7 @@ from paddock.protocol.replies import (
     Create2Response,
     StringsResponse,
 )
-from paddock.protocol.requests import AddWatchRequest, AuthPacket, WatchesRequest
+from paddock.protocol.requests import AuthPacket
 
 # A node to be created: its data and ACL; whether it is ephemeral, sequential, a container; its TTL.
 NewNode: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
@@ -101,6 +101,7 @@ class Client:
         )
         self._session.watches.default = default_watcher
         self._ask = Caller(self._session, max_request_bytes)
+        self._watching = Watching(self._session, self._encode, self._ask)
 
     def __repr__(self) -> str:
         return f"<paddock.Client {self._service} {self.state} session 0x{self.session_id:x}>"
@@ -348,31 +349,7 @@ class Client:
         """
         check_watcher("watcher", watcher)
         check_flag("recursive", recursive)
-        full = self._encode.full(path)
-        watches = self._session.watches
-        table = watches.recursive if recursive else watches.persistent
-        # One that is recursive stays so: that tells of everything.
-        serves_recursively = recursive or watches.is_recursive(full)
-        body = encoded(AddWatchRequest(full, 1 if serves_recursively else 0))
-
-        def set_watch(code: int, is_wanted: bool) -> int:
-            if code == OK:
-                watches.set_on_server(full, serves_recursively)
-                if is_wanted:
-                    watches.add(table, full, watcher)
-                elif not (
-                    watches.has(full, WatchKind.ANY) or self._session.is_watch_under_way(path)
-                ):
-                    # Nobody knows of it, and the server would tell us for ever.
-                    _ignore(self.remove_watches(path))
-            return code
-
-        future = self._ask.call(
-            opcodes.ADD_WATCH, body, path, decoding.nothing, is_repeatable=True, on_reply=set_watch
-        )
-        watches.expect(full, recursive)
-        future.add_done_callback(lambda _: watches.expect_no_more(full, recursive))
-        return future
+        return self._watching.add(path, watcher, recursive=recursive)
 
     def remove_watches(
         self, path: str, kind: WatchKind = WatchKind.ANY, *, watcher: Watcher | None = None
@@ -384,35 +361,10 @@ class Client:
         Raises NoWatcherError if there were none when it was asked for. A lost connection is no
         matter: watches that are gone when it is asked again are what we wanted.
         """
-        full = self._encode.full(path)
         check_watch_kind(kind)
         if watcher is not None:
             check_watcher("watcher", watcher)
-        watches, session = self._session.watches, self._session
-        had_some = watches.has(full, kind, watcher)
-        is_open = session.is_watch_under_way(path)
-        are_others = watches.are_others(full, kind, watcher)
-        if had_some and not is_open and (are_others or not session.is_attached):
-            watches.remove(full, kind, watcher)
-            return self._ask.answered(None)
-        # What is under way may add a watcher who needs the server's watch: then it has to stay.
-        everything = watcher is None and kind is WatchKind.ANY
-        removes = everything or not (is_open or are_others)
-
-        def forget(code: int, is_wanted: bool) -> int:
-            if code not in (OK, NO_WATCHER):
-                return code
-            if removes:
-                watches.set_on_server(full, False)
-            were_some = watches.remove(full, kind, watcher) or had_some
-            is_success = were_some or (code == OK and watcher is None and removes)
-            return OK if is_success else NO_WATCHER
-
-        operation = opcodes.REMOVE_WATCHES if removes else opcodes.CHECK_WATCHES
-        body = encoded(WatchesRequest(full, kind))
-        return self._ask.call(
-            operation, body, path, decoding.nothing, is_repeatable=True, on_reply=forget
-        )
+        return self._watching.remove(path, kind, watcher)
 
     def watch(self, path: str, *, recursive: bool = False) -> AsyncIterator[Change]:
         """Give the present state of a node, then every newer one; with `recursive`, of its tree.
@@ -440,11 +392,7 @@ class Client:
 
         The server is told of its lasting watches, if nobody else of this client needs them.
         """
-        watches = self._session.watches
-        for full in watches.lasting(watcher):
-            # A session that is over has no watches.
-            _ignore(self.remove_watches(self._encode.own(full), watcher=watcher))
-        watches.discard(watcher)
+        self._watching.forget(watcher)
 
     # Writing.
 
@@ -692,8 +640,3 @@ class Client:
 
 async def _path_of(created: asyncio.Future[Created]) -> str:
     return (await created).path
-
-
-def _ignore(future: asyncio.Future[Any]) -> None:
-    """Let something happen for which nobody waits."""
-    future.add_done_callback(lambda done: done.cancelled() or done.exception())
