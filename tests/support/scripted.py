@@ -16,9 +16,8 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from paddock.protocol import opcodes
 from paddock.protocol.jute import BytesWriter, Reader
@@ -28,8 +27,7 @@ SESSION_ID: Final = 7
 _STAT: Final = Stat(1, 1, 0, 0, 0, 0, 0, 0, 4, 0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request that has come."""
 
     xid: int
@@ -53,16 +51,16 @@ class Talk:
         (length,) = struct.unpack(">i", await self.reader.readexactly(4))
         return await self.reader.readexactly(length)
 
-    async def hear_request(self) -> tuple[int, int, bytes]:
-        """Wait for a request; give its xid, its operation and its body."""
+    async def hear_request(self) -> Asked:
+        """Wait for a request, which may be a ping."""
         frame = await self.hear()
         xid, operation = struct.unpack_from(">ii", frame)
-        return xid, operation, frame[8:]
+        return Asked(xid, operation, frame[8:])
 
     async def request(self) -> Asked:
         """Wait for a request that is no ping; pings are answered."""
         while True:
-            asked = Asked(*await self.hear_request())
+            asked = await self.hear_request()
             if asked.operation != opcodes.PING:
                 return asked
             self.answer(asked.xid)
@@ -79,7 +77,7 @@ class Talk:
             pass
 
     def say(self, frame: bytes) -> None:
-        self.writer.write(struct.pack(">i", len(frame)) + frame)
+        self.writer.write(buffer(frame))
 
     def answer(self, xid: int, body: bytes = b"", *, code: int = 0, zxid: int = 1) -> None:
         self.say(reply(xid, body, code=code, zxid=zxid))
@@ -95,9 +93,7 @@ class Talk:
         request = ConnectRequest.read(Reader(await self.hear()))
         given = request.session_id if session_id is None else session_id
         password = request.password if session_id is None else b"p" * 16
-        writer = BytesWriter()
-        ConnectResponse(0, timeout_ms, given, password, read_only).write(writer)
-        self.say(writer.getvalue())
+        self.say(handshake_reply(given, timeout_ms, password, read_only=read_only))
         return request
 
 
@@ -174,9 +170,11 @@ def event(kind: int, path: bytes) -> bytes:
     return reply(-1, struct.pack(">ii", kind, 3) + buffer(path), zxid=-1)
 
 
-def handshake_reply(session_id: int, timeout_ms: int, password: bytes | None) -> bytes:
+def handshake_reply(
+    session_id: int, timeout_ms: int, password: bytes | None, *, read_only: bool = False
+) -> bytes:
     writer = BytesWriter()
-    ConnectResponse(0, timeout_ms, session_id, password, False).write(writer)
+    ConnectResponse(0, timeout_ms, session_id, password, read_only).write(writer)
     return writer.getvalue()
 
 
