@@ -48,6 +48,8 @@ class ClientWatches:
         self.child: Table = {}
         self.persistent: Table = {}
         self.recursive: Table = {}
+        # In the order in which a request has them that sets them again.
+        self._all = (self.data, self.exists, self.child, self.persistent, self.recursive)
         # Where the server's watch is a recursive one, whoever needs it by now.
         self._served_recursively: set[bytes] = set()
         # How many lasting watches are asked for, by path, and whether they are recursive.
@@ -141,7 +143,7 @@ class ClientWatches:
         A persistent watch is one of both kinds there, and has no halves here.
         """
         meant = self._tables_of(kind)
-        touched = [*meant] if kind is WatchKind.ANY else [*meant, self.persistent, self.recursive]
+        touched = meant if kind is WatchKind.ANY else (*meant, self.persistent, self.recursive)
         for table in touched:
             others = dict(table.get(path, {}))
             if any(table is one for one in meant):
@@ -162,12 +164,12 @@ class ClientWatches:
                 table.pop(path, None)
         return found
 
-    def _tables_of(self, kind: WatchKind) -> list[Table]:
+    def _tables_of(self, kind: WatchKind) -> tuple[Table, ...]:
         if kind is WatchKind.DATA:
-            return [self.data, self.exists]
+            return (self.data, self.exists)
         if kind is WatchKind.CHILDREN:
-            return [self.child]
-        return [self.data, self.exists, self.child, self.persistent, self.recursive]
+            return (self.child,)
+        return self._all
 
     def lasting(self, watcher: Watcher) -> list[bytes]:
         """Give the paths on which a watcher has persistent watches of any kind."""
@@ -175,8 +177,8 @@ class ClientWatches:
         return [path for table in tables for path, some in table.items() if watcher in some]
 
     def discard(self, watcher: Watcher) -> None:
-        """Forget somebody altogether; what the server still sends on his account goes nowhere."""
-        for table in (self.data, self.exists, self.child, self.persistent, self.recursive):
+        """Forget a watcher altogether; what the server still sends on its account goes nowhere."""
+        for table in self._all:
             for path in [path for path, some in table.items() if watcher in some]:
                 del table[path][watcher]
                 if not table[path]:
@@ -184,43 +186,28 @@ class ClientWatches:
 
     def everybody(self) -> list[Watcher]:
         """Give every watcher once, for what concerns the session."""
-        tables = (self.data, self.exists, self.child, self.persistent, self.recursive)
-        return list({one: None for table in tables for some in table.values() for one in some})
+        return list({one: None for table in self._all for some in table.values() for one in some})
 
     def clear(self) -> None:
         self._served_recursively.clear()
-        for table in (self.data, self.exists, self.child, self.persistent, self.recursive):
+        for table in self._all:
             table.clear()
 
     def requests(self, last_zxid: int) -> Iterator[SetWatchesRequest]:
         """Give what sets all of them again, in pieces of a bounded size."""
         # Recursive ones come last, so they count.
         self._served_recursively = set(self.recursive)
-        request = SetWatchesRequest(last_zxid, [], [], [], [], [])
+        piece: list[list[bytes]] = [[] for _ in self._all]
         size = 0
-        for table, part in (
-            (self.data, 0),
-            (self.exists, 1),
-            (self.child, 2),
-            (self.persistent, 3),
-            (self.recursive, 4),
-        ):
+        for number, table in enumerate(self._all):
             for path in table:
                 if size and size + len(path) > _CHUNK_BYTES_MAX:
-                    yield request
-                    request = SetWatchesRequest(last_zxid, [], [], [], [], [])
-                    size = 0
-                lists = (
-                    request.data,
-                    request.exists,
-                    request.child,
-                    request.persistent,
-                    request.recursive,
-                )
-                lists[part].append(path)
+                    yield SetWatchesRequest(last_zxid, *piece)
+                    piece, size = [[] for _ in self._all], 0
+                piece[number].append(path)
                 size += len(path) + 4
         if size:
-            yield request
+            yield SetWatchesRequest(last_zxid, *piece)
 
 
 def _tell(watcher: Watcher, event: Event) -> None:
