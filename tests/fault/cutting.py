@@ -1,7 +1,7 @@
 """Stories of a client that are played once for every fault at every one of its requests.
 
 A story is an async function of a client behind a fault proxy, and of a bystander, who has a
-connection of his own to the same server and sees what is really there. All of it runs in virtual
+connection of its own to the same server and sees what is really there. All of it runs in virtual
 time, on a server in memory and of its own: nothing is waited for, and a play takes milliseconds.
 
 What a story may see is the same wherever the fault is: `attempt` gives the answer of a call, or
@@ -105,7 +105,7 @@ class Stage:
 
     # Behind the proxy; it is open when the story begins.
     client: Client
-    # On a connection of his own.
+    # On a connection of its own.
     bystander: Client
     proxy: FaultProxy
     # Whether nothing was to go wrong.

@@ -5,7 +5,7 @@
 
 A node has a list of these, and what no entry grants is refused. `OPEN_ACL`, the default, lets
 anybody do anything; `READ_ONLY_ACL` lets anybody read; `CREATOR_ALL_ACL` lets whoever creates the
-node do anything, under every name that `add_auth` has given him.
+node do anything, known by what `add_auth` has said.
 """
 
 from __future__ import annotations

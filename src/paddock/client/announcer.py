@@ -66,11 +66,11 @@ class Announcer:
         self._news: deque[SessionState] = deque()
 
     def add(self, listener: StateListener) -> None:
-        """Tell somebody of every state from the next one on, once, however often he was added."""
+        """Tell a listener of every state from the next one on, once, however often it was added."""
         self._listeners[listener] = None
 
     def remove(self, listener: StateListener) -> None:
-        """Tell somebody of nothing any more; that he was never told is fine."""
+        """Tell a listener of nothing any more; that it was never added is fine."""
         self._listeners.pop(listener, None)
 
     def announce(self, state: SessionState) -> None:

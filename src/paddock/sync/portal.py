@@ -370,7 +370,7 @@ _portals: weakref.WeakSet[Portal] = weakref.WeakSet()
 
 
 def open_portal(holder: object) -> Portal:
-    """Give the portal of this process, kept open for somebody until he releases it."""
+    """Give the portal of this process, kept open for a holder until that releases it."""
     global _portal
     if running_loop() is not None:
         raise UsageError(
