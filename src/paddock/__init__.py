@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paddock import errors
+    from paddock import errors, sync
     from paddock.api import connect
     from paddock.client.access import (
         CREATOR_ALL_ACL,
@@ -84,6 +84,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "errors",
+    "sync",
     "connect",
     "CREATOR_ALL_ACL",
     "OPEN_ACL",
@@ -175,8 +176,8 @@ _HOMES = (
 if not TYPE_CHECKING:
     # Hidden from type checkers, which would take any name for one of ours.
     def __getattr__(name: str) -> Any:
-        if name == "errors":
-            return import_module("paddock.errors")
+        if name in ("errors", "sync"):
+            return import_module(f"paddock.{name}")
         if name in __all__:
             for home in _HOMES:
                 module = import_module(home)
@@ -187,4 +188,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

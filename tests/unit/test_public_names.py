@@ -49,6 +49,17 @@ def test_what_type_checkers_see_is_what_there_is() -> None:
     assert (SOURCE.parent / "py.typed").exists()
 
 
+def test_the_blocking_client_needs_no_import_of_its_own() -> None:
+    check = "import paddock; print(paddock.sync.connect.__module__)"
+    run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
+    assert run.stdout == "paddock.sync.api\n", run.stderr
+
+
+def test_what_the_package_imports_for_itself_is_not_offered() -> None:
+    offered = {name for name in dir(paddock) if not name.startswith("__")}
+    assert offered == {*paddock.__all__} - {"__version__"}
+
+
 def test_what_is_not_public_is_not_there() -> None:
     with pytest.raises(AttributeError, match="module 'paddock' has no attribute 'Connect'"):
         _ = paddock.Connect  # type: ignore[attr-defined]
