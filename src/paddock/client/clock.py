@@ -6,7 +6,7 @@ it is overdue, and only the service can tell. The rules of a connection:
 
 * After a third of the timeout in which we said nothing, we ping.
 * A server from which nothing came for two thirds is left, and so is one that sends us something but
-  answers nothing.
+  answers nothing. Whoever has so many requests of ours that answers come late is not left.
 * Silence counts only while we listened. If the event loop stood still, what came meanwhile is
   looked at before anything is concluded.
 """
@@ -34,6 +34,7 @@ class SessionClock:
         ping: Callable[[], None],
         leave: Callable[[str], None],
         on_overdue: Callable[[], None],
+        answered: Callable[[], int],
     ) -> None:
         self._loop = loop
         # Seconds: what we asked for, and once there is a session what was granted.
@@ -49,6 +50,10 @@ class SessionClock:
         self._ping = ping
         self._leave = leave
         self._on_overdue = on_overdue
+        # Gives a number that changes with every answer.
+        self._answered = answered
+        # What there was of answers when we last looked, being overdue.
+        self._seen: tuple[int, float] = (0, -math.inf)
         self._is_attached = False
         # Until when the session surely lives, where the clock does not say: there is none yet, or
         # the server that answers us cannot vouch for it.
@@ -124,15 +129,17 @@ class SessionClock:
         if now < self._answer_due:
             self._set_alarm(self._answer_due)
             return
-        if self.is_overdue:
-            if self._is_attached:
-                self._leave("the server answers nothing")
+        seen, self._seen = self._seen, (self._answered(), self.vouched_at)
+        if self.is_overdue and self._is_attached and seen == self._seen:
+            self._leave("the server answers nothing")
             return
-        self.is_overdue = True
         if self._is_attached:
-            # The loop stood still, or the server did: it has as long as for any answer.
+            # The loop stood still, or the server did, or it is busy with what we asked long ago: it
+            # has as long as for any answer.
             self._set_alarm(now + self.timeout * 2 / 3)
-        self._on_overdue()
+        if not self.is_overdue:
+            self.is_overdue = True
+            self._on_overdue()
 
     def _beat(self, planned: float = math.inf) -> None:
         now = self._loop.time()

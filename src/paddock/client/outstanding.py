@@ -39,6 +39,11 @@ class Outstanding:
         self.sent: deque[Call[Any]] = deque()
         self._xid = 0
 
+    @property
+    def answered(self) -> int:
+        """A number that changes with every answer."""
+        return self._xid - len(self.sent)
+
     def take(self, now: float) -> bytes:
         """Take as many as one write is for; give them as the server gets them."""
         unsent, sent, xid = self.unsent, self.sent, self._xid

@@ -99,6 +99,7 @@ class Session:
             ping=self._ping,
             leave=self._leave,
             on_overdue=self._become_overdue,
+            answered=lambda: self._outstanding.answered,
         )
         self._introductions = Introductions()
         self._outstanding = Outstanding()

@@ -15,12 +15,14 @@ class Heard:
     def __init__(self, timeout: float = 9.0) -> None:
         self.loop = asyncio.get_running_loop()
         self.told: list[tuple[float, str]] = []
+        self.answers = 0
         self.clock = SessionClock(
             self.loop,
             timeout,
             ping=lambda: self.take("ping"),
             leave=self.take,
             on_overdue=lambda: self.take("overdue"),
+            answered=lambda: self.answers,
         )
 
     def take(self, what: str) -> None:
@@ -99,6 +101,23 @@ def test_a_server_that_sends_but_answers_nothing_is_left() -> None:
             heard.clock.heard_at = heard.loop.time()
         told = [one for one in heard.told if one[1] != "ping"]
         assert told == [(9.0, "overdue"), (15.0, "the server answers nothing")]
+        heard.clock.stop()
+
+    run_virtually(scenario())
+
+
+def test_a_server_whose_answers_come_late_is_not_left_while_they_come() -> None:
+    async def scenario() -> None:
+        heard = Heard()
+        heard.clock.start()
+        heard.clock.attach(0.0, 9.0)
+        for second in range(60):
+            await asyncio.sleep(1)
+            heard.clock.heard_at = heard.loop.time()
+            heard.answers += second < 30
+        told = [one for one in heard.told if one[1] != "ping"]
+        # It is looked at every six seconds; between the last two nothing was answered.
+        assert told == [(9.0, "overdue"), (39.0, "the server answers nothing")]
         heard.clock.stop()
 
     run_virtually(scenario())

@@ -18,7 +18,7 @@ from paddock.testing import (
     VirtualClockLoop,
     run_virtually,
 )
-from tests.support.scripted import ScriptedServer, Talk
+from tests.support.scripted import ScriptedServer, Talk, good_body
 
 # Of virtual time.
 DEADLINE_S = 3600
@@ -105,6 +105,29 @@ def test_a_loop_that_stood_still_makes_the_session_overdue_until_the_next_answer
             assert seen == [OVERDUE, CONNECTED]
             # Nothing was lost: the connection stood all the time.
             assert (await asked).stat == (await late).stat
+
+    run_virtually(scenario())
+
+
+def test_a_server_that_needs_long_for_all_that_was_asked_at_once_is_waited_for() -> None:
+    async def answer_slowly(talk: Talk) -> None:
+        await talk.grant(timeout_ms=10_000)
+        while True:
+            xid, operation, _ = await talk.hear_request()
+            if xid > 0:
+                await asyncio.sleep(1)
+            talk.answer(xid, good_body(operation))
+
+    async def scenario() -> None:
+        async with ScriptedServer(answer_slowly) as server, connect(server.hosts) as client:
+            seen: list[SessionState] = []
+            client.add_listener(seen.append)
+            answers = await asyncio.gather(*(client.exists("/") for _ in range(60)))
+            assert len(answers) == 60
+            await wait_for(client, CONNECTED)
+            # Its own clock could not tell, and it has said so.
+            assert seen == [OVERDUE, CONNECTED]
+            assert server.talks == 1
 
     run_virtually(scenario())
 
