@@ -73,6 +73,7 @@ class Call(Generic[T]):
         "is_repeatable",
         "losses",
         "missing_is_none",
+        "on_connect",
         "on_reply",
         "operation",
         "path",
@@ -103,6 +104,8 @@ class Call(Generic[T]):
         # done and before anything that comes after the reply is looked at: it sets watches, and
         # gives the code that counts, or None if it has asked again.
         self.on_reply: Callable[[int, bool], int | None] | None = None
+        # Called when it is to be sent on another connection than it was made for.
+        self.on_connect: Callable[[], None] | None = None
         # How many connections were lost with it.
         self.losses = 0
         # Given when it is sent; another one when it is sent again.

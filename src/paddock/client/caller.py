@@ -134,7 +134,7 @@ class Caller:
             if code != OK and not is_missing:
                 return code
             if not is_child and not is_carried:
-                watches.set_on_server(full, False)
+                watches.serve_no_more(full)
             if not is_wanted:
                 # Whoever asked has gone, and would not know that there is something to remove.
                 return code
@@ -148,6 +148,8 @@ class Caller:
             return code
 
         call.on_reply = set_watch
+        # Another connection has other watches.
+        call.on_connect = lambda: self._set_watch(call, full, watcher)
 
     def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
         return InvalidArgumentError(

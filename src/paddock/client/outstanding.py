@@ -75,6 +75,12 @@ class Outstanding:
         for call in unsent:
             self._lose(call, may_repeat=True)
 
+    def adapt(self) -> None:
+        """Let those that are to be sent look at the connection that they are sent on."""
+        for call in self.unsent:
+            if call.on_connect is not None:
+                call.on_connect()
+
     def fail(self, failure: Failure, unsent: Failure) -> None:
         """Let all of them fail; of what was never sent more may be known."""
         calls = [*self.sent, *self.unsent]

@@ -267,6 +267,7 @@ class Session:
         self._introductions.send_all(link)
         for request in self.watches.requests(self.last_zxid):
             link.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
+        self._outstanding.adapt()
         self._clock.attach(asked_at, reply.timeout_ms / 1000, vouches=not reply.read_only)
         if not self._established.done():
             self._established.set_result(None)

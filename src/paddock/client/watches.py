@@ -50,10 +50,10 @@ class ClientWatches:
         self.recursive: Table = {}
         # In the order in which a request has them that sets them again.
         self._all = (self.data, self.exists, self.child, self.persistent, self.recursive)
-        # Where the server's watch is a recursive one, whoever needs it by now.
-        self._served_recursively: set[bytes] = set()
-        # How many lasting watches are asked for, by path, and whether they are recursive.
-        self._expected: dict[tuple[bytes, bool], int] = {}
+        # Where the server has a lasting watch, whoever needs it, and whether it is recursive.
+        self._served: dict[bytes, bool] = {}
+        # The lasting watches that are asked for there, the latest last: whether it is recursive.
+        self._expected: dict[bytes, list[bool]] = {}
         # Told of every state, and of the events of those watches that were set for it.
         self.default: Watcher | None = None
 
@@ -75,44 +75,43 @@ class ClientWatches:
         table.setdefault(path, {})[watcher] = None
 
     def expect(self, path: bytes, recursive: bool) -> None:
-        """Take note that a lasting watch is asked for."""
-        key = (path, recursive)
-        self._expected[key] = self._expected.get(key, 0) + 1
+        """Take note that the server is asked for a lasting watch."""
+        self._expected.setdefault(path, []).append(recursive)
 
     def expect_no_more(self, path: bytes, recursive: bool) -> None:
         """Take note that it was answered, or is not waited for."""
-        key = (path, recursive)
-        self._expected[key] -= 1
-        if not self._expected[key]:
-            del self._expected[key]
+        modes = self._expected[path]
+        modes.remove(recursive)
+        if not modes:
+            del self._expected[path]
 
     def is_recursive(self, path: bytes) -> bool:
         """Tell whether there is a recursive watch on a path, or will be."""
-        return path in self.recursive or (path, True) in self._expected
+        return path in self.recursive or True in self._expected.get(path, [])
 
-    def set_on_server(self, path: bytes, recursive: bool) -> None:
-        """Take note of the mode of the server's watch."""
-        if recursive:
-            self._served_recursively.add(path)
-        else:
-            self._served_recursively.discard(path)
+    def serve(self, path: bytes, recursive: bool) -> None:
+        """Take note that the server has a lasting watch, and of which mode."""
+        self._served[path] = recursive
+
+    def serve_no_more(self, path: bytes) -> None:
+        """Take note that it has none."""
+        self._served.pop(path, None)
 
     def is_carried(self, path: bytes, is_child: bool, *, soon: bool = False) -> bool:
         """Tell whether a lasting watch brings what a one-shot watch waits for, or will soon."""
-        is_persistent = path in self.persistent or (soon and (path, False) in self._expected)
-        is_recursive = path in self.recursive or (soon and (path, True) in self._expected)
-        if is_child:
-            return is_persistent and not is_recursive and path not in self._served_recursively
-        return is_persistent or is_recursive
+        mode = self._served.get(path)
+        if soon and path in self._expected:
+            mode = self._expected[path][-1]
+        return mode is False if is_child else mode is not None
 
     def parent_to_tell(self, kind: EventType, path: bytes) -> bytes | None:
         """Give the node whose children changed with an event, if the server does not tell so."""
-        if not self._served_recursively or path == paths.ROOT:
+        if not self._served or path == paths.ROOT:
             return None
         if kind not in (EventType.CREATED, EventType.DELETED):
             return None
         above = paths.parent(path)
-        return above if above in self._served_recursively else None
+        return above if self._served.get(above) else None
 
     def take(self, kind: int, path: bytes) -> list[Watcher]:
         """Give everybody whom an event concerns, each once; one-shot watches are over with it."""
@@ -189,14 +188,14 @@ class ClientWatches:
         return list({one: None for table in self._all for some in table.values() for one in some})
 
     def clear(self) -> None:
-        self._served_recursively.clear()
+        self._served.clear()
         for table in self._all:
             table.clear()
 
     def requests(self, last_zxid: int) -> Iterator[SetWatchesRequest]:
         """Give what sets all of them again, in pieces of a bounded size."""
         # Recursive ones come last, so they count.
-        self._served_recursively = set(self.recursive)
+        self._served = dict.fromkeys(self.persistent, False) | dict.fromkeys(self.recursive, True)
         piece: list[list[bytes]] = [[] for _ in self._all]
         size = 0
         for number, table in enumerate(self._all):

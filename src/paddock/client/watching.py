@@ -45,7 +45,7 @@ class Watching:
 
         def set_watch(code: int, is_wanted: bool) -> int:
             if code == OK:
-                watches.set_on_server(full, serves_recursively)
+                watches.serve(full, serves_recursively)
                 if is_wanted:
                     watches.add(table, full, watcher)
                 elif not (
@@ -63,8 +63,8 @@ class Watching:
             is_repeatable=True,
             on_reply=set_watch,
         )
-        watches.expect(full, recursive)
-        future.add_done_callback(lambda _: watches.expect_no_more(full, recursive))
+        watches.expect(full, serves_recursively)
+        future.add_done_callback(lambda _: watches.expect_no_more(full, serves_recursively))
         return future
 
     def remove(self, path: str, kind: WatchKind, watcher: Watcher | None) -> asyncio.Future[None]:
@@ -85,7 +85,7 @@ class Watching:
             if code not in (OK, NO_WATCHER):
                 return code
             if removes:
-                watches.set_on_server(full, False)
+                watches.serve_no_more(full)
             were_some = watches.remove(full, kind, watcher) or had_some
             is_success = were_some or (code == OK and watcher is None and removes)
             return OK if is_success else NO_WATCHER
