@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from paddock.errors import RemoteProtocolError
 from paddock.protocol.records import ConnectRequest, ConnectResponse
 
-_NO_PASSWORD = bytes(16)
+_NO_PASSWORD: Final = bytes(16)
 
 
 class Passport:

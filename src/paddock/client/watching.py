@@ -8,7 +8,7 @@ looked at: so what we believe to be there is there, and every event finds whom i
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from paddock.client import decoding
 from paddock.client.caller import Caller
@@ -21,8 +21,8 @@ from paddock.protocol import opcodes
 from paddock.protocol.requests import AddWatchRequest, WatchesRequest
 
 # The modes of a lasting watch.
-_PERSISTENT = 0
-_RECURSIVE = 1
+_PERSISTENT: Final = 0
+_RECURSIVE: Final = 1
 
 
 class Watching:
