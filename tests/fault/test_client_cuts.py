@@ -591,7 +591,14 @@ def test_the_answer_is_right_whatever_happens_to_a_request(name: str) -> None:
     assert play_with_every_fault(STORIES[name], prepare) >= 27
 
 
-@pytest.mark.parametrize("name", STORIES)
+# Of so many requests that two faults have very many places.
+LONG: Final = ("following a tree", "deleting a tree")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in STORIES],
+)
 def test_the_answer_is_right_also_if_the_next_connection_is_lost(name: str) -> None:
     assert play_with_every_two_faults(STORIES[name], prepare) >= 20
 
