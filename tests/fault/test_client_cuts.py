@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
-from typing import Final, cast
+from typing import Final
 
 import pytest
 
@@ -432,7 +432,7 @@ def followed(
     client: Client, path: str, *, recursive: bool = False
 ) -> aclosing[AsyncGenerator[Change, None]]:
     """Follow a node or a tree, up to the end of a scope."""
-    return aclosing(cast(AsyncGenerator[Change, None], client.watch(path, recursive=recursive)))
+    return aclosing(client.watch(path, recursive=recursive))
 
 
 @story

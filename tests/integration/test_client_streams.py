@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,7 +14,7 @@ from paddock.client.streams import Change
 from paddock.errors import InvalidArgumentError, NoAuthError, SessionExpiredError
 from paddock.testing import expire_session
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server
-from tests.support.apis import api, lose_connection
+from tests.support.apis import api, asyncio_only, lose_connection
 from tests.support.server import Service
 
 __all__ = ["api", "path", "server"]
@@ -132,7 +133,18 @@ def test_a_stream_that_is_left_leaves_no_watcher_behind(server: Service, path: s
         for recursive in (False, True):
             stream = client.watch("/", recursive=recursive)
             await anext(stream)
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
+        assert client._session.watches.everybody() == []
+
+    run(server, scenario)
+
+
+@asyncio_only
+def test_a_stream_can_be_closed_where_its_scope_ends(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        # Its type says that it can.
+        async with contextlib.aclosing(client.watch(path)) as stream:
+            assert (await anext(stream)).data is None
         assert client._session.watches.everybody() == []
 
     run(server, scenario)

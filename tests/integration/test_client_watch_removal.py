@@ -176,7 +176,7 @@ def test_a_stream_that_is_left_takes_its_watch_along(server: Service, path: str)
         async for change in stream:
             assert change.path == path
             break
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         assert not await has_server_watch(client, path)
 
     run(server, scenario)

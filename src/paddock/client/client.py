@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -366,7 +366,7 @@ class Client:
             check_watcher("watcher", watcher)
         return self._watching.remove(path, kind, watcher)
 
-    def watch(self, path: str, *, recursive: bool = False) -> AsyncIterator[Change]:
+    def watch(self, path: str, *, recursive: bool = False) -> AsyncGenerator[Change, None]:
         """Give the present state of a node, then every newer one; with `recursive`, of its tree.
 
             async for change in client.watch("/config"):

@@ -14,7 +14,7 @@ been missed is read again. A stream ends with an error when the session is over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from paddock.client.states import Event, EventType
@@ -61,7 +61,7 @@ class _Signal:
         self._event.clear()
 
 
-async def watch_node(client: Client, path: str) -> AsyncIterator[Change]:
+async def watch_node(client: Client, path: str) -> AsyncGenerator[Change, None]:
     """Yield the state of one node."""
     signal = _Signal()
     # Nothing has been yielded yet; a node that is not there is None.
@@ -94,7 +94,7 @@ async def _read_watched(client: Client, path: str, signal: _Signal) -> Change:
             return Change(path, data, stat)
 
 
-async def watch_tree(client: Client, path: str) -> AsyncIterator[Change]:
+async def watch_tree(client: Client, path: str) -> AsyncGenerator[Change, None]:
     """Yield the state of a node and of everything below it, parents first."""
     signal = _Signal()
     signal.has_gap = True
