@@ -18,7 +18,7 @@ from tests.support.examples import run_example
 from tools.reference import FOLDER, PAGES, examples, pages
 
 # Errors have a page of their own.
-ON_ANOTHER_PAGE = {"errors", "__version__"}
+ON_ANOTHER_PAGE = {"errors", "sync", "__version__"}
 # How records go over the wire: public for the rest of Paddock.
 NOT_FOR_USERS = {"Stat.read", "Stat.write", "ACL.write", "Identity.write"}
 
