@@ -64,14 +64,21 @@ class Stream(Iterator[T]):
         try:
             item = self._portal.call(self._source.next, self._taken)
         except ConnectionLostError:
+            # The portal's own: it has ended. The stream's errors come as items.
             if self._taken not in self._source.rest:
                 raise
             item = _END
-        if item is _END:
-            item = self._source.rest.get(self._taken, _END)
+        if item is _END and self._taken in self._source.rest:
+            item = self._source.rest[self._taken]
+            if isinstance(item, Exception):
+                # Once; what was left ends behind it.
+                self._taken += 1
         if isinstance(item, Exception):
-            self._taken += 1
-            raise item
+            try:
+                raise item
+            finally:
+                # The error's traceback holds this frame.
+                del item
         return item
 
     def close(self) -> None:
@@ -118,8 +125,11 @@ class _Source(Generic[T]):
         # What was left when the loop came to its end, by number.
         self.rest: dict[int, T | _End | Exception] = {}
 
-    async def next(self, number: int) -> T | _End:
-        """Wait for the item with this number, the last one again or the one after it."""
+    async def next(self, number: int) -> T | _End | Exception:
+        """Wait for the item with this number, the last one again or the one after it.
+
+        An error is given and not raised, so that nobody takes it for one of the portal.
+        """
         if self._step is None or number > self._number:
             self._number = number
             self._step = asyncio.create_task(self._take())
@@ -129,23 +139,23 @@ class _Source(Generic[T]):
         await asyncio.wait([step])
         if step.cancelled():
             return _END
-        if step.exception() is not None:
+        error = step.exception()
+        if error is not None:
             # Once; after that there is nothing.
             if self._step is not step:
                 return _END
             self._step = None
+            if isinstance(error, Exception):
+                return error
         return step.result()
 
     async def drain(self) -> None:
         """Take what is left, for those who read it after the end."""
         for number in range(self._number, self._number + _DRAINED_MAX):
-            try:
-                self.rest[number] = await self.next(number)
-            except Exception as error:
-                self.rest[number] = error
+            item = self.rest[number] = await self.next(number)
+            if isinstance(item, Exception):
                 self.rest[number + 1] = _END
-                return
-            if self.rest[number] is _END:
+            if item is _END or isinstance(item, Exception):
                 return
 
     async def finish(self) -> None:

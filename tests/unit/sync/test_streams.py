@@ -8,9 +8,11 @@ import threading
 import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from paddock.errors import ConnectionLostError
 from paddock.sync import timeout
 from paddock.sync.portal import Portal
 from paddock.sync.streams import Stream
@@ -121,6 +123,33 @@ def test_an_error_of_a_stream_comes_once_and_ends_it(portal: Portal) -> None:
     stream = Stream(portal, failing())
     assert next(stream) == 1
     with pytest.raises(ValueError, match="no more"):
+        next(stream)
+    assert list(stream) == []
+
+
+class Hasty(Portal):
+    """A portal that ends, once it is in a hurry, before its caller hears of the outcome."""
+
+    is_in_a_hurry = False
+
+    def call(self, *arguments: Any, **named: Any) -> Any:
+        try:
+            return super().call(*arguments, **named)
+        finally:
+            if self.is_in_a_hurry:
+                self.end()
+
+
+def test_an_error_is_told_also_if_the_loop_ends_before_it_is_heard_of() -> None:
+    async def failing() -> AsyncIterator[int]:
+        yield 1
+        raise ConnectionLostError("watch", "/config")
+
+    portal = Hasty()
+    stream = Stream(portal, failing())
+    assert next(stream) == 1
+    portal.is_in_a_hurry = True
+    with pytest.raises(ConnectionLostError, match="watch /config"):
         next(stream)
     assert list(stream) == []
 
