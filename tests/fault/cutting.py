@@ -46,6 +46,10 @@ _FOLLOWING: Final = 4
 _REAL_DEADLINE_S: Final = 120
 
 
+class NeverCameError(AssertionError):
+    """A story ended before the fault that was planned for it."""
+
+
 class _Lost(enum.Enum):
     LOST = "the outcome is unknown"
 
@@ -172,17 +176,25 @@ async def play_on(
     prepare: Callable[[Client], Awaitable[None]],
     kinds: Sequence[FaultKind],
 ) -> int:
-    """Play a story with every fault on a server that is there, each time in a place of its own."""
+    """Play a story with every fault on a server that is there, each time in a place of its own.
+
+    Gives how many faults the story came to.
+    """
     requests = await perform_on(address, f"{chroot}-0", story, prepare, ())
     plans: list[Plan] = [(Planned(kind, request),) for request in requests for kind in kinds]
+    came = 0
     for number, plan in enumerate(plans, 1):
         try:
             async with asyncio.timeout(_REAL_DEADLINE_S):
                 await perform_on(address, f"{chroot}-{number}", story, prepare, plan)
+        except NeverCameError:
+            # In real time a stream may need fewer requests than the last time.
+            continue
         except BaseException as error:
             error.add_note(str(plan[0]))
             raise
-    return len(plans)
+        came += 1
+    return came
 
 
 async def perform_on(
@@ -212,7 +224,9 @@ async def perform_on(
             await story(Stage(client, bystander, proxy, not plan))
         requests = proxy.requests
         for fault, planned in zip(faults, plan, strict=True):
-            assert fault.hits, f"the story never came to this: {planned}"
+            assert not problems, problems
+            if not fault.hits:
+                raise NeverCameError(f"the story never came to this: {planned}")
     assert not problems, problems
     return requests
 

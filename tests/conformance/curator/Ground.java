@@ -22,7 +22,7 @@ import org.apache.zookeeper.ZooKeeper;
 /** What a check stands on: a path of its own, and clients, relays and threads that end with it. */
 final class Ground implements AutoCloseable {
     static final long DEADLINE_S = 30;
-    static final int SESSION_MS = 20_000;
+    static final int SESSION_MS = 50_000;
 
     private static final BufferedReader ANSWERS =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
