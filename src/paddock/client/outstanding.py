@@ -104,6 +104,9 @@ class Outstanding:
 
 def _loss_of(call: Call[Any]) -> Failure:
     """Say what is known of a request that was lost with its connection and is not sent again."""
+    if not call.xid:
+        reason = f"it was not sent: {call.losses} servers in a row took us and dropped us"
+        return Failure(ConnectionLostError, reason)
     size = len(call.body)
     hints = []
     if call.is_repeatable:

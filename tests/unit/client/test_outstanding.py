@@ -95,7 +95,9 @@ def test_what_only_waits_for_a_server_that_drops_us_is_given_up_in_the_end(
     assert [*requests.unsent] == [waiting]
     requests.lose_connection(was_of_use=False)
     assert not requests.unsent
-    assert isinstance(waiting.future.exception(), ConnectionLostError)
+    error = waiting.future.exception()
+    assert isinstance(error, ConnectionLostError)
+    assert "it was not sent" in str(error)
 
 
 def test_of_what_was_never_sent_more_is_known(loop: asyncio.AbstractEventLoop) -> None:
