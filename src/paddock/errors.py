@@ -103,7 +103,7 @@ class ConnectionLostError(ServiceError):
 
 
 class SessionExpiredError(ServiceError):
-    """The session is over, and its ephemeral nodes are gone."""
+    """The session is over, and its ephemeral nodes are gone: it has expired, or was closed."""
 
     code = SESSION_EXPIRED
     meaning = "the session has expired"

@@ -448,7 +448,7 @@ def test_calls_after_the_end_are_told(server: Service) -> None:
         async with asyncio.timeout(DEADLINE_S):
             async with client_of(server) as client:
                 pass
-            with pytest.raises(ConnectionLostError):
+            with pytest.raises(SessionExpiredError, match="get /: the client is closed"):
                 await client.get("/")
             await client.close()
 
@@ -497,7 +497,10 @@ def test_what_others_create_in_a_tree_meanwhile_goes_too(server: Server, path: s
         async with client_of(server) as other:
             deleting = client.delete_tree(path, batch=5)
             added = 0
-            while not deleting.done():
+            # Not for ever: whoever is always there first keeps the tree.
+            for _ in range(100):
+                if deleting.done():
+                    break
                 with contextlib.suppress(NoNodeError):
                     await other.create(f"{path}/x", b"")
                     added += 1

@@ -18,6 +18,7 @@ from paddock import (
     ConnectionLostError,
     Identity,
     Permission,
+    SessionExpiredError,
     SessionState,
     UsageError,
     connect,
@@ -267,7 +268,7 @@ def test_closing_and_cancelling_while_it_connects(behaviour: str) -> None:
             connecting = asyncio.create_task(client.start())
             await asyncio.sleep(0.01)
             await client.close()
-            with pytest.raises(ConnectionLostError, match="connect: the client is closed"):
+            with pytest.raises(SessionExpiredError, match="connect: the client is closed"):
                 await connecting
             another = connect(hosts, session_timeout=30, random=Random(1))
             connecting = asyncio.create_task(another.start())

@@ -51,6 +51,23 @@ def test_a_stream_begins_with_the_present_and_ends_up_at_the_last_state(
     run(server, scenario)
 
 
+def test_a_recursive_stream_begins_with_a_node_that_is_not_there(
+    server: Service, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        stream = client.watch(path, recursive=True)
+        assert await anext(stream) == (path, None, None)
+        await client.create(f"{path}/below", b"1", make_parents=True)
+        seen = {change.path: change.data for change in [await anext(stream), await anext(stream)]}
+        assert seen == {path: b"", f"{path}/below": b"1"}
+        await client.delete_tree(path)
+        gone = [await anext(stream), await anext(stream)]
+        assert {change.path for change in gone} == {path, f"{path}/below"}
+        assert all(change.stat is None for change in gone)
+
+    run(server, scenario)
+
+
 def test_a_stream_goes_on_over_lost_connections(server: Service, path: str) -> None:
     async def scenario(client: Client) -> None:
         async with client_of(server) as other:

@@ -185,7 +185,7 @@ class Client:
 
         What was asked before is answered first, if that takes no longer than a few seconds. A
         service that cannot be reached finds out by itself when the session timeout is over. Closing
-        twice is fine.
+        twice is fine. What is asked from then on raises SessionExpiredError.
         """
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Every request of theirs fails now, so they end, with an error that says why.
@@ -375,9 +375,10 @@ class Client:
                     break
                 await client.delete("/config")
 
-        Changes in quick succession may come as one; the last state always comes. The stream goes on
-        over lost connections, and raises SessionExpiredError when the session is over. Below the
-        node, what we may not read is left out; of the node itself that raises NoAuthError.
+        A node that is not there has neither data nor stat. Changes in quick succession may come as
+        one; the last state of each node always comes. The stream goes on over lost connections, and
+        raises SessionExpiredError when the session is over. Below the node, what we may not read is
+        left out; of the node itself that raises NoAuthError.
         """
         self._encode.full(path)
         check_flag("recursive", recursive)

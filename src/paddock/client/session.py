@@ -62,7 +62,10 @@ _REPLY_HEADER_BYTES: Final = 16
 _NOT_SENT: Final = Failure(
     ConnectionLostError, "it was not sent, since no server answers; the session may be over"
 )
-_CLOSED: Final = Failure(ConnectionLostError, "the client is closed")
+_CLOSED: Final = Failure(SessionExpiredError, "the client is closed")
+_CLOSED_BEFORE: Final = Failure(
+    ConnectionLostError, "the client was closed before the answer came; the outcome is unknown"
+)
 # Nobody gets it: whoever asks too early has a program to mend.
 _NOT_STARTED: Final = Failure(ConnectionLostError)
 
@@ -225,7 +228,7 @@ class Session:
 
     async def abandon(self) -> None:
         """Let go of everything, without telling the service."""
-        self._end(SessionState.CLOSED, _CLOSED)
+        self._end(SessionState.CLOSED, _CLOSED, _CLOSED_BEFORE)
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -322,13 +325,18 @@ class Session:
             # It ended because we asked for it, and the answer was lost.
             if not self._closing.future.done():
                 self._closing.future.set_result(None)
-            self._end(SessionState.CLOSED, _CLOSED)
+            self._end(SessionState.CLOSED, _CLOSED, _CLOSED_BEFORE)
             return
         logger.info("session 0x%x has expired", self.id)
         self._end(SessionState.EXPIRED, Failure(SessionExpiredError))
 
-    def _end(self, state: SessionState, failure: Failure) -> None:
-        """Come to a final state: everything that waits fails, once."""
+    def _end(
+        self, state: SessionState, failure: Failure, unanswered: Failure | None = None
+    ) -> None:
+        """Come to a final state: everything that waits fails, once.
+
+        What was sent and is not answered may fail for a reason of its own.
+        """
         if self.state.is_final:
             return
         self._clock.stop()
@@ -337,7 +345,7 @@ class Session:
             link.on_frames = None
             link.close()
             self._last_link = link
-        self._refuse(failure)
+        self._refuse(unanswered or failure, failure)
         if not self._established.done():
             self._established.set_exception(failure.of("connect"))
             # Whoever began may have gone: then nobody needs to hear of it.
@@ -345,14 +353,11 @@ class Session:
         self.states.announce(state)
         self.watches.clear()
 
-    def _refuse(self, failure: Failure, unsent: Failure | None = None) -> None:
-        """Let everything that waits fail, and what is asked from now on.
-
-        Of what was not sent more is known.
-        """
-        self._refusal = unsent or failure
-        self._outstanding.fail(failure, self._refusal)
-        self._introductions.fail(failure)
+    def _refuse(self, sent: Failure, unsent: Failure) -> None:
+        """Let everything that waits fail, and what is asked from now on."""
+        self._refusal = unsent
+        self._outstanding.fail(sent, unsent)
+        self._introductions.fail(sent)
 
     # What goes out, and what comes in.
 

@@ -98,8 +98,9 @@ async def watch_tree(client: Client, path: str) -> AsyncGenerator[Change, None]:
     """Yield the state of a node and of everything below it, parents first."""
     signal = _Signal()
     signal.has_gap = True
-    # What was yielded last of each node that was there.
-    known: dict[str, tuple[int, int]] = {}
+    # What was yielded last of each node that was there. Of the path itself it is always news how it
+    # is, also if it is not there.
+    known: dict[str, tuple[int, int]] = {path: (-1, -1)}
     try:
         while True:
             try:

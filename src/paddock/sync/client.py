@@ -106,7 +106,7 @@ class Client(Owner[AsyncClient]):
 
         What was asked before is answered first, if that takes no longer than a few seconds. A
         service that cannot be reached finds out by itself when the session timeout is over. Closing
-        twice is fine.
+        twice is fine. What is asked from then on raises SessionExpiredError.
         """
         self._close()
 
@@ -277,9 +277,10 @@ class Client(Owner[AsyncClient]):
                     break
                 client.delete("/config")
 
-        Changes in quick succession may come as one; the last state always comes. The stream goes on
-        over lost connections, and raises SessionExpiredError when the session is over. Below the
-        node, what we may not read is left out; of the node itself that raises NoAuthError.
+        A node that is not there has neither data nor stat. Changes in quick succession may come as
+        one; the last state of each node always comes. The stream goes on over lost connections, and
+        raises SessionExpiredError when the session is over. Below the node, what we may not read is
+        left out; of the node itself that raises NoAuthError.
         """
         return Stream(
             self._bridge.portal, self._bridge.run(self._inner.watch, path, recursive=recursive)

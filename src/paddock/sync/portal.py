@@ -24,7 +24,7 @@ from asyncio import _get_running_loop as running_loop
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
-from paddock.errors import ConnectionLostError, UsageError
+from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
 from paddock.sync import deadline
 
 logger: Final = logging.getLogger(__name__)
@@ -257,7 +257,7 @@ class Portal:
                     self._loop.call_soon_threadsafe(self._begin, call)
             if is_over and not self._is_left_to_die():
                 # All clients are closed, and their loop with them.
-                raise ConnectionLostError(call.name, call.path, "the client is closed")
+                raise SessionExpiredError(call.name, call.path, "the client is closed")
             if not call.wait(seconds):
                 # Cancelled, it may still clean up after itself; and if it was done just now, then
                 # its result is not lost.

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
-from paddock.errors import ConnectionLostError
+from paddock.errors import ConnectionLostError, SessionExpiredError
 from paddock.sync import deadline
 from paddock.sync.portal import Portal
 
@@ -63,7 +63,7 @@ class Stream(Iterator[T]):
         item: T | _End | Exception
         try:
             item = self._portal.call(self._source.next, self._taken)
-        except ConnectionLostError:
+        except (ConnectionLostError, SessionExpiredError):
             # The portal's own: it has ended. The stream's errors come as items.
             if self._taken not in self._source.rest:
                 raise

@@ -7,15 +7,21 @@ import asyncio
 import pytest
 
 import paddock
-from paddock import Client, ConnectionLostError, SessionState
+from paddock import (
+    Client,
+    ConnectionLostError,
+    ServiceError,
+    SessionExpiredError,
+    SessionState,
+)
 from paddock.testing import EmbeddedServer, run_virtually
 
 
-async def asking_lets_others_run(client: Client) -> bool:
+async def asking_lets_others_run(client: Client, refusal: type[ServiceError]) -> bool:
     """Ask something that is refused; tell whether the event loop could do anything else."""
     ran: list[bool] = []
     asyncio.get_running_loop().call_soon(ran.append, True)
-    with pytest.raises(ConnectionLostError):
+    with pytest.raises(refusal):
         await client.get("/")
     return bool(ran)
 
@@ -27,7 +33,7 @@ def test_while_the_session_may_be_over() -> None:
             async for state in client.states():
                 if state is SessionState.OVERDUE:
                     break
-            assert await asking_lets_others_run(client)
+            assert await asking_lets_others_run(client, ConnectionLostError)
             await server.start()
 
     run_virtually(scenario())
@@ -38,6 +44,7 @@ def test_after_the_end() -> None:
         async with EmbeddedServer() as server:
             async with paddock.connect(server.hosts) as client:
                 pass
-            assert await asking_lets_others_run(client)
+            # Not ConnectionLostError: whoever asks again after that must come to an end.
+            assert await asking_lets_others_run(client, SessionExpiredError)
 
     run_virtually(scenario())

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from paddock.errors import ConnectionLostError, UsageError
+from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
 from paddock.sync import timeout
 from paddock.sync.portal import Portal, open_portal
 
@@ -219,7 +219,7 @@ def test_the_end_fails_what_is_under_way() -> None:
             first.result(DEADLINE_S)
     assert never.is_cancelled.is_set()
     assert not other._thread.is_alive()
-    with pytest.raises(ConnectionLostError, match="doubled: the client is closed"):
+    with pytest.raises(SessionExpiredError, match="doubled: the client is closed"):
         other.call(doubled, 1)
     other.post(doubled, 1)
 
@@ -237,7 +237,8 @@ def test_calls_and_the_end_at_the_same_time_leave_nobody_waiting() -> None:
             asking = [pool.submit(ask) for _ in range(4)]
             portal.release(holder)
             for one in asking:
-                assert isinstance(one.exception(DEADLINE_S), ConnectionLostError)
+                error = one.exception(DEADLINE_S)
+                assert isinstance(error, ConnectionLostError | SessionExpiredError)
 
 
 def test_all_share_one_thread_until_the_last_has_gone() -> None:
