@@ -7,6 +7,7 @@ on both.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import signal
 import subprocess
@@ -324,10 +325,15 @@ def test_the_thread_of_an_event_loop_is_refused(client: Client) -> None:
 # What takes a process of its own.
 
 
-def program(body: str, server: ServerThread) -> subprocess.Popen[str]:
-    """Start a program with a client that is connected."""
+@contextlib.contextmanager
+def program(body: str, server: ServerThread) -> Iterator[subprocess.Popen[str]]:
+    """Run a program with a client that is connected; it ends with the scope at the latest."""
     source = f"""\
         import multiprocessing, os, signal, sys, threading
+
+        # Where the tests run in the background, whatever they start ignores it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
         from paddock import ConnectionLostError, UsageError
         from paddock.sync import connect, timeout
 
@@ -339,19 +345,23 @@ def program(body: str, server: ServerThread) -> subprocess.Popen[str]:
         client = connect(hosts, session_timeout=60)
         client.start()
         """
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(source) + textwrap.dedent(body)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def said_by(body: str, server: ServerThread) -> list[str]:
     """Run a program to its end, which has to be a good one; give the lines it said."""
-    process = program(body, server)
-    output, errors = process.communicate(timeout=DEADLINE_S)
+    with program(body, server) as process:
+        output, errors = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, errors) == (0, "")
     return output.splitlines()
 
@@ -364,7 +374,7 @@ def wait_for(stream: IO[str] | None, line: str) -> None:
 def test_control_c_ends_a_wait_at_once_and_the_client_stays_usable(
     server: ServerThread, client: Client
 ) -> None:
-    process = program(
+    running = program(
         """
         changes = client.watch("/interrupted")
         say(next(changes).data)
@@ -379,7 +389,7 @@ def test_control_c_ends_a_wait_at_once_and_the_client_stays_usable(
         """,
         server,
     )
-    with process:
+    with running as process:
         wait_for(process.stdout, "None")
         wait_for(process.stdout, "waiting")
         process.send_signal(signal.SIGINT)
@@ -391,7 +401,7 @@ def test_control_c_ends_a_wait_at_once_and_the_client_stays_usable(
 def test_control_c_that_nobody_catches_closes_the_session(
     server: ServerThread, client: Client
 ) -> None:
-    process = program(
+    running = program(
         """
         client.create("/mine", ephemeral=True)
         say("waiting")
@@ -400,7 +410,7 @@ def test_control_c_that_nobody_catches_closes_the_session(
         """,
         server,
     )
-    with process:
+    with running as process:
         wait_for(process.stdout, "waiting")
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=DEADLINE_S)
@@ -427,14 +437,14 @@ def test_a_program_that_ends_with_an_open_client_ends_and_closes_its_session(
 
 def test_a_program_ends_also_when_its_server_is_silent(server: ServerThread) -> None:
     with FaultProxy(server.address) as proxy:
-        process = program(
+        running = program(
             """
             say("ready")
             input()
             """,
             proxy,  # type: ignore[arg-type]
         )
-        with process:
+        with running as process:
             wait_for(process.stdout, "ready")
             proxy.blackhole()
             output, errors = process.communicate("\n", timeout=DEADLINE_S)
