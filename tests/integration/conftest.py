@@ -1,6 +1,8 @@
-"""Which tests of the client run on an ensemble in every run: those of the modules named here.
+"""Which tests of the client run on Apache ZooKeeper in every run: those of the modules named here.
 
-All others that ask for `server` (tests/integration/test_client.py) do in `make test-all`.
+On one server all of them run, but with the blocking client only the operations; on an ensemble some
+with asyncio, and the operations with both. All others that ask for `server`
+(tests/integration/test_client.py) do in `make test-all`.
 """
 
 from __future__ import annotations
@@ -9,8 +11,13 @@ from typing import Final
 
 import pytest
 
-#: Modules that run on it in `make test`.
-ON_ENSEMBLE_IN_EVERY_RUN: Final = frozenset({"test_client", "test_client_streams"})
+#: What runs with which API; None stands for all modules.
+IN_EVERY_RUN: Final[dict[tuple[str, str], frozenset[str] | None]] = {
+    ("apache", "asyncio"): None,
+    ("apache", "blocking"): frozenset({"test_client"}),
+    ("ensemble", "asyncio"): frozenset({"test_client", "test_client_streams"}),
+    ("ensemble", "blocking"): frozenset({"test_client"}),
+}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -20,10 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not isinstance(item, pytest.Function) or "callspec" not in vars(item):
             continue
         package, _, module = item.module.__name__.rpartition(".")
-        is_on_it = (
-            package == "tests.integration"
-            and module.startswith("test_client")
-            and item.callspec.params.get("server") == "ensemble"
-        )
-        if is_on_it and module not in ON_ENSEMBLE_IN_EVERY_RUN:
+        if package != "tests.integration" or not module.startswith("test_client"):
+            continue
+        chosen = item.callspec.params
+        named = IN_EVERY_RUN.get((str(chosen.get("server")), str(chosen.get("api", "asyncio"))))
+        if named is not None and module not in named:
             item.add_marker(pytest.mark.long)
