@@ -20,10 +20,10 @@ from paddock.client.states import SessionState
 from paddock.errors import NodeExistsError
 from paddock.testing import EmbeddedServer, FaultProxy, VirtualClockLoop, run_virtually
 from tests.fault.cutting import in_real_time
+from tests.fault.playing import TIMEOUT_S, play
 
 Work = Callable[[Client], Awaitable[Any]]
 
-TIMEOUT_S: Final = 9.0
 # No operation takes more passes of the loop than this; one that never ends would.
 _PASSES_MAX: Final = 500
 
@@ -108,42 +108,29 @@ async def cancel_after(passes: int, work: Awaitable[Any]) -> bool:
 @pytest.mark.parametrize("is_cut", [False, True], ids=["connected", "while a reply is lost"])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_cancelled_operation_leaves_a_client_that_can_be_used(name: str, is_cut: bool) -> None:
-    async def main() -> int:
-        problems: list[str] = []
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: problems.append(f"{context['message']} {context.get('exception')}")
-        )
-        async with (
-            asyncio.timeout(3600),
-            EmbeddedServer() as server,
-            FaultProxy(server.address) as proxy,
-            connect(server.hosts, random=Random(1)) as bystander,
-            connect(proxy.hosts, session_timeout=TIMEOUT_S, random=Random(2)) as client,
-        ):
-            for passes in range(1, _PASSES_MAX):
-                await prepare(bystander)
-                if is_cut:
-                    proxy.when().cut_after()
-                was_over = await cancel_after(passes, OPERATIONS[name](client))
-                if is_cut and not was_over:
-                    proxy.heal()
-                # It can be used, and answers come to whom they belong.
-                assert (await client.get("/leaf")).data == b""
-                assert await client.exists("/none") is None
-                await client.create("/box/after")
-                await client.sync()
-                assert client._ask._tasks == set()
-                session = client._session
-                assert not session._outstanding.unsent
-                assert not session._outstanding.sent
-                assert session.watches.everybody() == []
-                assert not problems, problems
-                if was_over:
-                    return passes
+    async def story(client: Client, proxy: FaultProxy, bystander: Client) -> int:
+        for passes in range(1, _PASSES_MAX):
+            await prepare(bystander)
+            if is_cut:
+                proxy.when().cut_after()
+            was_over = await cancel_after(passes, OPERATIONS[name](client))
+            if is_cut and not was_over:
+                proxy.heal()
+            # It can be used, and answers come to whom they belong.
+            assert (await client.get("/leaf")).data == b""
+            assert await client.exists("/none") is None
+            await client.create("/box/after")
+            await client.sync()
+            assert client._ask._tasks == set()
+            session = client._session
+            assert not session._outstanding.unsent
+            assert not session._outstanding.sent
+            assert session.watches.everybody() == []
+            if was_over:
+                return passes
         raise AssertionError("it never ended")
 
-    with in_real_time(120):
-        assert run_virtually(main()) > 1
+    assert play(story) > 1
 
 
 def test_connecting_can_be_cancelled_at_any_time() -> None:

@@ -1,54 +1,21 @@
 """Servers that say nothing, or are not there: nothing hangs, nothing spins, everybody is told.
 
-All of it in virtual time, so a minute of silence takes no time; and with a limit in real time, for
-a client that asks again and again instead of waiting.
+What would spin instead of waiting meets the limit in real time that `play` sets.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from random import Random
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from paddock.api import connect
 from paddock.client.client import Client
 from paddock.client.states import Event, SessionState
 from paddock.errors import ConnectionLostError, NodeExistsError, SessionExpiredError
-from paddock.testing import Direction, EmbeddedServer, FaultProxy, run_virtually
-from tests.fault.cutting import in_real_time
-
-TIMEOUT_S = 9.0
-
-
-@pytest.fixture(autouse=True)
-def no_spinning() -> Iterator[None]:
-    with in_real_time(60):
-        yield
-
-
-def play(story: Callable[[Client, FaultProxy, Client], Coroutine[Any, Any, None]]) -> None:
-    """Play with a client behind a proxy, and a bystander beside it."""
-
-    async def main() -> list[str]:
-        problems: list[str] = []
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: problems.append(f"{context['message']} {context.get('exception')}")
-        )
-        async with (
-            asyncio.timeout(600),
-            EmbeddedServer() as server,
-            FaultProxy(server.address) as proxy,
-            connect(server.hosts, random=Random(1)) as bystander,
-        ):
-            client = connect(proxy.hosts, session_timeout=TIMEOUT_S, random=Random(2))
-            async with client:
-                await story(client, proxy, bystander)
-        return problems
-
-    assert run_virtually(main()) == []
+from paddock.testing import Direction, FaultProxy
+from tests.fault.playing import TIMEOUT_S, play
 
 
 def every_call(client: Client) -> dict[str, Awaitable[Any]]:

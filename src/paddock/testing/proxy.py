@@ -82,6 +82,11 @@ class FaultProxy:
         """The same as `host:port`, as clients want it."""
         return f"{self.address[0]}:{self.address[1]}"
 
+    @property
+    def server_address(self) -> tuple[str, int]:
+        """Where the server is, for those who are to reach it past the proxy."""
+        return self._server_address
+
     # What was seen.
 
     @property
