@@ -63,6 +63,9 @@ OWNERS: Final = frozenset({"Client"})
 # Those whose plain methods touch nothing but themselves.
 BUILDERS: Final = frozenset({"Transaction", "MultiRead"})
 
+# What makes sense with asyncio only.
+ASYNCIO_ONLY: Final = frozenset({"Client.start_task"})
+
 _WAITED: Final = {"asyncio.Future", "asyncio.Task", "Awaitable", "Coroutine"}
 _STREAMS: Final = {"AsyncIterator", "AsyncGenerator"}
 _SCOPES: Final = {"AbstractAsyncContextManager"}
@@ -146,6 +149,8 @@ class Writer:
                 parts.append(self._enter(node.name, method))
             elif method.name == "__aexit__":
                 parts.append(self._exit(node.name, method))
+            elif f"{node.name}.{method.name}" in ASYNCIO_ONLY:
+                continue
             elif not method.name.startswith("_"):
                 parts.append(self._method(node.name, method))
             elif method.name.startswith("__") and method.name not in ("__init__", "__repr__"):

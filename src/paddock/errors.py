@@ -8,6 +8,7 @@ An error answers the question "what should I do now?", so the classes are groupe
 * `AuthenticationError`: the credentials were not accepted.
 * `ProtocolError`: one side did not keep to the protocol.
 * `UsageError`: a call where, or when, none can be made.
+* `RecipeError`: something that is built on the service cannot go on.
 
 Every code on the wire has exactly one class; `error_from_code` finds it. A code that nobody has
 heard of becomes a plain `RequestError`, so a newer server cannot break an older client.
@@ -134,6 +135,23 @@ class RemoteProtocolError(ProtocolError):
 
 class UsageError(PaddockError, RuntimeError):
     """A call cannot be made from where it was made, or not yet; the message says how it can."""
+
+
+class RecipeError(PaddockError):
+    """A recipe cannot do, or go on with, what was asked of it."""
+
+
+class LockStateError(RecipeError):
+    """It cannot be taken by who has it, or be released by who does not; nothing has changed."""
+
+
+class GrantLostError(RecipeError):
+    """What was held is held no more, or may not be: others may hold it by now.
+
+    The session has expired, or nothing was heard from the service for so long that it may have; or
+    somebody has deleted the node that stood for it. Whatever was done under it may have to be done
+    again, by the next holder.
+    """
 
 
 class SystemFailureError(RequestError):

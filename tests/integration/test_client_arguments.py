@@ -106,7 +106,12 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda client: client.create("/a", container=True, sequential=True), "ephemeral, container"),
     (lambda client: client.create("/a", ephemeral=1), "ephemeral: expected True or False, not 1"),
     (lambda client: client.create("/a", sequential="no"), "sequential: expected True or False"),
-    (lambda client: client.create("/a", protected="no"), "protected: expected True or False"),
+    (
+        lambda client: client.create("/a", protected="no"),
+        "protected: expected True, False or a mark",
+    ),
+    (lambda client: client.create("/a", protected="a-b" * 9), "protected: expected True, False or"),
+    (lambda client: client.create("/a", protected=1), "protected: expected True, False or a mark"),
     (lambda client: client.create("/a", make_parents=1), "make_parents: expected True or False"),
     # Watches.
     (lambda client: client.get("/a", watch=True), "watch: True stands for the default watcher"),

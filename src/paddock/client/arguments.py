@@ -7,6 +7,7 @@ through with as little work as can be: these stand in the way of every request.
 from __future__ import annotations
 
 import math
+import re
 import ssl
 from inspect import iscoroutinefunction
 from typing import Final, TypeGuard
@@ -23,6 +24,8 @@ _TTL_SECONDS_MAX: Final = (2**40 - 1) / 1000
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 _SESSION_SECONDS_MAX: Final = _INT32_MAX / 1000
+# Long enough that nobody else has the same, and nothing that needs care in a name.
+_MARK: Final = re.compile("[0-9A-Za-z]{16,64}")
 
 
 # Nodes.
@@ -126,6 +129,17 @@ def check_mark(mark: object, data: bytes | None, version: int) -> None:
         raise InvalidArgumentError("mark: it is not in the data")
     if version < 0:
         raise InvalidArgumentError("mark: it needs a version, or a write could happen twice")
+
+
+def check_protection(protected: object) -> None:
+    """See that it is a flag, or a mark that may stand in the name of a node."""
+    if isinstance(protected, str) and not _MARK.fullmatch(protected):
+        raise InvalidArgumentError(
+            "protected: expected True, False or a mark of 16 to 64 letters and digits, as new_mark"
+            f" gives, not {protected!r}"
+        )
+    if not isinstance(protected, bool | str):
+        raise InvalidArgumentError(f"protected: expected True, False or a mark, not {protected!r}")
 
 
 # Watches.

@@ -36,6 +36,8 @@ class Caller:
         self._body_bytes_max = request_bytes_max - COUNTED_HEADER_BYTES
         # What takes several requests and is under way.
         self._tasks: set[asyncio.Task[Any]] = set()
+        # What others have given us to own, and what is cancelled at the end.
+        self._errands: set[asyncio.Task[Any]] = set()
 
     def call(
         self,
@@ -95,6 +97,13 @@ class Caller:
             task.add_done_callback(lambda _: first.cancel())
         return task
 
+    def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start something that is not ours, and own it until the end."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+        return task
+
     def check_size(self, operation: int, body: bytes) -> None:
         """Raise InvalidArgumentError for what would only cost us the connection."""
         if len(body) > self._body_bytes_max:
@@ -107,8 +116,13 @@ class Caller:
         return future
 
     async def wait_for_tasks(self) -> None:
-        """Wait for everything that takes several requests, however it ends."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Wait for everything that we own, however it ends; the session is over by now."""
+        # Whoever closes the client may be one of them, and cannot wait for itself.
+        own = asyncio.current_task()
+        errands = self._errands - {own}
+        for errand in errands:
+            errand.cancel()
+        await asyncio.gather(*(self._tasks - {own}), *errands, return_exceptions=True)
 
     def _watcher(self, watch: Watcher | bool) -> Watcher:
         if not isinstance(watch, bool):

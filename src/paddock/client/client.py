@@ -19,9 +19,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client import composites, decoding, trees
 from paddock.client.announcer import StateListener
@@ -30,6 +30,7 @@ from paddock.client.arguments import (
     check_credentials,
     check_flag,
     check_mark,
+    check_protection,
     check_settings,
     check_watch_kind,
     check_watcher,
@@ -57,6 +58,8 @@ from paddock.protocol.replies import (
     StringsResponse,
 )
 from paddock.protocol.requests import AuthPacket
+
+T = TypeVar("T")
 
 # A node to be created: its data and ACL; whether it is ephemeral, sequential, a container; its TTL.
 NewNode: TypeAlias = tuple[bytes | None, Sequence[ACL], bool, bool, bool, float | None]
@@ -190,6 +193,18 @@ class Client:
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Every request of theirs fails now, so they end, with an error that says why.
         await self._ask.wait_for_tasks()
+
+    def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Have something done that may outlive its caller, such as tidying up after it.
+
+        The client owns the task: it is cancelled when the client is closed, once the session has
+        ended. What it raises goes to the event loop's exception handler, if nobody awaits it.
+        """
+        return self._ask.start_task(work)
+
+    def new_mark(self) -> str:
+        """Give 32 letters and digits that nobody else has, to know something again by."""
+        return self._random.randbytes(16).hex()
 
     # Reading.
 
@@ -408,7 +423,7 @@ class Client:
         container: bool = False,
         ttl: float | None = None,
         make_parents: bool = False,
-        protected: bool = False,
+        protected: bool | str = False,
     ) -> asyncio.Future[str]:
         """Create a node; give its path, to which the service adds the number if it is sequential.
 
@@ -427,7 +442,9 @@ class Client:
         reply was lost; if somebody has deleted it before we look, it is created once more.
 
         A create that is cancelled may have been sent. Nobody looks for its node then, protected or
-        not: an ephemeral one goes with the session, any other one stays.
+        not: an ephemeral one goes with the session, any other one stays. Whoever wants to look for
+        it gives a mark of their own, from `new_mark`, in the place of True: the name begins with
+        `_c_`, the mark and a hyphen.
         """
         node = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or protected:
@@ -446,7 +463,7 @@ class Client:
         container: bool = False,
         ttl: float | None = None,
         make_parents: bool = False,
-        protected: bool = False,
+        protected: bool | str = False,
     ) -> asyncio.Future[Created]:
         """Create a node, as `create` does; give its path and its stat.
 
@@ -577,11 +594,11 @@ class Client:
         return self._ask.call(operation, body, path, self._decode_created, is_repeatable=False)
 
     def _create_carefully(
-        self, path: str, node: NewNode, make_parents: bool, protected: bool
+        self, path: str, node: NewNode, make_parents: bool, protected: bool | str
     ) -> asyncio.Future[Created]:
         check_flag("make_parents", make_parents)
-        check_flag("protected", protected)
-        marked, mark = self._marked(path) if protected else (path, "")
+        check_protection(protected)
+        marked, mark = self._marked(path, protected) if protected else (path, "")
         # Queued at once, so that it stands in its place among the calls.
         first = self._create(marked, node)
         return self._ask.own(
@@ -606,7 +623,7 @@ class Client:
         return composites.Root(whole, self._chroot)
 
     def _create_path_carefully(
-        self, path: str, node: NewNode, make_parents: bool, protected: bool
+        self, path: str, node: NewNode, make_parents: bool, protected: bool | str
     ) -> asyncio.Future[str]:
         created = self._create_carefully(path, node, make_parents, protected)
         return self._ask.own(_path_of(created), created)
@@ -621,10 +638,11 @@ class Client:
         careful = composites.set_carefully(self, path, first, write, version, mark, seen_zxid)
         return self._ask.own(careful, first)
 
-    def _marked(self, path: str) -> tuple[str, str]:
-        """Give a path with a mark of ours in its name, and the mark."""
+    def _marked(self, path: str, protected: bool | str) -> tuple[str, str]:
+        """Give a path with a mark of ours in its name, and what the name begins with."""
         self._encode.to_be_created(path, True)
-        mark = f"{composites.PROTECTION_PREFIX}{self._random.randbytes(16).hex()}-"
+        own = protected if isinstance(protected, str) else self.new_mark()
+        mark = f"{composites.PROTECTION_PREFIX}{own}-"
         cut = path.rfind("/") + 1
         return f"{path[:cut]}{mark}{path[cut:]}", mark
 

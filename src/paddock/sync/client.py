@@ -110,6 +110,10 @@ class Client(Owner[AsyncClient]):
         """
         self._close()
 
+    def new_mark(self) -> str:
+        """Give 32 letters and digits that nobody else has, to know something again by."""
+        return self._bridge.run(self._inner.new_mark)
+
     def exists(self, path: str, *, watch: Watch = None) -> Stat | None:
         """Give the stat of a node, or None if there is no such node.
 
@@ -308,7 +312,7 @@ class Client(Owner[AsyncClient]):
         container: bool = False,
         ttl: float | None = None,
         make_parents: bool = False,
-        protected: bool = False,
+        protected: bool | str = False,
     ) -> str:
         """Create a node; give its path, to which the service adds the number if it is sequential.
 
@@ -327,7 +331,9 @@ class Client(Owner[AsyncClient]):
         reply was lost; if somebody has deleted it before we look, it is created once more.
 
         A create that is given up may have been sent. Nobody looks for its node then, protected or
-        not: an ephemeral one goes with the session, any other one stays.
+        not: an ephemeral one goes with the session, any other one stays. Whoever wants to look for
+        it gives a mark of their own, from `new_mark`, in the place of True: the name begins with
+        `_c_`, the mark and a hyphen.
         """
         return self._bridge.call(
             self._inner.create,
@@ -353,7 +359,7 @@ class Client(Owner[AsyncClient]):
         container: bool = False,
         ttl: float | None = None,
         make_parents: bool = False,
-        protected: bool = False,
+        protected: bool | str = False,
     ) -> Created:
         """Create a node, as `create` does; give its path and its stat.
 

@@ -1,0 +1,16 @@
+"""Coordination, ready to use: locks and their kin, on the client's public API.
+
+    from paddock.recipes import Lock
+
+    async with Lock(client, "/locks/report") as grant:
+        print(grant.token)
+
+Each recipe is a module of its own, whose docstring says what is guaranteed, and what happens on
+suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same for blocking code.
+"""
+
+from paddock.recipes._line import Contender
+from paddock.recipes.grant import Grant, GrantEvent, GrantListener
+from paddock.recipes.lock import Lock, SimpleMutex
+
+__all__ = ["Contender", "Grant", "GrantEvent", "GrantListener", "Lock", "SimpleMutex"]

@@ -1,0 +1,285 @@
+"""The line that contenders stand in: one ephemeral sequential node each, the lowest number first.
+
+A contender's `Place` begins before its node does: the node's name has a mark that was chosen first,
+so that whoever leaves finds the node even if the reply to its create never came. The names are
+those that Curator's recipes use, `_c_<mark>-lock-0000000007`, so both can stand in one line;
+whatever else is below the line's node is somebody else's business.
+
+Nobody looks at more than one other contender at a time: each watches the one that it waits for, and
+looks again when that one has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from paddock.client.arguments import checked_acl, checked_data, checked_path
+from paddock.client.client import Client
+from paddock.client.results import Created
+from paddock.errors import (
+    ConnectionLostError,
+    LockStateError,
+    NoAuthError,
+    NoNodeError,
+    NotReadOnlyError,
+    SessionExpiredError,
+)
+from paddock.protocol.acl import ACL
+from paddock.recipes._nodes import (
+    Signal,
+    child,
+    discard,
+    make_container,
+    until_answered,
+    wait_writable,
+)
+
+# The service counts in 32 bits, and goes on with the least number after the largest.
+_NUMBERS: Final = 2**32
+
+
+class Entry(NamedTuple):
+    """A contender's node, by its name."""
+
+    name: str
+    # What it waits for, such as `lock-`.
+    kind: str
+    number: int
+
+
+# Gives the one to wait for, of those that stand before a contender; None: it is our turn.
+Obstacle: TypeAlias = Callable[[Sequence[Entry]], Entry | None]
+
+
+def the_one_before(before: Sequence[Entry]) -> Entry | None:
+    """Give the last of those that stand before: then one at a time has its turn."""
+    return before[-1] if before else None
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Somebody who stands in a line, as everybody can see it."""
+
+    path: str
+    #: What the contender says about itself.
+    data: bytes
+    #: The session that it belongs to.
+    session_id: int
+    #: The fencing token that it has, or will have when its turn comes.
+    token: int
+
+
+class Line:
+    """All who want the same thing."""
+
+    def __init__(
+        self, client: Client, path: str, kinds: Sequence[str], data: bytes, acl: Sequence[ACL]
+    ) -> None:
+        checked_path(path)
+        checked_data(data)
+        checked_acl(acl)
+        self.client = client
+        self.path = path
+        self.data = data
+        self.acl = acl
+        self._pattern = re.compile(
+            rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>-\d{{9,10}}|\d{{10}})"
+        )
+
+    def new_place(self, kind: str) -> Place:
+        """Give a place that nobody has taken yet."""
+        return Place(self, kind)
+
+    async def entries(self) -> list[Entry]:
+        """Give all who stand in the line, in their order."""
+        return self.in_order(await until_answered(self.client, self._names))
+
+    async def contenders(self) -> list[Contender]:
+        """Give all who stand in the line, in their order, with what they say about themselves."""
+        paths = [child(self.path, entry.name) for entry in await self.entries()]
+
+        async def read() -> list[Contender]:
+            answers = await asyncio.gather(
+                *(self.client.get(path) for path in paths), return_exceptions=True
+            )
+            found = []
+            for path, answer in zip(paths, answers, strict=True):
+                if isinstance(answer, NoNodeError):
+                    continue
+                if isinstance(answer, BaseException):
+                    raise answer
+                data, stat = answer
+                found.append(Contender(path, data, stat.ephemeral_owner, stat.czxid))
+            return found
+
+        return await until_answered(self.client, read)
+
+    def in_order(self, names: Sequence[str]) -> list[Entry]:
+        """Give those of some names that stand in the line, in their order."""
+        entries = []
+        for name in names:
+            found = self._pattern.search(name)
+            if found is not None and found.end() == len(name):
+                entries.append(Entry(name, found["kind"], int(found["number"])))
+        numbers = [entry.number for entry in entries]
+        if numbers and max(numbers) - min(numbers) >= _NUMBERS // 2:
+            # Some were counted before the largest number, the negative ones after it.
+            entries.sort(key=lambda entry: entry.number % _NUMBERS)
+        else:
+            entries.sort(key=lambda entry: entry.number)
+        return entries
+
+    async def _names(self) -> list[str]:
+        try:
+            return await self.client.children(self.path)
+        except NoNodeError:
+            return []
+
+
+class Place:
+    """One contender's node, from before its create until it is surely gone."""
+
+    def __init__(self, line: Line, kind: str) -> None:
+        self.client = line.client
+        self.line = line
+        self.kind = kind
+        # Its path and the zxid of its creation, once we have seen it.
+        self.path = ""
+        self.token = 0
+        self._mark = line.client.new_mark()
+        # The line as it was right after we had entered it, until somebody has looked at it.
+        self._seen: list[Entry] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path[self.path.rfind("/") + 1 :]
+
+    async def enter(self) -> None:
+        """Stand at the end of the line. Whatever is raised, `leave` has to follow."""
+        asked = self._ask()
+        # In the same write: what we see behind our own node costs no round trip of its own.
+        listed = self.client.children(self.line.path)
+        try:
+            self.path, stat = await self._see_through(asked)
+            self.token = stat.czxid
+            try:
+                self._seen = self.line.in_order(await listed)
+            except (NoNodeError, ConnectionLostError):
+                # Asked before there was a line, or lost with the connection.
+                self._seen = None
+        finally:
+            discard(asked)
+            discard(listed)
+
+    async def reach(self, obstacle: Obstacle = the_one_before) -> None:
+        """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
+        while True:
+            before = await self._before()
+            ahead = obstacle(before)
+            if ahead is None:
+                return
+            await self._wait_gone(child(self.line.path, ahead.name))
+
+    async def is_reached(self, obstacle: Obstacle = the_one_before) -> bool:
+        """Tell whether nobody is in our way now."""
+        return obstacle(await self._before()) is None
+
+    async def leave(self) -> None:
+        """Delete our node, wherever our create has got to; ends when it is gone, or the session is.
+
+        It is to be run by a task of the client's, since it has to go on if its caller is cancelled.
+        """
+        try:
+            await until_answered(self.client, self._delete)
+        except SessionExpiredError:
+            # And with it the node.
+            pass
+
+    def _ask(self) -> asyncio.Future[Created]:
+        return self.client.create_with_stat(
+            child(self.line.path, self.kind),
+            self.line.data,
+            acl=self.line.acl,
+            ephemeral=True,
+            sequential=True,
+            protected=self._mark,
+        )
+
+    async def _see_through(self, asked: asyncio.Future[Created]) -> Created:
+        while True:
+            try:
+                return await asked
+            except NoNodeError:
+                await make_container(self.client, self.line.path)
+            except NotReadOnlyError:
+                await wait_writable(self.client)
+            except ConnectionLostError:
+                # Nobody looks for the node any more, so we do, whenever a server can be reached.
+                found = await until_answered(self.client, self._find)
+                if found is not None:
+                    return found
+            asked = self._ask()
+
+    async def _find(self) -> Created | None:
+        for path in await self._own_paths():
+            stat = await self.client.exists(path)
+            if stat is not None:
+                return Created(path, stat)
+        return None
+
+    async def _own_paths(self) -> list[str]:
+        """Give the nodes with our mark: as a rule one or none."""
+        # The server we are attached to now may be behind the one that took our request.
+        await self.client.sync(self.line.path)
+        try:
+            names = await self.client.children(self.line.path)
+        except NoNodeError:
+            return []
+        return [child(self.line.path, name) for name in names if self._mark in name]
+
+    async def _before(self) -> list[Entry]:
+        """Give those who stand before us."""
+        seen, self._seen = self._seen, None
+        before = None if seen is None else self._cut(seen)
+        if before is None:
+            # What was asked together with our create may have been answered before it.
+            before = self._cut(await self.line.entries())
+        if before is None:
+            raise LockStateError(f"{self.path}: our place in the line was deleted by somebody")
+        return before
+
+    def _cut(self, entries: list[Entry]) -> list[Entry] | None:
+        for position, entry in enumerate(entries):
+            if entry.name == self.name:
+                return entries[:position]
+        return None
+
+    async def _wait_gone(self, path: str) -> None:
+        signal = Signal()
+
+        async def watch() -> bool:
+            try:
+                # Not `exists`, which would leave a watch behind for a node that never comes back.
+                await self.client.get(path, watch=signal)
+            except NoNodeError:
+                return False
+            except NoAuthError:
+                return await self.client.exists(path, watch=signal) is not None
+            return True
+
+        try:
+            if await until_answered(self.client, watch):
+                await signal.wait()
+        finally:
+            self.client.forget_watcher(signal)
+
+    async def _delete(self) -> None:
+        for path in [self.path] if self.path else await self._own_paths():
+            try:
+                await self.client.delete(path)
+            except NoNodeError:
+                pass

@@ -1,0 +1,97 @@
+"""What every recipe does with nodes: ask until there is an answer, wait for a change.
+
+Whatever is asked here may be asked twice, so a lost connection is never the caller's concern: it is
+asked again once a server can be reached. What ends such a wait is the answer, the end of the
+session, or the caller's own deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from paddock.client.client import Client
+from paddock.client.states import Event, EventType, SessionState
+from paddock.errors import (
+    ConnectionLostError,
+    NodeExistsError,
+    NotReadOnlyError,
+    SessionExpiredError,
+)
+
+T = TypeVar("T")
+
+
+def child(above: str, name: str) -> str:
+    """Give the path of a child."""
+    return f"/{name}" if above == "/" else f"{above}/{name}"
+
+
+def parent(path: str) -> str:
+    """Give the path above."""
+    return path[: path.rfind("/")] or "/"
+
+
+async def until_answered(client: Client, ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask, and ask again after a lost connection; for what may happen twice."""
+    while True:
+        try:
+            return await ask()
+        except ConnectionLostError:
+            await client.wait_connected()
+        except NotReadOnlyError:
+            await wait_writable(client)
+
+
+async def wait_writable(client: Client) -> None:
+    """Wait for a server that can be written to; raises SessionExpiredError if there is none."""
+    async for state in client.states():
+        if state.is_connected and state is not SessionState.CONNECTED_READ_ONLY:
+            return
+    raise SessionExpiredError("wait_writable")
+
+
+async def make_container(client: Client, path: str) -> None:
+    """Make a node for others to stand under, with everything above it; that it is there is fine.
+
+    The service removes it some time after the last of them has gone, so nothing piles up.
+    """
+
+    async def make() -> None:
+        try:
+            await client.create(path, container=True, make_parents=True)
+        except NodeExistsError:
+            pass
+
+    if path != "/":
+        await until_answered(client, make)
+
+
+class Signal:
+    """A watcher that wakes up whoever waits for it, with any event that may have changed something.
+
+    It says only that it is time to look again. A connection that is back counts as well, and so
+    does the end of the session: the next request then says so.
+    """
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def __call__(self, event: Event) -> None:
+        is_news = event.type is not EventType.NONE
+        if is_news or event.state.is_connected or event.state.is_final:
+            self._event.set()
+
+    def set(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+        self._event.clear()
+
+
+def discard(future: asyncio.Future[Any]) -> None:
+    """Give up an answer that nobody will look at."""
+    if not future.cancel() and not future.cancelled():
+        future.exception()

@@ -1,0 +1,287 @@
+"""A grant: that something is held, for as long as the session surely lives.
+
+    async with Lock(client, "/locks/report") as grant:
+        async with grant.guard() as transaction:
+            transaction.set("/report", b"done")
+
+No lock can promise that its holder is alone: the service can end a session that a paused process
+still believes in. What can be promised is here. The holder is told in time: at the latest when
+nothing was answered for a whole session timeout, by our own clock, a grant counts as lost, and the
+scope that holds it cancels its body. And what the holder writes can be fenced: `guard` is a
+transaction that fails once the grant is over, and for what is kept outside the service there is the
+`token`, which is larger for every later grant: whoever remembers the largest token that it has seen
+can refuse the work of an older holder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, TypeAlias
+
+from paddock.client.client import Client
+from paddock.client.states import Event, EventType, SessionState
+from paddock.client.transaction import Transaction
+from paddock.errors import GrantLostError, LockStateError
+from paddock.protocol.records import Stat
+from paddock.recipes._listeners import Listeners
+
+
+class GrantEvent(enum.Enum):
+    """What happens to a grant."""
+
+    ACQUIRED = "acquired"
+    #: The connection is lost. It is still held, until the session may be over.
+    SUSPENDED = "suspended"
+    #: The connection is back in time.
+    RESUMED = "resumed"
+    RELEASED = "released"
+    #: The session is over, or may be, or the node that stands for the grant is gone.
+    LOST = "lost"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+# Called at once, in the order in which things happen.
+GrantListener: TypeAlias = Callable[[GrantEvent], None]
+
+
+class Held(Protocol):
+    """What a grant stands for: an ephemeral node of ours."""
+
+    client: Client
+    path: str
+    token: int
+
+    async def leave(self) -> None:
+        """Give it up, for good; ends when it is gone, or the session is."""
+
+
+class Grant:
+    """Something that is held, until it is released or lost."""
+
+    def __init__(self, *held: Held) -> None:
+        first = held[0]
+        # The node that stands for it.
+        self.path: str = first.path
+        # The fencing token: it is larger for every later grant of the same thing.
+        self.token: int = max(one.token for one in held)
+        self._held = held
+        self._client = first.client
+        self._loop = asyncio.get_running_loop()
+        self._state = GrantEvent.ACQUIRED
+        self._depth = 1
+        self._over = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._leaving: list[asyncio.Task[None]] = []
+        self._listeners = Listeners[GrantEvent]()
+        self._client.add_listener(self._on_state)
+        for one in held:
+            self._watch(one)
+        self._on_state(self._client.state)
+
+    def __repr__(self) -> str:
+        return f"<Grant {self.path} {self._state} token {self.token}>"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is surely held, at this moment."""
+        return not self._is_over and self._loop.time() < self._client.session_valid_until
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended before it was released."""
+        return self._state is GrantEvent.LOST
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it has been released."""
+        return self._state is GrantEvent.RELEASED
+
+    def check(self) -> None:
+        """Raise GrantLostError unless it is surely held at this moment."""
+        if self.is_released:
+            raise LockStateError(f"{self.path}: it was released")
+        if not self.is_held:
+            raise self.lost()
+
+    def guard(self) -> Transaction:
+        """Begin a transaction that only succeeds while this is held.
+
+            async with grant.guard() as transaction:
+                transaction.set("/report", b"done")
+
+        It begins with a check of the node that stands for the grant, whose result is None. Raises
+        GrantLostError if it is lost already; the commit raises TransactionFailedError if the
+        service finds that it is.
+        """
+        self.check()
+        transaction = self._client.transaction()
+        for one in self._held:
+            transaction.check(one.path)
+        return transaction
+
+    async def release(self) -> None:
+        """Give it up; when this returns, the next one has it or can have it.
+
+        While the connection is lost it waits for the next one, but not longer than the session
+        surely lives: then it is others' anyway. If it is cancelled, the node is deleted all the
+        same, as soon as a server can be reached. Releasing again, or what was lost, does nothing.
+        """
+        self._depth -= 1
+        if self._depth > 0:
+            return
+        self._end(GrantEvent.RELEASED)
+        waiting = set(self._leaving)
+        while waiting:
+            remaining = self._client.session_valid_until - self._loop.time()
+            if self.is_lost or remaining <= 0:
+                return
+            done, waiting = await asyncio.wait(waiting, timeout=remaining)
+            for one in done:
+                if not one.cancelled():
+                    one.result()
+
+    async def wait_over(self) -> None:
+        """Wait until it is held no more: released, or lost."""
+        await self._over.wait()
+
+    def add_listener(self, listener: GrantListener) -> None:
+        """Have something called with everything that happens to it from now on.
+
+        It must not block. What it raises goes to the event loop's exception handler.
+        """
+        self._listeners.add(listener)
+
+    def remove_listener(self, listener: GrantListener) -> None:
+        """Call it no more; that it was never called is fine."""
+        self._listeners.remove(listener)
+
+    def deepen(self) -> None:
+        """Have it released only when it was released once more."""
+        self._depth += 1
+
+    def lost(self) -> GrantLostError:
+        """Give the error that says that it is lost."""
+        return GrantLostError(
+            f"{self.path}: held no more, or maybe not; what was done under it may be done by others"
+        )
+
+    @property
+    def _is_over(self) -> bool:
+        return self._state in (GrantEvent.RELEASED, GrantEvent.LOST)
+
+    def _on_state(self, state: SessionState) -> None:
+        if state.is_final or state is SessionState.OVERDUE:
+            self._end(GrantEvent.LOST)
+        elif state is SessionState.DISCONNECTED or state is SessionState.CONNECTED_READ_ONLY:
+            # A server that can only be read from does not vouch for our session.
+            self._set_alarm()
+            self._become(GrantEvent.SUSPENDED)
+        elif self._state is GrantEvent.SUSPENDED:
+            self._stop_alarm()
+            self._become(GrantEvent.RESUMED)
+
+    def _set_alarm(self) -> None:
+        self._stop_alarm()
+        self._alarm = self._loop.call_at(self._client.session_valid_until, self._look)
+
+    def _stop_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _look(self) -> None:
+        if self._loop.time() >= self._client.session_valid_until:
+            self._end(GrantEvent.LOST)
+        else:
+            self._set_alarm()
+
+    def _watch(self, held: Held) -> None:
+        def on_seen(seen: asyncio.Future[Stat | None]) -> None:
+            # Without an answer, the session is not valid for long, either.
+            if not seen.cancelled() and seen.exception() is None:
+                stat = seen.result()
+                if stat is None or stat.czxid != held.token:
+                    self._end(GrantEvent.LOST)
+
+        self._client.exists(held.path, watch=self._on_event).add_done_callback(on_seen)
+
+    def _on_event(self, event: Event) -> None:
+        if event.type is EventType.DELETED:
+            self._end(GrantEvent.LOST)
+        elif event.type is not EventType.NONE and not self._is_over:
+            # A watch fires once, and somebody has changed what the node says.
+            for held in self._held:
+                if held.path == event.path:
+                    self._watch(held)
+
+    def _end(self, event: GrantEvent) -> None:
+        if self._is_over:
+            return
+        self._client.remove_listener(self._on_state)
+        self._client.forget_watcher(self._on_event)
+        self._stop_alarm()
+        self._leaving = [self._client.start_task(one.leave()) for one in self._held]
+        self._over.set()
+        self._become(event)
+
+    def _become(self, event: GrantEvent) -> None:
+        if event is self._state:
+            return
+        self._state = event
+        self._listeners.tell(event)
+
+
+class GrantScope:
+    """A grant, and the task that holds it: when the grant is lost, what the task does is cancelled.
+
+    It is to a grant what `asyncio.timeout` is to a deadline.
+    """
+
+    def __init__(self, grant: Grant) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine is always run by a task"
+        self.grant = grant
+        self.task: asyncio.Task[object] = task
+        # How often the task had been cancelled when it came in.
+        self._cancelled = task.cancelling()
+        self._has_cancelled = False
+        self._is_left = False
+        self._loop = asyncio.get_running_loop()
+        grant.add_listener(self._on_event)
+        if grant.is_lost:
+            self._on_event(GrantEvent.LOST)
+
+    async def leave(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Release the grant; raises GrantLostError if that is all there is to say."""
+        self._is_left = True
+        self.grant.remove_listener(self._on_event)
+        is_ours = False
+        if self._has_cancelled:
+            is_ours = self.task.uncancel() <= self._cancelled
+        await self.grant.release()
+        if self.grant.is_lost and (error is None or (is_ours and _is_cancelled(error))):
+            raise self.grant.lost() from error
+
+    def _on_event(self, event: GrantEvent) -> None:
+        if event is GrantEvent.LOST:
+            # Not at once: it may be the task itself that has closed the client just now.
+            self._loop.call_soon(self._cancel)
+
+    def _cancel(self) -> None:
+        if not self._is_left:
+            self._has_cancelled = True
+            self.task.cancel()
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    return isinstance(error, asyncio.CancelledError)

@@ -1,0 +1,76 @@
+"""What the tests of recipes run on: Paddock, an Apache ZooKeeper, and three of these.
+
+On Paddock all of them run, with both APIs. Those marked `everywhere` show their recipe once on
+Apache ZooKeeper, in every run and with asyncio; of these, the modules in `ON_ENSEMBLE` do on an
+ensemble as well. All the rest of the matrix is for `make test-all`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.support.apache import ApacheServer
+from tests.support.judges import skip_or_fail
+from tests.support.paddock_server import PaddockServer
+from tests.support.server import Options, Server, ServerMissingError, Service
+
+ON_ENSEMBLE: Final = frozenset({"test_lock"})
+
+
+@pytest.fixture(scope="session")
+def shared_paddock() -> Iterator[Server]:
+    """A Paddock in a process of its own, started once a run."""
+    with PaddockServer(Options()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared_apache() -> Iterator[Server]:
+    """An Apache ZooKeeper, started once a run."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(ApacheServer(Options()))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture(
+    params=[
+        "paddock",
+        pytest.param("apache", marks=pytest.mark.judge),
+        pytest.param("ensemble", marks=pytest.mark.judge),
+    ]
+)
+def service(request: pytest.FixtureRequest) -> Service:
+    """The service under test."""
+    found: Service = request.getfixturevalue(f"shared_{request.param}")
+    return found
+
+
+@pytest.fixture
+def path(request: pytest.FixtureRequest) -> str:
+    """The path of a node that this test alone uses."""
+    return "/" + "".join(one if one.isalnum() else "-" for one in request.node.name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is not for every run before anything is chosen by its marks."""
+    for item in items:
+        if not isinstance(item, pytest.Function) or "callspec" not in vars(item):
+            continue
+        package, _, module = item.module.__name__.rpartition(".")
+        if package != "tests.integration.recipes":
+            continue
+        chosen = item.callspec.params
+        where, api = chosen.get("service", "paddock"), chosen.get("api", "asyncio")
+        is_shown = item.get_closest_marker("everywhere") is not None and api == "asyncio"
+        if where == "apache" and not is_shown:
+            item.add_marker(pytest.mark.long)
+        if where == "ensemble" and not (is_shown and module in ON_ENSEMBLE):
+            item.add_marker(pytest.mark.long)

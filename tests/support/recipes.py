@@ -1,0 +1,50 @@
+"""What tests of recipes begin with: a deadline, and clients of the API under test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+from typing import Any, Final, TypeVar
+
+from paddock.client.client import Client
+from tests.support.apis import connect
+from tests.support.server import Service
+
+T = TypeVar("T")
+
+DEADLINE_S: Final = 60.0
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Play a scenario, and fail it if it takes for ever."""
+
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await scenario()
+
+    asyncio.run(main())
+
+
+@asynccontextmanager
+async def clients(service: Service, count: int, **settings: Any) -> AsyncIterator[list[Client]]:
+    """Connect so many clients, each with a session of its own."""
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(
+                connect(service.hosts, random=Random(number), **settings)
+            )
+            for number in range(count)
+        ]
+
+
+def recipe(kind: Callable[..., T]) -> Callable[..., T]:
+    """Give the recipe, in the API under test."""
+    return kind
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something is so; for what no event tells of."""
+    while not await condition():  # noqa: ASYNC110 (it is another process that does it)
+        await asyncio.sleep(0.01)
