@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from paddock.errors import UsageError
 from paddock.sync.callbacks import Callbacks
+from paddock.sync.handlers import Handlers
 from paddock.sync.portal import Portal, open_portal
 from paddock.sync.scopes import Scope
 
@@ -34,11 +35,12 @@ C = TypeVar("C", bound=Closable)
 
 
 class Bridge:
-    """The way of one client to the loop, and back to its callbacks."""
+    """The way of one client to the loop, and back to its callbacks and handlers."""
 
     def __init__(self) -> None:
         self.portal: Final[Portal] = open_portal(self)
         self.callbacks: Final = Callbacks()
+        self.handlers: Final = Handlers(self.portal)
         self.is_over = False
         # What nearly every call of a user goes through, without a step in between.
         self.call = self.portal.call
@@ -59,6 +61,7 @@ class Bridge:
         self.is_over = True
         self.callbacks.end()
         self.callbacks.wait()
+        self.handlers.wait()
         self.portal.release(self)
 
     async def abandon(self, close: Callable[[], Awaitable[None]]) -> None:
@@ -74,9 +77,11 @@ class Bridge:
 class Twin(Generic[T]):
     """A blocking class; everything it does its asyncio object does."""
 
-    def __init__(self, bridge: Bridge, inner: T) -> None:
+    def __init__(self, bridge: Bridge, inner: T, owner: object = None) -> None:
         self._bridge = bridge
         self._inner = inner
+        # What has to live as long as this: a client that nobody refers to is closed.
+        self._owner = owner
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
 
@@ -89,6 +94,12 @@ class Twin(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<blocking {repr(self._inner)[1:]}"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._inner == self._inner
+
+    def __hash__(self) -> int:
+        return hash(self._inner)
 
     def _enter_scope(self, manager: AbstractAsyncContextManager[V, bool | None]) -> V:
         scope = Scope(self._bridge.portal, manager)
@@ -112,6 +123,13 @@ class Twin(Generic[T]):
 class Owner(Twin[C]):
     """A twin that everything else comes from, such as a client; it keeps the loop running."""
 
+    # Another twin of the same object, as an attribute gives it, may go without a word.
+    _is_first = False
+
+    def __init__(self, bridge: Bridge, inner: C) -> None:
+        super().__init__(bridge, inner)
+        self._is_first = True
+
     def _open(self, enter: Callable[[], Awaitable[object]]) -> Self:
         try:
             self._bridge.call(enter)
@@ -134,7 +152,7 @@ class Owner(Twin[C]):
 
     def __del__(self) -> None:
         # At exit the portal closes what is open, and a forked child has nothing to close.
-        if not self._bridge.is_over and self._bridge.portal.is_open:
+        if self._is_first and not self._bridge.is_over and self._bridge.portal.is_open:
             text = f"a {type(self).__name__} was not closed"
             warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
             self._bridge.portal.post(self._bridge.abandon, self._inner.close)

@@ -15,13 +15,15 @@ import threading
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from queue import SimpleQueue
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 logger: Final = logging.getLogger(__name__)
 
 V = TypeVar("V")
 
 Callback: TypeAlias = Callable[..., object]
+# Gives what a callback is told as blocking code wants it.
+Wrap: TypeAlias = Callable[..., tuple[Any, ...]]
 
 # How long the end waits for callbacks that are under way.
 _END_SECONDS_MAX: Final = 5.0
@@ -35,14 +37,21 @@ class Callbacks:
         self._thread: threading.Thread | None = None
         self._is_over = False
 
-    def relay(self, value: V) -> V:
+    @overload
+    def relay(self, value: V) -> V: ...
+
+    @overload
+    def relay(self, value: object, wrap: Wrap) -> Any: ...
+
+    def relay(self, value: object, wrap: Wrap | None = None) -> Any:
         """Give what the loop may call in the place of a callback; what is none stays as it is.
 
         So does a coroutine function, which nobody would await: the client refuses it by its name.
+        What it is told is wrapped, if there is a way given.
         """
         if not callable(value) or iscoroutinefunction(value):
             return value
-        return cast(V, Relay(self, value))
+        return Relay(self, value, wrap)
 
     def put(self, callback: Callback, arguments: tuple[Any, ...]) -> None:
         """Have somebody called. Only the loop's thread does this, so events keep their order."""
@@ -79,14 +88,16 @@ class Callbacks:
 class Relay:
     """Stands for a callback on the loop's thread; two for the same callback are the same."""
 
-    __slots__ = ("_callback", "_callbacks")
+    __slots__ = ("_callback", "_callbacks", "_wrap")
 
-    def __init__(self, callbacks: Callbacks, callback: Callback) -> None:
+    def __init__(self, callbacks: Callbacks, callback: Callback, wrap: Wrap | None = None) -> None:
         self._callbacks = callbacks
         self._callback = callback
+        self._wrap = wrap
 
     def __call__(self, *arguments: Any) -> None:
-        self._callbacks.put(self._callback, arguments)
+        told = arguments if self._wrap is None else self._wrap(*arguments)
+        self._callbacks.put(self._callback, told)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Relay) and self._callback == other._callback

@@ -21,7 +21,7 @@ import os
 import threading
 import weakref
 from asyncio import _get_running_loop as running_loop
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
@@ -161,6 +161,8 @@ class Portal:
         self.is_left_behind = False
         # What was begun and has no outcome yet. Only the loop's thread touches it.
         self._under_way: set[_Call[Any]] = set()
+        # What is kept until its thread has done with it, such as a scope. The same.
+        self._kept: set[asyncio.Task[Any]] = set()
         self._loop = _new_loop()
         self._end: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, name="paddock", daemon=True)
@@ -297,6 +299,15 @@ class Portal:
 
     # What the thread does.
 
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Own a task of the loop until it has ended; the end of the portal cancels it.
+
+        Only the loop's thread does this. Nobody may ever ask for the outcome, which is fine.
+        """
+        self._kept.add(task)
+        task.add_done_callback(self._kept.discard)
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())
+
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
@@ -304,15 +315,15 @@ class Portal:
     async def _serve(self) -> None:
         await self._end
         # Everything that was asked before the end has been begun by now.
-        closing = [asyncio.ensure_future(close()) for close in self._holders.values() if close]
-        if closing:
-            await asyncio.wait(closing, timeout=_CLOSE_SECONDS_MAX)
         with self._lock:
-            sources = list(self._sources)
-        if sources and not self._is_exiting:
-            draining = [asyncio.ensure_future(source.drain()) for source in sources]
-            await asyncio.wait(draining, timeout=_DRAIN_SECONDS_MAX)
+            closes = [close for close in self._holders.values() if close is not None]
+        await _within(_CLOSE_SECONDS_MAX, closes)
+        # A stream that is collected as garbage meanwhile is taken out by whichever thread that is.
+        with self._lock:
+            drains = [] if self._is_exiting else [one.drain for one in self._sources]
+        await _within(_DRAIN_SECONDS_MAX, drains)
         left = [call.future for call in self._under_way if call.future is not None]
+        left += self._kept
         for future in left:
             future.cancel()
         if left:
@@ -331,6 +342,13 @@ class Portal:
         elif not future.cancelled():
             # Or the loop would complain that nobody has looked.
             future.exception()
+
+
+async def _within(seconds: float, functions: Sequence[Callable[[], Awaitable[object]]]) -> None:
+    """Call some functions, and wait for all of them, but not longer than this."""
+    begun = [asyncio.ensure_future(function()) for function in functions]
+    if begun:
+        await asyncio.wait(begun, timeout=seconds)
 
 
 def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:

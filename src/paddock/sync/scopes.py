@@ -1,4 +1,9 @@
-"""Scopes for blocking code: an async context manager that the loop holds, as a plain one."""
+"""Scopes for blocking code: an async context manager that the loop holds, as a plain one.
+
+A scope may end before its body does, as that of a lock that is lost. A body in a thread cannot be
+stopped, so it hears of it when it leaves: by the scope's error, or if it raises one of its own, by
+that one with the scope's as its context.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Generic, TypeVar, cast
 
+from paddock.errors import SessionExpiredError
 from paddock.sync.portal import Portal
 
 T = TypeVar("T")
@@ -19,7 +25,7 @@ class Scope(AbstractContextManager[T, bool | None]):
         self, portal: Portal, manager: AbstractAsyncContextManager[T, bool | None]
     ) -> None:
         self._portal = portal
-        self._held = _Held(manager)
+        self._held = _Held(portal, manager)
 
     def __enter__(self) -> T:
         try:
@@ -36,6 +42,9 @@ class Scope(AbstractContextManager[T, bool | None]):
         traceback: TracebackType | None,
     ) -> bool | None:
         try:
+            if self._held.is_over:
+                # Also when the loop is.
+                return self._held.outcome(error)
             return self._portal.conclude(self._held.leave, error)
         finally:
             if error is not None:
@@ -49,18 +58,28 @@ class _Held(Generic[T]):
     One, because what a scope holds may belong to the task that entered it.
     """
 
-    def __init__(self, manager: AbstractAsyncContextManager[T, bool | None]) -> None:
+    def __init__(
+        self, portal: Portal, manager: AbstractAsyncContextManager[T, bool | None]
+    ) -> None:
+        self._portal = portal
         self._manager = manager
         self._task: asyncio.Task[bool] | None = None
         self._value: T | None = None
         self._is_entered = asyncio.Event()
         self._is_left = asyncio.Event()
-        # What the body raised.
+        # What the body raised, and whether the scope was told.
         self._error: BaseException | None = None
+        self._is_told = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._task is not None and self._task.done()
 
     async def enter(self) -> T:
         """Enter it; give its value, or raise what kept us from it."""
         self._task = task = asyncio.create_task(self._run())
+        self._portal.keep(task)
         entered = asyncio.create_task(self._is_entered.wait())
         try:
             await asyncio.wait((entered, task), return_when=asyncio.FIRST_COMPLETED)
@@ -79,7 +98,29 @@ class _Held(Generic[T]):
         assert self._task is not None, "it was entered"
         self._error = error
         self._is_left.set()
-        return await self._task
+        try:
+            await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            await self.abandon()
+            raise
+        return self.outcome(error)
+
+    def outcome(self, error: BaseException | None) -> bool:
+        """Give the outcome once it has ended, for a body that has raised this or nothing."""
+        assert self._task is not None, "it was entered"
+        ended: BaseException | None
+        if self._task.cancelled():
+            # By the end of the loop: what loses a scope otherwise has an error for it.
+            ended = SessionExpiredError("leave", None, "the client is closed")
+        else:
+            ended = self._task.exception()
+        if ended is None:
+            return self._task.result()
+        if error is None or self._is_told:
+            raise ended
+        # It ended by itself, and the body with an error of its own.
+        _add_context(error, ended)
+        return False
 
     async def abandon(self) -> None:
         """Leave it, or enter it no more: nobody knows of it."""
@@ -93,10 +134,19 @@ class _Held(Generic[T]):
                 self._is_entered.set()
                 await self._is_left.wait()
                 if self._error is not None:
+                    self._is_told = True
                     raise self._error
         except BaseException as error:
             if error is self._error:
                 # The body has raised it, and raises it again.
                 return False
             raise
-        return self._error is not None
+        return self._is_told
+
+
+def _add_context(error: BaseException, context: BaseException) -> None:
+    """Have an error say what had happened before it, at the end of what it says already."""
+    while error.__context__ is not None and error.__context__ is not context:
+        error = error.__context__
+    if error is not context:
+        error.__context__ = context

@@ -16,13 +16,14 @@ import pytest
 
 from tests.unit.sync.samples import house
 from tools import twin
+from tools.blocking.source import read
 
 PAIR = twin.Pair(house.__name__, "paddock.sync.house", ("House", "Key", "build"))
-OWNERS = frozenset({"House"})
 
 
-def written(pair: twin.Pair = PAIR, owners: frozenset[str] = OWNERS) -> str:
-    return twin.twin_of(pair, (pair,), owners, frozenset({"Key"}))
+def written(pair: twin.Pair = PAIR) -> str:
+    rules = twin.Rules((pair,), owners=frozenset({"House"}), builders=frozenset({"Key"}))
+    return twin.text_of(pair, rules)
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +107,23 @@ def test_words_about_asyncio_become_words_about_blocking_code(blocking: ModuleTy
 @pytest.mark.parametrize(
     ("method", "reason"),
     [
-        ("def f(self, ask: Callable[[str], int]) -> None: ...", "gives something back"),
-        ("def f(self, tell: Callable[[Sample], None]) -> None: ...", "is told of a twin"),
+        ("def f(self, ask: Callable[[Sample], int]) -> None: ...", "the function ask takes or"),
+        ("def f(self, ask: Callable[[], Awaitable[Sample]]) -> None: ...", "the handler ask gives"),
+        ("def f(self, ask: Callable[[], Any]) -> None: ...", "may give a promise or not"),
+        ("def f(self, ask: Callable[[], int | Awaitable[int]]) -> None: ...", "Awaitable has no"),
+        ("def f(self, ask: dict[str, Callable[[], None]]) -> None: ...", "callables within ask"),
+        ("def f(self, *ask: Callable[[], None]) -> None: ...", r"the callables \*ask"),
+        ("def f(self, ask: Callable[[], None] | Sample) -> None: ...", "too many things"),
         ("def f(self) -> Callable[[], None]: ...", "a function that is returned"),
-        ("def f(self) -> list[Sample]: ...", "Sample within"),
-        ("def f(self) -> AsyncIterator[Sample]: ...", "Sample within"),
-        ("def f(self, *names: str) -> None: ...", "arguments with stars"),
+        ("def f(self) -> tuple[int, Sample]: ...", "a class with a twin within"),
+        ("def f(self) -> AsyncIterator[set[Sample]]: ...", "a class with a twin within"),
+        ("def f(self, other: Sample | str) -> None: ...", "a class with a twin within"),
+        ("def f(self, **others: Sample) -> None: ...", r"a class with a twin in \*\*others"),
+        ("def f(self) -> list[Self]: ...", "Self in"),
+        ("def f(self) -> AsyncIterable[int]: ...", "AsyncIterable has no rule"),
+        ("def f(self, what: Awaitable[int]) -> None: ...", "Awaitable has no rule"),
+        ("def f(self) -> Hidden: ...", "Hidden has no twin"),
+        ("def __init__(self) -> None:\n        self.x = list()", "the attribute x is public"),
         ("def f(self): ...", "no return type"),
         ("@classmethod\n    def f(cls) -> None: ...", "the decorators"),
         ("def __anext__(self) -> Awaitable[int]: ...", "has no rule"),
@@ -127,13 +139,16 @@ def test_what_fits_no_rule_is_refused(
 ) -> None:
     (tmp_path / "sample.py").write_text(
         "from __future__ import annotations\n"
-        "from collections.abc import AsyncIterator, Awaitable, Callable\n"
+        "from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable\n"
+        "from typing import Any, Self\n"
         "_hidden = 1\n"
+        "class Hidden:\n    async def f(self) -> None: ...\n"
         f'class Sample:\n    """A sample."""\n    {method}\n'
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "sample", raising=False)
     importlib.invalidate_caches()
+    read.cache_clear()
     pair = twin.Pair("sample", "paddock.sync.sample", ("Sample",))
     with pytest.raises(twin.RefusedError, match=reason):
         written(pair)

@@ -1,0 +1,18 @@
+"""The blocking twin of `paddock.recipes`, with the same names.
+
+Written by tools/twin.py from the names there; not to be edited.
+"""
+
+from paddock.recipes._line import Contender
+from paddock.recipes.grant import GrantEvent, GrantListener
+from paddock.sync.recipes.grant import Grant
+from paddock.sync.recipes.lock import Lock, SimpleMutex
+
+__all__ = [
+    "Contender",
+    "Grant",
+    "GrantEvent",
+    "GrantListener",
+    "Lock",
+    "SimpleMutex",
+]

@@ -1,0 +1,93 @@
+"""A package whose names all have a twin, or are shared: what is exported there is all there is.
+
+Which of its modules have a twin, and what of them, is read from its `__init__`; so is the
+`__init__` of the twin, which has the same names.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from dataclasses import dataclass, replace
+
+from tools.blocking.rules import Pair, RefusedError, Rules
+from tools.blocking.shared import check_shared, is_shared
+from tools.blocking.source import Function, Source, read
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of asyncio classes, and its blocking twin."""
+
+    source: str
+    target: str
+
+    @property
+    def exists(self) -> bool:
+        return importlib.util.find_spec(self.source) is not None
+
+    def pairs(self, rules: Rules) -> tuple[Pair, ...]:
+        """Give the modules with what of them has a twin; those of `rules` have one already."""
+        source = read(self.source)
+        homes = self._homes(source)
+        # Classes first: a function has a twin if it has to do with one of them.
+        twins = [
+            name
+            for name in homes
+            if isinstance(getattr(source.module, name), type)
+            and not is_shared(getattr(source.module, name))
+        ]
+        known = {*rules.twins, *twins}
+        for name, home in homes.items():
+            thing = getattr(source.module, name)
+            if not isinstance(thing, type) and not is_shared(thing):
+                node = read(home).found(name)
+                assert isinstance(node, Function)
+                names = {one.id for one in ast.walk(node.args) if isinstance(one, ast.Name)}
+                if names & known:
+                    twins.append(name)
+                elif isinstance(node, ast.AsyncFunctionDef):
+                    raise RefusedError(f"{home}: {name} takes nothing that has a twin")
+        found: dict[str, list[str]] = {}
+        for name in homes:
+            if name in twins:
+                found.setdefault(homes[name], []).append(name)
+        pairs = tuple(
+            Pair(home, self.target + home.removeprefix(self.source), tuple(names))
+            for home, names in sorted(found.items())
+        )
+        for name in homes:
+            if name not in twins:
+                check_shared(name, getattr(source.module, name), with_pairs(rules, pairs))
+        return pairs
+
+    def write(self, rules: Rules) -> str:
+        """Give the `__init__` of the twin."""
+        source = read(self.source)
+        pairs = self.pairs(rules)
+        targets = {name: pair.target for pair in pairs for name in pair.names}
+        homes = self._homes(source)
+        lines = [f"from {targets.get(name, home)} import {name}" for name, home in homes.items()]
+        names = "".join(f"    {name!r},\n" for name in homes)
+        return (
+            f'"""The blocking twin of `{self.source}`, with the same names.\n\n'
+            'Written by tools/twin.py from the names there; not to be edited.\n"""\n\n'
+            f"{chr(10).join(lines)}\n\n__all__ = [\n{names}]\n"
+        )
+
+    def _homes(self, source: Source) -> dict[str, str]:
+        """Give every exported name with the module that it comes from."""
+        found = {
+            alias.asname or alias.name: node.module or ""
+            for node, alias in source.imports()
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(self.source)
+        }
+        exported: list[str] = list(source.module.__all__)
+        missing = {*exported} ^ {*found}
+        if missing:
+            raise RefusedError(f"{self.source}: imported or in __all__, not both: {missing}")
+        return {name: found[name] for name in exported}
+
+
+def with_pairs(rules: Rules, pairs: tuple[Pair, ...]) -> Rules:
+    return replace(rules, pairs=rules.pairs + pairs)

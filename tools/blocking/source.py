@@ -1,0 +1,74 @@
+"""A module as it is written: its classes and functions, and where its names come from."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TypeAlias
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The text of a module, taken apart."""
+
+    name: str
+    module: ModuleType
+    lines: list[str]
+    tree: ast.Module
+
+    def found(self, name: str) -> ast.ClassDef | Function:
+        """Give a class or a function by its name."""
+        for node in self.tree.body:
+            if isinstance(node, ast.ClassDef | Function) and node.name == name:
+                return node
+        raise LookupError(f"{self.name} has no {name}")
+
+    def imports(self) -> Iterator[tuple[ast.Import | ast.ImportFrom, ast.alias]]:
+        """Give every name that is imported, also where only a checker of types imports it."""
+        for node in self.tree.body:
+            for one in node.body if isinstance(node, ast.If) else [node]:
+                if isinstance(one, ast.Import | ast.ImportFrom):
+                    for alias in one.names:
+                        yield one, alias
+
+    def imported(self, name: str) -> tuple[ast.Import | ast.ImportFrom, ast.alias] | None:
+        """Give the import that brings a name."""
+        for node, alias in self.imports():
+            if name == (alias.asname or alias.name):
+                return node, alias
+        return None
+
+    def alias(self, name: str) -> tuple[Source, ast.expr] | None:
+        """Give what a name stands for, if it is only a name for a type, and where it says so."""
+        for node in self.tree.body:
+            if (
+                isinstance(node, ast.AnnAssign)
+                and isinstance(node.target, ast.Name)
+                and node.target.id == name
+                and ast.unparse(node.annotation).endswith("TypeAlias")
+                and node.value is not None
+            ):
+                return self, node.value
+        found = self.imported(name)
+        if found is not None and isinstance(found[0], ast.ImportFrom):
+            module = found[0].module or ""
+            if module.partition(".")[0] == self.name.partition(".")[0]:
+                return read(module).alias(found[1].name)
+        return None
+
+
+@functools.cache
+def read(name: str) -> Source:
+    """Read a module."""
+    module = importlib.import_module(name)
+    file = module.__file__
+    assert file is not None, "it is a module with a source"
+    text = Path(file).read_text(encoding="utf-8")
+    return Source(name, module, text.splitlines(), ast.parse(text))

@@ -1,0 +1,309 @@
+"""Writes the twin of one module, class by class and method by method."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from tools.blocking.rules import LIFE, Pair, RefusedError, Rules
+from tools.blocking.source import Function, Source, read
+from tools.blocking.types import Outcome, Types, all_arguments, taken_apart
+from tools.blocking.words import adapted, left_of_asyncio
+
+_BRIDGE: Final = "paddock.sync.bridge"
+# What a twin has from its base.
+_OF_EVERY_TWIN: Final = {"__init__", "__repr__", "__eq__", "__hash__"}
+_WIDTH: Final = 100
+_QUOTES: Final = '"""'
+# What is asked of the loop as any plain method is.
+_PLAIN: Final = {"__len__", "__contains__", "__getitem__", "__bool__"}
+
+
+class Writer:
+    """Writes the twin of one module."""
+
+    def __init__(self, pair: Pair, rules: Rules) -> None:
+        self._pair = pair
+        self._rules = rules
+        self._types = Types(rules, pair.target, read(pair.source))
+
+    def write(self) -> str:
+        source = self._types.source
+        parts = []
+        for name in self._pair.names:
+            try:
+                node = source.found(name)
+            except LookupError as error:
+                raise RefusedError(str(error)) from None
+            if isinstance(node, ast.ClassDef):
+                parts.append(self._class(node, getattr(source.module, name)))
+            else:
+                parts.append(self._function(node))
+        header = (
+            f'"""The blocking twin of `{self._pair.source}`.\n\n'
+            'Written by tools/twin.py from the signatures there; not to be edited.\n"""\n\n'
+            "from __future__ import annotations\n\n"
+        )
+        imports = "\n".join(sorted(self._types.imports))
+        return header + imports + "\n\n\n" + "\n\n\n".join(parts) + "\n"
+
+    # Functions.
+
+    def _function(self, node: Function) -> str:
+        self._types.imports.add(f"from {self._pair.source} import {node.name} as async_{node.name}")
+        result = node.returns
+        if isinstance(result, ast.Name) and result.id in self._rules.owners:
+            return self._maker(node, result)
+        bridge = self._bridge_of(node, skip=0)
+        if bridge is None:
+            raise self._refused(node, f"{node.name} takes nothing that has a twin")
+        made = getattr(self._types.source.module, node.name)
+        outcome = self._outcome_of(node, made, bridge)
+        call = self._asked(outcome, f"async_{node.name}", node, skip=0, bridge=bridge)
+        return self._returning(
+            f"def {node.name}({self._types.parameters(node)}) -> {outcome.text}:\n"
+            f"{self._docstring(node, 4)}    ",
+            outcome,
+            call,
+        )
+
+    def _maker(self, node: Function, result: ast.Name) -> str:
+        """Write a function that makes an owner, such as `connect`."""
+        self._types.name(result)
+        self._types.imports.add(f"from {_BRIDGE} import Bridge")
+        arguments = self._types.passed(node, skip=0, bridge="bridge")
+        made = ", ".join([f"async_{node.name}", *arguments])
+        return (
+            f"def {node.name}({self._types.parameters(node)}) -> {result.id}:\n"
+            f"{self._docstring(node, 4)}"
+            "    bridge = Bridge()\n"
+            f"    return {result.id}(bridge, bridge.own({made}))"
+        )
+
+    # Classes.
+
+    def _class(self, node: ast.ClassDef, made: type[Any]) -> str:
+        inner = f"Async{node.name}"
+        self._types.imports.add(f"from {self._pair.source} import {node.name} as {inner}")
+        base = "Owner" if node.name in self._rules.owners else "Twin"
+        self._types.imports.add(f"from {_BRIDGE} import {base}")
+        generic = self._generic(node)
+        bases = f"{base}[{inner}{generic}]" + (f", Generic{generic}" if generic else "")
+        parts = [f"class {node.name}({bases}):\n{self._docstring(node, 4)}"]
+        found = list(self._inherited(made))
+        for source, method in found:
+            if method.name == "__init__":
+                with self._within(source):
+                    if method in node.body:
+                        parts += self._constructor(node.name, method)
+                    parts += self._attributes(method)
+        written = set()
+        for source, method in found:
+            if method.name in written or f"{node.name}.{method.name}" in self._rules.asyncio_only:
+                continue
+            written.add(method.name)
+            with self._within(source):
+                parts += self._member(node.name, method, made)
+        return "\n\n".join(parts)
+
+    def _inherited(self, made: type[Any]) -> Iterator[tuple[Source, Function]]:
+        """Give the methods of a class and of those of ours that it comes from, nearest first."""
+        root = self._pair.source.partition(".")[0]
+        for kind in made.__mro__:
+            if kind.__module__.partition(".")[0] != root:
+                continue
+            source = read(kind.__module__)
+            node = source.found(kind.__name__)
+            assert isinstance(node, ast.ClassDef)
+            for one in node.bases:
+                if kind is not made and taken_apart(one)[0] == "Generic":
+                    raise self._refused(one, f"{made.__name__} comes from a generic class")
+            for method in node.body:
+                if isinstance(method, Function):
+                    yield source, method
+
+    def _generic(self, node: ast.ClassDef) -> str:
+        """Give the `[T]` of a generic class."""
+        for one in node.bases:
+            name, inside = taken_apart(one)
+            if name == "Generic":
+                for part in [one, *inside]:
+                    for word in ast.walk(part):
+                        if isinstance(word, ast.Name):
+                            self._types.name(word)
+                return f"[{', '.join(map(ast.unparse, inside))}]"
+        return ""
+
+    def _constructor(self, name: str, method: Function) -> list[str]:
+        bridge = self._bridge_of(method, skip=1)
+        if bridge is None or name in self._rules.made_inside:
+            # It is made by others only.
+            return []
+        owner = bridge.partition(".")[0]
+        passed = self._types.passed(method, skip=1, bridge=bridge)
+        made = ", ".join([f"Async{name}", *passed])
+        head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
+        documented = self._docstring(method, 8, required=False)
+        return [
+            f"{head}{documented}        super().__init__({bridge}, {bridge}.run({made}), {owner})"
+        ]
+
+    def _attributes(self, method: Function) -> list[str]:
+        """Write a property for each public attribute that a constructor sets."""
+        parts = []
+        for node in ast.walk(method):
+            if not isinstance(node, ast.AnnAssign | ast.Assign):
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if (
+                isinstance(target, ast.Attribute)
+                and ast.unparse(target.value) == "self"
+                and not target.attr.startswith("_")
+            ):
+                kind = self._type_of(node, method, target.attr)
+                outcome = self._types.outcome(kind, node, "self._bridge")
+                comment = self._comment_above(node)
+                documented = f'        """{comment}"""\n' if comment else ""
+                head = f"    @property\n    def {target.attr}(self) -> {outcome.text}:\n"
+                value = outcome.wrap(f"self._inner.{target.attr}")
+                parts.append(f"{head}{documented}        return {value}")
+        return parts
+
+    def _type_of(self, node: ast.AnnAssign | ast.Assign, method: Function, name: str) -> ast.expr:
+        """Give the type of an attribute, from its annotation or that of the argument it is."""
+        if isinstance(node, ast.AnnAssign):
+            generic, inside = taken_apart(node.annotation)
+            if generic == "Final":
+                return inside[0]
+            if ast.unparse(node.annotation) != "Final":
+                return node.annotation
+        for one in all_arguments(method):
+            if isinstance(node.value, ast.Name) and node.value.id == one.arg and one.annotation:
+                return one.annotation
+        raise self._refused(node, f"the attribute {name} is public, and its type is not told")
+
+    def _member(self, owner: str, method: Function, made: type[Any]) -> list[str]:
+        match method.name:
+            case "__aenter__":
+                return [self._enter(owner, method)]
+            case "__aexit__":
+                return [self._exit(owner, method)]
+            case "__aiter__":
+                return [self._method(owner, method, made, "__iter__")]
+            case name if name in _PLAIN or not name.startswith("_"):
+                return [self._method(owner, method, made, name)]
+            case name if name.startswith("__") and name not in _OF_EVERY_TWIN:
+                raise self._refused(method, f"{owner}.{name} has no rule")
+        return []
+
+    def _method(self, owner: str, method: Function, made: type[Any], name: str) -> str:
+        decorators = [ast.unparse(one) for one in method.decorator_list]
+        if decorators not in ([], ["property"], ["asynccontextmanager"]):
+            raise self._refused(method, f"the decorators {decorators} have no rule")
+        outcome = self._outcome_of(method, getattr(made, method.name), "self._bridge")
+        head = (
+            f"    def {name}({self._types.parameters(method)}) -> {outcome.text}:\n"
+            f"{self._docstring(method, 8, required=False)}        "
+        )
+        inner = f"self._inner.{method.name}"
+        if decorators == ["property"]:
+            return f"    @property\n{head}return {outcome.wrap(inner)}"
+        if owner in self._rules.owners and name in LIFE:
+            return f"{head}{LIFE[name]}"
+        if owner in self._rules.builders and not outcome.is_waited:
+            passed = self._types.passed(method, skip=1, bridge="self._bridge")
+            call = f"{inner}({', '.join(passed)})"
+        else:
+            call = self._asked(outcome, inner, method, skip=1, bridge="self._bridge")
+        return self._returning(head, outcome, call)
+
+    def _enter(self, owner: str, method: Function) -> str:
+        outcome = self._types.outcome(method.returns, method, "self._bridge")
+        head = f"    def __enter__(self) -> {outcome.text}:\n        "
+        if owner in self._rules.owners:
+            return f"{head}return self._open(self._inner.__aenter__)"
+        return self._returning(head, outcome, "self._enter_scope(self._inner)")
+
+    def _exit(self, owner: str, method: Function) -> str:
+        outcome = self._types.outcome(method.returns, method, "self._bridge")
+        head = f"    def __exit__({self._types.parameters(method)}) -> {outcome.text}:\n        "
+        if owner in self._rules.owners:
+            return f"{head}self._close()"
+        names = ", ".join(one.arg for one in all_arguments(method)[1:])
+        return self._returning(head, outcome, f"self._leave_scope({names})")
+
+    # Calls.
+
+    def _outcome_of(self, node: Function, made: Any, bridge: str) -> Outcome:
+        decorators = [ast.unparse(one) for one in node.decorator_list]
+        is_scope = decorators == ["asynccontextmanager"]
+        outcome = self._types.outcome(node.returns, node, bridge, is_scope=is_scope)
+        # Not so a generator, which is an `async def` too.
+        if inspect.iscoroutinefunction(made):
+            outcome.is_waited = True
+        return outcome
+
+    def _asked(
+        self, outcome: Outcome, called: str, node: Function, *, skip: int, bridge: str
+    ) -> str:
+        passed = self._types.passed(node, skip=skip, bridge=bridge)
+        way = "call" if outcome.is_waited else "run"
+        return f"{bridge}.{way}({', '.join([called, *passed])})"
+
+    def _returning(self, head: str, outcome: Outcome, call: str) -> str:
+        if outcome.text == "Self":
+            return f"{head}{call}\n        return self"
+        returns = "" if outcome.text == "None" else "return "
+        return f"{head}{returns}{outcome.wrap(call)}"
+
+    def _bridge_of(self, node: Function, *, skip: int) -> str | None:
+        """Give the way to the loop that the first argument with a twin has."""
+        for one in all_arguments(node)[skip:]:
+            if self._types.twin_of(one.annotation) is not None:
+                return f"{one.arg}._bridge"
+        return None
+
+    @contextmanager
+    def _within(self, source: Source) -> Iterator[None]:
+        """Look names up in another module."""
+        before, self._types.source = self._types.source, source
+        yield
+        self._types.source = before
+
+    # Words.
+
+    def _docstring(
+        self, node: ast.ClassDef | Function, indent: int, *, required: bool = True
+    ) -> str:
+        text = ast.get_docstring(node)
+        if text is None:
+            if required:
+                raise self._refused(node, f"{node.name} has no docstring")
+            return ""
+        lines = self._adapted(text, node, indent).splitlines()
+        closing = _QUOTES if len(lines) == 1 else f"\n{_QUOTES}"
+        written = _QUOTES + "\n".join(lines) + closing
+        space = " " * indent
+        return "".join(f"{space}{one}\n" if one else "\n" for one in written.splitlines())
+
+    def _comment_above(self, node: ast.stmt) -> str:
+        lines = self._types.source.lines
+        comment: list[str] = []
+        line = node.lineno - 2
+        while lines[line].lstrip().startswith("#"):
+            comment.insert(0, lines[line].lstrip(" #:"))
+            line -= 1
+        return "\n        ".join(self._adapted("\n".join(comment), node, 8).splitlines())
+
+    def _adapted(self, text: str, where: ast.AST, indent: int) -> str:
+        text = adapted(text, _WIDTH - indent)
+        found = left_of_asyncio(text)
+        if found is not None:
+            raise self._refused(where, f"words about {found!r}, where there is none")
+        return text
+
+    def _refused(self, node: ast.AST, reason: str) -> RefusedError:
+        return self._types.refused(node, reason)
