@@ -13,4 +13,11 @@ from paddock.recipes._line import Contender
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 
-__all__ = ["Contender", "Grant", "GrantEvent", "GrantListener", "Lock", "SimpleMutex"]
+__all__ = [
+    "Contender",
+    "Grant",
+    "GrantEvent",
+    "GrantListener",
+    "Lock",
+    "SimpleMutex",
+]
