@@ -41,8 +41,17 @@ class _JumpingSelector(selectors.DefaultSelector):
         self.now = 0.0
         # What threads do for the loop just now: that is really waited for.
         self.awaited = 0
+        # How often the loop has gone round, and what is to be called in which round.
+        self.passes = 0
+        self.planned: dict[int, list[Callable[[], object]]] = {}
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.passes += 1
+        if self.passes in self.planned:
+            for callback in self.planned.pop(self.passes):
+                callback()
+            # There may be something to do now.
+            timeout = 0
         if self.awaited and timeout != 0:
             return super().select(None)
         ready = super().select(0)
@@ -68,6 +77,21 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def stall(self, seconds: float) -> None:
         """Let time pass in which the loop does nothing, as on a machine that is too busy."""
         self._jumping.now += seconds
+
+    @property
+    def passes(self) -> int:
+        """Tell how often it has gone round: each time it calls all that is ready then."""
+        return self._jumping.passes
+
+    def call_at_pass(self, number: int, callback: Callable[[], object]) -> None:
+        """Call something at the beginning of a pass, without taking part in any before it.
+
+        What is played twice in virtual time takes the same passes, so something can be done to it
+        after each of them in turn: the first play counts them.
+        """
+        if number <= self.passes:
+            raise ValueError(f"number: pass {number} is over, this is {self.passes}")
+        self._jumping.planned.setdefault(number, []).append(callback)
 
     def run_in_executor(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from paddock.server.config import ServerConfig
-from paddock.testing import EmbeddedServer, run_virtually
+from paddock.testing import EmbeddedServer, VirtualClockLoop, run_virtually
 from tests.support import requests as rq
 from tests.support.records import Code
 from tests.unit.testing.client import connect
@@ -65,6 +65,43 @@ def test_a_node_outlives_its_ttl_by_no_more_than_virtual_time() -> None:
             await client.leave()
 
     virtually(scenario)
+
+
+def test_something_is_done_after_each_pass_in_turn() -> None:
+    """What waits, and for how long, is the same however it is interrupted."""
+
+    async def scenario(cancelled_after: int | None) -> tuple[list[str], int, float]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualClockLoop)
+        said: list[str] = []
+
+        async def work() -> None:
+            said.append("begun")
+            await asyncio.sleep(0)
+            said.append("gone on")
+            await asyncio.sleep(60)
+            said.append("done")
+
+        task = asyncio.create_task(work())
+        began = loop.passes
+        if cancelled_after is not None:
+            loop.call_at_pass(began + cancelled_after, task.cancel)
+        await asyncio.wait((task,))
+        return said, loop.passes - began, loop.time()
+
+    _, passes, _ = run_virtually(scenario(None))
+    heard = [run_virtually(scenario(number)) for number in range(1, passes)]
+    assert [said for said, _, _ in heard][:3] == [[], ["begun"], ["begun", "gone on"]]
+    # It was cancelled before time went on, or was about to.
+    assert {at for _, _, at in heard} <= {0.0, 60.0}
+
+    async def too_late() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualClockLoop)
+        with pytest.raises(ValueError, match="is over"):
+            loop.call_at_pass(loop.passes, print)
+
+    run_virtually(too_late())
 
 
 def test_what_a_thread_does_for_the_loop_takes_no_time() -> None:

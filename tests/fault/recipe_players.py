@@ -1,0 +1,108 @@
+"""Those who play a recipe: each with a client of its own, and with what it tells the judge."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, Protocol
+
+from paddock.api import connect
+from paddock.client.client import Client
+from paddock.client.states import SessionState
+from paddock.client.transaction import Transaction
+from paddock.errors import ConnectionLostError, SessionExpiredError, TransactionFailedError
+from tests.fault.grant_log import WRITES, GrantLog, Hold, SessionRecord
+
+# Every player's; the server grants it.
+SESSION_TIMEOUT_S: Final = 9.0
+
+
+class Guarded(Protocol):
+    """A grant, as far as it matters here."""
+
+    token: int
+
+    def guard(self) -> Transaction: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a player has seen or done."""
+
+    who: str
+    what: str
+    value: Any
+    at: float
+
+
+class Player:
+    """One who takes part."""
+
+    def __init__(self, name: str, hosts: str, random: Random, log: GrantLog, notes: list[Note]):
+        self.name = name
+        # The client that it has now, and what is known of its session; set by `connect`.
+        self.client: Client
+        self.session: SessionRecord
+        self._hosts = hosts
+        self._random = random
+        self._log = log
+        self._notes = notes
+        self._clients: list[Client] = []
+
+    async def connect(self) -> Client:
+        """Begin a new session: before the play, and when one goes on after its session's end."""
+        record = SessionRecord(self.name)
+        client = connect(self._hosts, session_timeout=SESSION_TIMEOUT_S, random=self._random)
+        loop = asyncio.get_running_loop()
+
+        def listen(state: SessionState) -> None:
+            if state.is_final or state is SessionState.OVERDUE:
+                record.learnt_at.append(loop.time())
+
+        client.add_listener(listen)
+        self._clients.append(client)
+        await client.start()
+        self.client, self.session = client, record
+        return client
+
+    def holds(self, token: int, share: int | None = None) -> AbstractContextManager[Hold]:
+        """Take down that something is held in a scope; without a share, all that there is."""
+        return self._log.hold(self.session, token, share)
+
+    async def write(self, grant: Guarded) -> bool:
+        """Write something under a grant; tell whether it was surely written.
+
+        A refusal is a problem, unless the session is over: then it is what a guard is for.
+        """
+        session = self.session
+        guard = grant.guard()
+        guard.create(f"{WRITES}/write-", b"%d" % grant.token, sequential=True)
+        try:
+            await guard.commit()
+        except TransactionFailedError as error:
+            if not session.is_expired and not session.learnt_at:
+                self._log.problems.append(f"{self.name} could not write as a holder: {error}")
+            return False
+        except (ConnectionLostError, SessionExpiredError):
+            # Nobody knows: it is found among what was written, or not.
+            return False
+        return True
+
+    def note(self, what: str, value: Any = None) -> None:
+        """Tell the judge of something."""
+        now = asyncio.get_running_loop().time()
+        self._notes.append(Note(self.name, what, value, now))
+
+    async def close(self) -> None:
+        """End all its sessions."""
+        for client in self._clients:
+            await client.close()
+
+    def check_watches(self) -> None:
+        """See that nobody waits for anything to change any more."""
+        for client in self._clients:
+            watchers = client._session.watches.everybody()
+            if watchers:
+                self._log.problems.append(f"{self.name} has left watches behind: {watchers}")

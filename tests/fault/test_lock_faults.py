@@ -1,0 +1,58 @@
+"""A lock in every trouble: one holder at a time, everybody's turn comes, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import pytest
+
+from paddock.recipes import Lock
+from tests.fault.recipe_players import Player
+from tests.fault.recipe_stage import Part, Scene, Story
+from tests.fault.recipe_troubles import BRIEF, TROUBLES
+
+# Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
+LONG_S: Final = 12.0
+
+
+def contender(after_s: float = 0.0, for_s: float = 2.0) -> Part:
+    """Give somebody who comes after so long, and holds the lock for so long."""
+
+    async def contend(me: Player) -> None:
+        await asyncio.sleep(after_s)
+        async with Lock(me.client, "/recipe") as grant:
+            with me.holds(grant.token):
+                await me.write(grant)
+                await asyncio.sleep(for_s)
+                await me.write(grant)
+
+    return contend
+
+
+async def judge(scene: Scene) -> None:
+    """See that everybody had the lock, if nobody was kept from it."""
+    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
+    assert len(rivals) == len(scene.story.rivals)
+    if scene.is_undisturbed:
+        assert len(scene.log.of("the subject")) == 1
+
+
+# One holds before the subject does, one waits behind it, and one comes when it holds.
+IN_THE_MIDDLE: Final = Story(
+    subject=contender(1.0, LONG_S),
+    rivals=(contender(), contender(1.5), contender(4.0)),
+    judge=judge,
+)
+FIRST: Final = Story(subject=contender(0.0, LONG_S), rivals=(contender(1.0),), judge=judge)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_lock_in_every_trouble(trouble: str) -> None:
+    assert TROUBLES[trouble](IN_THE_MIDDLE) > 1
+
+
+@pytest.mark.parametrize("trouble", BRIEF)
+def test_the_first_one_of_all_in_trouble(trouble: str) -> None:
+    """Who comes first makes the node that the others stand under, too."""
+    assert BRIEF[trouble](FIRST) > 1
