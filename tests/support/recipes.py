@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from paddock.client.client import Client
 from tests.support.apis import connect
 from tests.support.server import Service
-
-T = TypeVar("T")
 
 DEADLINE_S: Final = 60.0
 
@@ -37,11 +35,6 @@ async def clients(service: Service, count: int, **settings: Any) -> AsyncIterato
             )
             for number in range(count)
         ]
-
-
-def recipe(kind: Callable[..., T]) -> Callable[..., T]:
-    """Give the recipe, in the API under test."""
-    return kind
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:

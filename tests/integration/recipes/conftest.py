@@ -14,9 +14,12 @@ from typing import Final
 import pytest
 
 from tests.support.apache import ApacheServer
+from tests.support.apis import api
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Options, Server, ServerMissingError, Service
+
+__all__ = ["api"]
 
 ON_ENSEMBLE: Final = frozenset({"test_lock"})
 

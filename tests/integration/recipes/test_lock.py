@@ -19,7 +19,8 @@ from paddock.errors import (
 )
 from paddock.recipes import Grant, GrantEvent, Lock, SimpleMutex
 from paddock.testing import expire_session
-from tests.support.recipes import clients, recipe, run, until
+from tests.support.apis import recipe
+from tests.support.recipes import clients, run, until
 from tests.support.server import Service
 
 
