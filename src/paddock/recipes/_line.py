@@ -177,16 +177,37 @@ class Place:
 
     async def reach(self, obstacle: Obstacle = the_one_before) -> None:
         """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
-        while True:
-            before = await self._before()
-            ahead = obstacle(before)
-            if ahead is None:
-                return
-            await self._wait_gone(child(self.line.path, ahead.name))
+        while (ahead := await self.look(obstacle)) is not None:
+            await self.wait_gone(ahead)
+
+    async def look(self, obstacle: Obstacle = the_one_before) -> Entry | None:
+        """Give the one that is in our way now; raises LockStateError if our node was deleted."""
+        return obstacle(await self._before())
 
     async def is_reached(self, obstacle: Obstacle = the_one_before) -> bool:
         """Tell whether nobody is in our way now."""
-        return obstacle(await self._before()) is None
+        return await self.look(obstacle) is None
+
+    async def wait_gone(self, entry: Entry) -> None:
+        """Wait until somebody has left the line, or may have: then it is time to look again."""
+        path = child(self.line.path, entry.name)
+        signal = Signal()
+
+        async def watch() -> bool:
+            try:
+                # Not `exists`, which would leave a watch behind for a node that never comes back.
+                await self.client.get(path, watch=signal)
+            except NoNodeError:
+                return False
+            except NoAuthError:
+                return await self.client.exists(path, watch=signal) is not None
+            return True
+
+        try:
+            if await until_answered(self.client, watch):
+                await signal.wait()
+        finally:
+            self.client.forget_watcher(signal)
 
     async def leave(self) -> None:
         """Delete our node, wherever our create has got to; ends when it is gone, or the session is.
@@ -257,25 +278,6 @@ class Place:
             if entry.name == self.name:
                 return entries[:position]
         return None
-
-    async def _wait_gone(self, path: str) -> None:
-        signal = Signal()
-
-        async def watch() -> bool:
-            try:
-                # Not `exists`, which would leave a watch behind for a node that never comes back.
-                await self.client.get(path, watch=signal)
-            except NoNodeError:
-                return False
-            except NoAuthError:
-                return await self.client.exists(path, watch=signal) is not None
-            return True
-
-        try:
-            if await until_answered(self.client, watch):
-                await signal.wait()
-        finally:
-            self.client.forget_watcher(signal)
 
     async def _delete(self) -> None:
         for path in [self.path] if self.path else await self._own_paths():
