@@ -13,11 +13,9 @@ all three serve again after each of them.
 from __future__ import annotations
 
 import contextlib
-import random
 import re
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from dataclasses import dataclass
@@ -27,7 +25,13 @@ from typing import Final, Self
 
 from tests.support import wire
 from tests.support.apache import ApacheServer
-from tests.support.server import POLL_S, START_DEADLINE_S, Options, ServerFailedError
+from tests.support.server import (
+    POLL_S,
+    START_DEADLINE_S,
+    Options,
+    ServerFailedError,
+    free_ports,
+)
 
 SIZE: Final = 3
 MAJORITY: Final = SIZE // 2 + 1
@@ -314,21 +318,10 @@ def move(client: wire.Client, member: Member, last_zxid: int = 0) -> wire.Client
 
 
 def choose_ports(size: int = SIZE) -> list[Ports]:
-    """Choose free ports for so many members, none that the system might give to somebody else.
+    """Choose free ports for so many members.
 
-    Not from port 0, which gives one of those that outgoing connections get, too: while a member is
-    dead, its port could be taken by one of them, even by that of a client that looks for the member
-    (which would then be connected to itself). A member whose quorum port is taken looks for a
-    leader for ever, and says so nowhere but in its log.
+    A member whose quorum port is taken looks for a leader for ever, and says so nowhere but in its
+    log.
     """
-    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    with contextlib.ExitStack() as stack:
-        found: list[int] = []
-        for port in random.sample(range(min(10_000, lowest // 2), lowest), k=200):
-            probe = stack.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                found.append(port)
-            if len(found) == 3 * size:
-                return [Ports(*found[at : at + 3]) for at in range(0, len(found), 3)]
-    raise ServerFailedError(f"no {3 * size} free ports below {lowest}")
+    found = free_ports(3 * size)
+    return [Ports(*found[at : at + 3]) for at in range(0, len(found), 3)]

@@ -11,6 +11,7 @@ import base64
 import contextlib
 import hashlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -29,6 +30,9 @@ STOP_DEADLINE_S: Final = 20.0
 POLL_S: Final = 0.05
 PROBE_DEADLINE_S: Final = 1.0
 PROBE_TIMEOUT_MS: Final = 2000
+
+# Where Linux says which ports it gives away.
+_SYSTEM_PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 SUPER_CREDENTIALS: Final = b"super:secret"
 
@@ -248,8 +252,26 @@ class Server(abc.ABC):
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        assert isinstance(port, int)
-        return port
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """Choose free ports, none that the system might give to somebody else.
+
+    Not from port 0, which gives one of those that outgoing connections get, too: until a server has
+    it, or while the server is dead, it could be taken by one of them, even by that of a client that
+    looks for the server (which would then be connected to itself).
+    """
+    lowest = 32_768
+    if _SYSTEM_PORTS.exists():
+        lowest = int(_SYSTEM_PORTS.read_text().split()[0])
+    with contextlib.ExitStack() as stack:
+        found: list[int] = []
+        for port in random.sample(range(min(10_000, lowest // 2), lowest), k=200):
+            probe = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+            if len(found) == count:
+                return found
+    raise ServerFailedError(f"no {count} free ports below {lowest}")
