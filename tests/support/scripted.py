@@ -124,6 +124,9 @@ class ScriptedServer:
     ) -> None:
         assert self._server is not None
         self._server.close()
+        # What was accepted just before has its task, and is known here, three turns later.
+        for _ in range(3):
+            await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
