@@ -23,7 +23,7 @@ from paddock.testing import ServerProcess
 from tests.fault.client_campaign import Blow, campaign
 from tests.support.ensemble import ApacheEnsemble
 
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "2"))
 SEED = int(os.environ.get("CRASH_SEED", secrets.randbits(32)))
 
 #: Long enough that no session ends while a slow machine starts a server or elects a leader.

@@ -15,7 +15,7 @@ from tests.fault.load import Load
 from tests.fault.process import FaultServer
 from tests.support.server import Options
 
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))
 SEED = int(os.environ.get("CRASH_SEED", secrets.randbits(32)))
 
 #: How often the server is also killed while it starts.
@@ -54,5 +54,5 @@ def test_kill_loses_no_acknowledged_write_and_brings_back_no_refused_one(tmp_pat
 def test_kill_while_snapshots_are_taken_and_old_ones_purged_loses_nothing(tmp_path: Path) -> None:
     # Large values, so that segments are filled, left behind and purged as well.
     with FaultServer(tmp_path, Options(extra=(("snapCount", "40"),))) as server:
-        crash(server, max(1, ROUNDS // 4), until_max=3_000, data_bytes_max=30_000)
+        crash(server, max(1, ROUNDS // 3), until_max=3_000, data_bytes_max=30_000)
         assert server.snapshots
