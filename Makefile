@@ -6,9 +6,15 @@ BIN := $(VENV)/bin
 COMPILED := build/compiled
 
 SOURCES := $(shell find src -name '*.py' 2>/dev/null)
-SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/integration \
-	tests/conformance tests/fault)
+# The suite with the longest files is not the last one: at the end nobody waits for one of them.
+SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/fault tests/integration \
+	tests/conformance)
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
+
+# How many processes share the tests: `make test WORKERS=4`. They get them file by file, in this order,
+# so that what a file starts is started once; each has an Apache ZooKeeper and an ensemble of its own.
+WORKERS ?= 2
+SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`,
 # `make hostile HOSTILE_SCALE=20`, `make fuzz FUZZ_SECONDS=3600`.
@@ -23,7 +29,7 @@ PORT := 2181
 DATA := ./data
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all check format generated bench compiled differ crash hostile fuzz judges clean help
+.PHONY: install serve test test-all checked-and-compiled check format generated bench compiled differ crash hostile fuzz judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -50,16 +56,20 @@ judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, stra
 	@tools/judges.sh
 
 test: $(VENV)/.dev judges ## check, then every test, on the compiled build too
-	@$(MAKE) --no-print-directory check
-	@if tools/judges.sh compiler; then $(MAKE) --no-print-directory compiled; \
-	else echo 'the compiled build is skipped'; fi
-	$(BIN)/python -m pytest -m 'not long' $(SUITES)
+	@$(MAKE) --no-print-directory checked-and-compiled
+	$(BIN)/python -m pytest $(SHARED) -m 'not long' $(SUITES)
 
 test-all: $(VENV)/.dev judges ## the same, with the tests that take minutes
-	@$(MAKE) --no-print-directory check
-	@if tools/judges.sh compiler; then $(MAKE) --no-print-directory compiled; \
-	else echo 'the compiled build is skipped'; fi
-	$(BIN)/python -m pytest
+	@$(MAKE) --no-print-directory checked-and-compiled
+	$(BIN)/python -m pytest $(SHARED)
+
+# Types are checked while the modules are compiled; what each of them says stays together.
+WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+checked-and-compiled: $(VENV)/.dev
+	@if tools/judges.sh compiler; then \
+		$(MAKE) --no-print-directory -j2 $(WHOLE_OUTPUT) check $(COMPILED)/.built && \
+		$(MAKE) --no-print-directory compiled; \
+	else $(MAKE) --no-print-directory check && echo 'the compiled build is skipped'; fi
 
 check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff format --check
@@ -79,7 +89,7 @@ generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, th
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
-	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -q --no-header -m 'not long' $(COMPILED_SUITES)
+	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -q --no-header $(SHARED) -m 'not long' $(COMPILED_SUITES)
 
 differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operation by operation
 	$(BIN)/python -m tests.differ --operations $(DIFFER_OPERATIONS) $(DIFFER)

@@ -30,7 +30,7 @@ asyncio.new_event_loop = _new_debug_loop
 
 @pytest.fixture(scope="session")
 def shared_ensemble() -> Iterator[ApacheEnsemble]:
-    """Three Apache ZooKeepers, started once a run. For tests that do them no harm."""
+    """Three Apache ZooKeepers, started once a process. For tests that do them no harm."""
     with contextlib.ExitStack() as stack:
         try:
             ensemble = stack.enter_context(ApacheEnsemble())

@@ -1,4 +1,4 @@
-"""The servers under test, each started once a run, and fresh ground for every test.
+"""The servers under test, each started once a process, and fresh ground for every test.
 
 A test gets `server`, `base` (an empty node of its own below the root) and `connect`, which opens
 sessions that end with the test. Without Apache ZooKeeper its part is skipped, on CI it fails.
@@ -9,6 +9,7 @@ A third server is a member of an ensemble: `on_ensemble.py` says for which tests
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
@@ -67,23 +68,33 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """The server under test, one after the other."""
+def start_once() -> Iterator[Callable[[str], Server]]:
+    """Start the server of a name; it serves until the run is over.
+
+    Not only while `server` is that one: a process that gets the tests file by file comes back to
+    each of them in every file.
+    """
     with contextlib.ExitStack() as stack:
-        running: Server
-        if request.param == "ensemble":
-            ensemble = request.getfixturevalue("shared_ensemble")
-            assert isinstance(ensemble, ApacheEnsemble)
-            request.session.stash[_ENSEMBLE] = ensemble
-            # Behind a follower is the longer way: its writes pass through the leader.
-            running = ensemble.followers()[0]
-        else:
-            try:
-                running = stack.enter_context(SERVERS[request.param]())
-            except ServerMissingError as missing:
-                skip_or_fail(str(missing))
-        yield running
-        assert running.alive, f"{running.name} died during the run:\n{running.log_tail()}"
+        yield functools.cache(lambda name: stack.enter_context(SERVERS[name]()))
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest, start_once: Callable[[str], Server]) -> Iterator[Server]:
+    """The server under test, one after the other."""
+    running: Server
+    if request.param == "ensemble":
+        ensemble = request.getfixturevalue("shared_ensemble")
+        assert isinstance(ensemble, ApacheEnsemble)
+        request.session.stash[_ENSEMBLE] = ensemble
+        # Behind a follower is the longer way: its writes pass through the leader.
+        running = ensemble.followers()[0]
+    else:
+        try:
+            running = start_once(request.param)
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+    yield running
+    assert running.alive, f"{running.name} died during the run:\n{running.log_tail()}"
 
 
 @pytest.fixture
