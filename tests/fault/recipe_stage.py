@@ -52,6 +52,8 @@ _DEADLINE_S: Final = 300.0
 # In virtual time: what has not gone by then is left behind. Longer than a session lives.
 _SETTLED_S: Final = 30.0
 _LOOK_S: Final = 0.5
+# In virtual time: so long it may take until somebody knows what the service tells.
+_TOLD_S: Final = 1.0
 # In real time, for somebody who spins instead of waiting.
 _REAL_DEADLINE_S: Final = 60
 # The time of day at which every play begins.
@@ -177,9 +179,13 @@ class Scene:
         await expire_session(self._server_address, client.session_id, client.session_password)
 
     async def disown_subject(self) -> None:
-        """Delete the subject's ephemeral nodes, as an operator might who thinks it has hung."""
+        """Delete the subject's ephemeral nodes, as an operator might who thinks it has hung.
+
+        Its client can be reached, so it has to learn of that soon.
+        """
         record = self._subject.session
         record.expired_at = self.loop.time()
+        record.learnt_at.append(self.loop.time() + _TOLD_S)
         for path in await self._tree():
             stat = await self.observer.exists(path)
             if stat is not None and stat.ephemeral_owner == self._subject.client.session_id:

@@ -28,8 +28,8 @@ _MOMENT_S: Final = 0.1
 # So long nobody reaches a client whose session was ended: it still believes in it.
 _AWAY_S: Final = SESSION_TIMEOUT_S / 2
 _SLOW_S: Final = (0.3, 1.0)
-# At so many moments after a lost reply the subject is cancelled.
-_CANCELLED_AFTER_MAX: Final = 12
+# At so many moments after a fault the subject is cancelled.
+_CANCELLED_AFTER_MAX: Final = 8
 
 # Plays a story in a trouble wherever it can happen; gives how many plays that were.
 Plays: TypeAlias = Callable[[Story], int]
@@ -237,15 +237,25 @@ def with_every_cancellation(story: Story) -> int:
 
 def with_every_cancellation_on_a_lost_connection(story: Story) -> int:
     """The reply to a request is lost, for each of them, and the subject is cancelled after that."""
-    count = 0
-    for nth, request in enumerate(play(story).requests, 1):
-        lost = faults((CUT_AFTER, nth, request))
-        report = play(story, lost)
-        moments = [one for one in report.moments if one >= report.fault_passes[0]]
-        for passes in moments[:_CANCELLED_AFTER_MAX]:
-            play(story, cancelled(passes, lost))
-            count += 1
-    return count
+    requests = enumerate(play(story).requests, 1)
+    lost = [faults((CUT_AFTER, nth, request)) for nth, request in requests]
+    return sum(_cancel_after(story, one) for one in lost)
+
+
+def with_every_cancellation_when_the_session_ends(story: Story) -> int:
+    """The session is ended from outside, and the subject is cancelled while it hears of that."""
+    requests = enumerate(play(story).requests, 1)
+    ended = [expired(nth, request, "after") for nth, request in requests]
+    return sum(_cancel_after(story, one) for one in ended)
+
+
+def _cancel_after(story: Story, other: Trouble) -> int:
+    """Cancel the subject at some moments after a fault; give how many they were."""
+    report = play(story, other)
+    moments = [one for one in report.moments if one >= report.fault_passes[0]]
+    for passes in moments[:_CANCELLED_AFTER_MAX]:
+        play(story, cancelled(passes, other))
+    return len(moments[:_CANCELLED_AFTER_MAX])
 
 
 TROUBLES: Final[dict[str, Plays]] = {
@@ -258,6 +268,7 @@ TROUBLES: Final[dict[str, Plays]] = {
     "the subject gone": with_the_subject_gone,
     "every cancellation": with_every_cancellation,
     "every cancellation on a lost connection": with_every_cancellation_on_a_lost_connection,
+    "every cancellation when the session ends": with_every_cancellation_when_the_session_ends,
 }
 """For the main story of a recipe."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.recipes import Lock
 from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story
+from tests.fault.recipe_stage import Part, Scene, Story, play
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
@@ -56,3 +56,17 @@ def test_a_lock_in_every_trouble(trouble: str) -> None:
 def test_the_first_one_of_all_in_trouble(trouble: str) -> None:
     """Who comes first makes the node that the others stand under, too."""
     assert BRIEF[trouble](FIRST) > 1
+
+
+def test_whoever_waits_hears_only_of_the_one_before() -> None:
+    """However many stand in the line, their end comes as one event, and is looked at once."""
+
+    async def judge_line(scene: Scene) -> None:
+        await judge(scene)
+        # The other one is of its own node, when it has left.
+        assert len(scene.proxy.events) == 2
+        looks = [one for one in scene.proxy.requests if one.name.startswith("get_children")]
+        assert len(looks) == 2
+
+    rivals = tuple(contender(0.1 * number) for number in range(8))
+    play(Story(subject=contender(1.0), rivals=rivals, judge=judge_line))

@@ -15,6 +15,7 @@ from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.transaction import Transaction
 from paddock.errors import ConnectionLostError, LockStateError, NoNodeError, SessionExpiredError
+from paddock.protocol.records import Stat
 
 
 class Flaw(enum.Enum):
@@ -81,25 +82,42 @@ class ToyLock:
             raise
         task = asyncio.current_task()
         assert task is not None
+        was_told = False
+
+        def end() -> None:
+            nonlocal was_told
+            if not was_told:
+                was_told = True
+                task.cancel()
 
         def listen(state: SessionState) -> None:
             if state.is_final or state is SessionState.OVERDUE:
-                task.cancel()
+                end()
 
+        def watch(event: Event) -> None:
+            if event.type is EventType.DELETED:
+                end()
+
+        def look(seen: asyncio.Future[Stat | None]) -> None:
+            if not seen.cancelled() and seen.exception() is None and seen.result() is None:
+                end()
+
+        path = f"{self._path}/{self._name}"
         if self._flaw is not Flaw.KEEPS_THE_BODY:
             self._client.add_listener(listen)
+            self._client.exists(path, watch=watch).add_done_callback(look)
+        is_guarded = self._flaw is not Flaw.NO_GUARD
         try:
-            path = f"{self._path}/{self._name}"
-            yield ToyGrant(
-                self._client, path, self._token, is_guarded=self._flaw is not Flaw.NO_GUARD
-            )
+            yield ToyGrant(self._client, path, self._token, is_guarded=is_guarded)
         except asyncio.CancelledError:
-            if self._client.state.is_final or self._client.state is SessionState.OVERDUE:
-                task.uncancel()
+            # Somebody else may have cancelled it, too.
+            if was_told and task.uncancel() == 0:
                 raise SessionExpiredError("hold") from None
             raise
         finally:
+            was_told = True
             self._client.remove_listener(listen)
+            self._client.forget_watcher(watch)
             self._leaving = asyncio.create_task(self._leave())
             await asyncio.wait((self._leaving,), timeout=self._client.session_timeout)
 
