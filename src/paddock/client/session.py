@@ -184,7 +184,12 @@ class Session:
             self._loop.call_soon(call.fail, self._refusal)
         else:
             self._outstanding.unsent.append(call)
-            self._schedule_flush()
+            if self._outstanding.sent or self._flush_is_due:
+                self._schedule_flush()
+            else:
+                # It comes alone, and need not wait for a pass of the loop that brings nothing else.
+                # What follows in this pass is written in the next, so that is one write in each.
+                self._flush()
 
     def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""
