@@ -154,6 +154,10 @@ class GrantLostError(RecipeError):
     """
 
 
+class RecipeClosedError(RecipeError):
+    """It was closed, and stays so: make another one."""
+
+
 class SystemFailureError(RequestError):
     """Nothing is wrong with the request: the server's log says what is, such as a full disk.
 

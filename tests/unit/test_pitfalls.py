@@ -28,6 +28,15 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "fault/test_client_hostile.py": ("test_another_session_than_ours_is_none",),
     },
+    "a cache has no change twice or out of order, and in the end equals the service's tree": {
+        "integration/recipes/test_cache.py": (
+            "test_it_equals_the_tree_whenever_both_are_quiet",
+            "test_it_equals_the_tree_after_lost_connections",
+            "test_readers_of_changes_always_know_the_tree_however_slow_they_are",
+            "test_a_node_that_was_made_anew_is_seen_as_another_one",
+        ),
+        "fault/test_cache_faults.py": ("test_a_cache_in_every_trouble",),
+    },
     "watches survive a reconnect, however many they are": {
         "fault/test_client_pitfalls.py": (
             "test_ten_thousand_watches_with_long_paths_survive_a_reconnect",

@@ -236,6 +236,11 @@ def check_count(name: str, count: object) -> None:
         raise InvalidArgumentError(f"{name}: {count!r} is not 1 or more")
 
 
+def check_not_negative(name: str, number: object) -> None:
+    if not _is_int(number) or number < 0:
+        raise InvalidArgumentError(f"{name}: {number!r} is not 0 or more")
+
+
 def _is_int(value: object) -> TypeGuard[int]:
     """Tell whether it is a number; True and False are not meant when they are given for one."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -10,14 +10,21 @@ suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same f
 """
 
 from paddock.recipes._line import Contender
+from paddock.recipes._tree import CachedNode, Snapshot
+from paddock.recipes.cache import Cache, CacheChange, ChangeKind
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 
 __all__ = [
+    "Cache",
+    "CacheChange",
+    "CachedNode",
+    "ChangeKind",
     "Contender",
     "Grant",
     "GrantEvent",
     "GrantListener",
     "Lock",
     "SimpleMutex",
+    "Snapshot",
 ]

@@ -1,0 +1,112 @@
+"""A cache in every trouble: in the end it is what the service has, and so is what it has told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import pytest
+
+from paddock.api import connect
+from paddock.client.client import Client
+from paddock.recipes import Cache
+from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
+from tests.fault.recipe_players import Player
+from tests.fault.recipe_stage import Scene, Story
+from tests.fault.recipe_troubles import TROUBLES
+
+END: Final = "/recipe/end"
+
+
+async def prepare(observer: Client) -> None:
+    await observer.create("/recipe")
+    await observer.create("/recipe/old", b"1")
+
+
+async def write(me: Player) -> None:
+    """Change what the other one follows, for longer than it may be cut off."""
+    client = me.client
+    await asyncio.sleep(0.5)
+    await client.create("/recipe/new", b"1")
+    await asyncio.sleep(2.0)
+    await client.delete("/recipe/old")
+    # The same node by its path, its data and its version, and yet another one.
+    await client.create("/recipe/old", b"1")
+    await asyncio.sleep(12.0)
+    await client.set("/recipe/new", b"2")
+    await client.create("/recipe/new/below")
+    await client.create(END)
+    # Not before the other one has come to its end, or never will.
+    await asyncio.sleep(12.0)
+
+
+async def follow(me: Player) -> None:
+    """Keep a copy by what the cache tells, until the end."""
+    known: dict[str, tuple[bytes, int, int]] = {}
+    async with Cache(me.client, "/recipe") as cache:
+        async for change in cache.changes():
+            old = change.old and (change.old.data, change.old.stat.czxid, change.old.stat.mzxid)
+            assert known.pop(change.path, None) == old
+            if change.new is not None:
+                stat = change.new.stat
+                assert old is None or stat.mzxid > old[2], "it went back to an older state"
+                known[change.path] = (change.new.data, stat.czxid, stat.mzxid)
+            if change.path == END:
+                break
+        await cache.sync()
+        assert not cache.is_stale
+        me.note("told", known)
+        me.note(
+            "cached",
+            {
+                path: (node.data, node.stat.czxid, node.stat.mzxid)
+                for path, node in cache.snapshot().items()
+            },
+        )
+
+
+async def judge(scene: Scene) -> None:
+    there = {}
+    for path in ("/recipe", "/recipe/old", "/recipe/new", "/recipe/new/below", END):
+        data, stat = await scene.observer.get(path)
+        there[path] = (data, stat.czxid, stat.mzxid)
+    for note in scene.notes:
+        assert note.value == there, note.what
+    if scene.is_undisturbed:
+        assert [note.what for note in scene.notes] == ["told", "cached"]
+
+
+STORY: Final = Story(
+    subject=follow, rivals=(write,), prepare=prepare, judge=judge, remains=("/recipe/*",)
+)
+
+
+# It writes nothing: it has no node that somebody could delete, and no reply is lost for good.
+BESIDE_THE_POINT: Final = {"its nodes deleted", "every cancellation on a lost connection"}
+
+
+@pytest.mark.parametrize("trouble", [name for name in TROUBLES if name not in BESIDE_THE_POINT])
+def test_a_cache_in_every_trouble(trouble: str) -> None:
+    assert TROUBLES[trouble](STORY) > 1
+
+
+def test_it_is_stale_from_the_loss_of_the_connection_until_everything_was_read_again() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with connect(server.hosts) as other, connect(proxy.hosts) as client:
+                async with Cache(client, "/node") as cache:
+                    stale = [cache.is_stale]
+                    proxy.refuse()
+                    proxy.cut()
+                    await asyncio.sleep(1)
+                    stale.append(cache.is_stale)
+                    await other.create("/node", b"meanwhile")
+                    assert cache.get("/node") is None
+                    proxy.heal()
+                    await cache.sync()
+                    assert [*stale, cache.is_stale] == [False, True, False]
+                    node = cache.get("/node")
+                    assert node is not None
+                    assert node.data == b"meanwhile"
+
+    run_virtually(main())
