@@ -366,7 +366,7 @@ class TransactionFailedError(RequestError):
     """A transaction was refused, and nothing has changed.
 
     `results` has what became of each operation: of the one that failed, what was wrong with it; of
-    those before it None, and of those after it that they were not tried.
+    those before it None, and of those after it that they were not tried. `cause` is what was wrong.
     """
 
     meaning = "the transaction was refused"
@@ -376,6 +376,7 @@ class TransactionFailedError(RequestError):
         cause = next(
             (one for one in results if one is not None and one.code != RUNTIME_INCONSISTENCY), None
         )
+        self.cause = cause
         super().__init__("transaction", None if cause is None else cause.path)
         if cause is not None:
             self.args = (f"transaction refused: {cause}",)

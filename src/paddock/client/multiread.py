@@ -85,13 +85,15 @@ class MultiRead:
         """Read the names of a node's children."""
         return self._add(opcodes.GET_CHILDREN, path, decoding.names)
 
-    async def commit(self) -> None:
+    def commit(self) -> asyncio.Future[None]:
         """Carry them out. Repeated after a lost connection, since reading does no harm.
 
         Raises ConnectionLostError if no server answers in time; then none of them has a result.
         """
         if not self._readings:
-            return
+            nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            nothing.set_result(None)
+            return nothing
         # What is added meanwhile is not part of this request, nor of its answer.
         readings = [*self._readings]
 
@@ -99,7 +101,7 @@ class MultiRead:
             for reading in readings:
                 reading._take(MultiHeader.read(reader), reader)
 
-        await self._submit(encoded_steps(reading._step for reading in readings), take_all)
+        return self._submit(encoded_steps(reading._step for reading in readings), take_all)
 
     async def __aenter__(self) -> Self:
         return self

@@ -72,18 +72,20 @@ class Transaction:
         """Have all of it fail unless the node is there and has this version."""
         return self._add(opcodes.CHECK, self._encode.version(path, version), path)
 
-    async def commit(self) -> list[Any]:
+    def commit(self) -> asyncio.Future[list[Any]]:
         """Carry it out, once; give the result of each operation.
 
         Raises TransactionFailedError if it was refused.
         """
         self._check_open()
         steps = self._steps
-        submitted = self._submit(encoded_steps(steps), self._decode) if steps else None
+        if steps:
+            submitted = self._submit(encoded_steps(steps), self._decode)
+        else:
+            submitted = asyncio.get_running_loop().create_future()
+            submitted.set_result(self.results)
         self._is_committed = True
-        if submitted is not None:
-            self.results = await submitted
-        return self.results
+        return submitted
 
     async def __aenter__(self) -> Self:
         return self
@@ -122,6 +124,7 @@ class Transaction:
                 results.append(self._result(header.operation, reader))
         if any(error is not None for error in errors):
             raise TransactionFailedError(errors)
+        self.results = results
         return results
 
     def _result(self, operation: int, reader: Reader) -> Any:

@@ -1,12 +1,15 @@
-"""A claim: one ephemeral node at a path that all who want it know, whoever creates it has it.
+"""A claim: one ephemeral node at a path that all who want it know; whoever creates it has it.
 
-The node holds a mark of ours, so that it is known again after a lost reply, and not taken for
-another one: not for that of another contender on our own session, nor for that of an older session
-of ours, which the service has not ended yet.
+Beside it, in the same transaction, a second one is created whose name has a mark that nobody else
+has. By it a claim is known again after a lost reply, and told from all others: from that of another
+contender on our own session, from that of an older session of ours, which the service has not ended
+yet, and from the next holder's, which stands at the same path as ours. So it is what a guarded
+write checks.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from paddock.client.arguments import checked_acl, checked_path
@@ -17,36 +20,55 @@ from paddock.errors import (
     NoNodeError,
     NotReadOnlyError,
     SessionExpiredError,
+    TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
-from paddock.recipes._nodes import Signal, make_container, parent, until_answered, wait_writable
+from paddock.protocol.records import Stat
+from paddock.recipes._nodes import (
+    Signal,
+    discard,
+    make_container,
+    parent,
+    until_answered,
+    wait_writable,
+)
 
 
 class Claim:
     """An ephemeral node that is ours, or that we want."""
 
-    def __init__(self, client: Client, path: str, acl: Sequence[ACL]) -> None:
+    def __init__(
+        self, client: Client, path: str, acl: Sequence[ACL], data: bytes | None = None
+    ) -> None:
         checked_path(path)
         checked_acl(acl)
         self.client = client
         self.path = path
         self.token = 0
+        mark = client.new_mark()
+        self._fence = f"{path}-{mark}"
+        # What others read of us; the mark, if there is nothing to say.
+        self._data = mark.encode() if data is None else data
         self._acl = acl
-        self._mark = client.new_mark().encode()
+
+    @property
+    def guarded(self) -> Sequence[str]:
+        """What a guarded write checks."""
+        return (self.path, self._fence)
 
     async def enter(self) -> None:
         """Try to create it. Whatever is raised, `leave` has to follow."""
         is_in_doubt = False
         while True:
             try:
-                created = await self.client.create_with_stat(
-                    self.path, self._mark, acl=self._acl, ephemeral=True
-                )
-            except NodeExistsError:
-                if is_in_doubt:
-                    self.token = await until_answered(self.client, self._find)
-                return
-            except NoNodeError:
+                self.token = await self._create()
+            except TransactionFailedError as failed:
+                if isinstance(failed.cause, NodeExistsError):
+                    if is_in_doubt:
+                        self.token, _ = await until_answered(self.client, self._look)
+                    return
+                if not isinstance(failed.cause, NoNodeError):
+                    raise
                 await make_container(self.client, parent(self.path))
             except NotReadOnlyError:
                 await wait_writable(self.client)
@@ -54,7 +76,6 @@ class Claim:
                 is_in_doubt = True
                 await self.client.wait_connected()
             else:
-                self.token = created.stat.czxid
                 return
 
     async def reach(self) -> None:
@@ -72,26 +93,49 @@ class Claim:
         try:
             await until_answered(self.client, self._delete)
         except SessionExpiredError:
-            # And with it the node.
+            # And with it the nodes.
             pass
 
-    async def _find(self) -> int:
-        """Give the token of our node, or 0 if it is another's or there is none."""
-        # The server we are attached to now may be behind the one that took our request.
-        await self.client.sync(self.path)
+    async def _create(self) -> int:
+        transaction = self.client.transaction()
+        transaction.create(self.path, self._data, acl=self._acl, ephemeral=True)
+        transaction.create(self._fence, acl=self._acl, ephemeral=True)
+        created = transaction.commit()
+        # In the same write: the token costs no round trip of its own.
+        seen = self.client.exists(self._fence)
         try:
-            data, stat = await self.client.get(self.path)
-        except NoNodeError:
-            return 0
-        is_ours = data == self._mark and stat.ephemeral_owner == self.client.session_id
-        return stat.czxid if is_ours else 0
+            await created
+            return _token(await seen)
+        finally:
+            discard(seen)
+
+    async def _look(self) -> tuple[int, int]:
+        """Give our token, and that of whoever stands at the path; 0 if there is none."""
+        # First of all: the server we are attached to now may be behind the one that took our
+        # request.
+        _, ours, theirs = await asyncio.gather(
+            self.client.sync(self.path),
+            self.client.exists(self._fence),
+            self.client.exists(self.path),
+        )
+        return _token(ours), _token(theirs)
 
     async def _delete(self) -> None:
-        if await self._find():
+        while True:
+            token, theirs = await self._look()
+            if not token:
+                return
+            transaction = self.client.transaction().delete(self._fence)
+            if theirs == token:
+                transaction.delete(self.path)
             try:
-                await self.client.delete(self.path)
-            except NoNodeError:
-                pass
+                await transaction.commit()
+            except TransactionFailedError as failed:
+                # Somebody was faster with one of them.
+                if not isinstance(failed.cause, NoNodeError):
+                    raise
+            else:
+                return
 
     async def _wait_free(self) -> None:
         signal = Signal()
@@ -102,3 +146,7 @@ class Claim:
                 await signal.wait()
         finally:
             self.client.forget_watcher(signal)
+
+
+def _token(stat: Stat | None) -> int:
+    return 0 if stat is None else stat.czxid

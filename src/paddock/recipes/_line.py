@@ -155,6 +155,11 @@ class Place:
         self._seen: list[Entry] | None = None
 
     @property
+    def guarded(self) -> Sequence[str]:
+        """What a guarded write checks."""
+        return (self.path,)
+
+    @property
     def name(self) -> str:
         return self.path[self.path.rfind("/") + 1 :]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, TypeAlias
 
@@ -55,6 +55,10 @@ class Held(Protocol):
     client: Client
     path: str
     token: int
+
+    @property
+    def guarded(self) -> Sequence[str]:
+        """What is there as long as it is held, and what a guarded write therefore checks."""
 
     async def leave(self) -> None:
         """Give it up, for good; ends when it is gone, or the session is."""
@@ -114,14 +118,15 @@ class Grant:
             async with grant.guard() as transaction:
                 transaction.set("/report", b"done")
 
-        It begins with a check of the node that stands for the grant, whose result is None. Raises
+        It begins with a check that the grant is held, whose result is None. Raises
         GrantLostError if it is lost already; the commit raises TransactionFailedError if the
         service finds that it is.
         """
         self.check()
         transaction = self._client.transaction()
         for one in self._held:
-            transaction.check(one.path)
+            for path in one.guarded:
+                transaction.check(path)
         return transaction
 
     async def release(self) -> None:

@@ -76,7 +76,9 @@ class SimpleMutex(Holder):
             print(grant.path)  # /mutexes/report
 
     It is neither fair nor without herd effect: a release wakes up everybody. It is for few
-    contenders, and for those who want to see at one path who holds it.
+    contenders, and for those who want to see at one path who holds it. Whoever deletes that node by
+    hand frees it; the holder hears of it, but may have written something under its guard meanwhile,
+    unless the node beside it, with a mark in its name, is deleted first.
     """
 
     def __init__(
@@ -87,6 +89,8 @@ class SimpleMutex(Holder):
         self._node = child(path, name)
         self._acl = acl
         super().__init__(client, self._node)
+        # Anything else that cannot be used is refused now, and not when it is taken.
+        self._new_place()
 
     def _new_place(self) -> Claim:
         return Claim(self._client, self._node, self._acl)

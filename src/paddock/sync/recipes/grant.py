@@ -49,7 +49,7 @@ class Grant(Twin[AsyncGrant]):
             with grant.guard() as transaction:
                 transaction.set("/report", b"done")
 
-        It begins with a check of the node that stands for the grant, whose result is None. Raises
+        It begins with a check that the grant is held, whose result is None. Raises
         GrantLostError if it is lost already; the commit raises TransactionFailedError if the
         service finds that it is.
         """

@@ -114,7 +114,9 @@ class SimpleMutex(Twin[AsyncSimpleMutex]):
             print(grant.path)  # /mutexes/report
 
     It is neither fair nor without herd effect: a release wakes up everybody. It is for few
-    contenders, and for those who want to see at one path who holds it.
+    contenders, and for those who want to see at one path who holds it. Whoever deletes that node by
+    hand frees it; the holder hears of it, but may have written something under its guard meanwhile,
+    unless the node beside it, with a mark in its name, is deleted first.
     """
 
     def __init__(
