@@ -519,8 +519,11 @@ def test_a_call_of_several_requests_begins_in_its_place(server: Server, path: st
         marking = client.set(path, b"mark", version=0, mark=b"mark")
         assert (await client.get(path)).data == b"mark"
         await asyncio.gather(creating, marking)
+        committing = client.transaction().set(path, b"committed").commit()
+        assert (await client.get(path)).data == b"committed"
+        await committing
         # Given up before it began to be waited for.
-        for call in (client.create(path, protected=True), client.set(path, b"m", version=1)):
+        for call in (client.create(path, protected=True), client.set(path, b"m", version=2)):
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
