@@ -1,7 +1,11 @@
-"""What every test gets: event loops in asyncio's debug mode; and what any may ask for: an ensemble.
+"""What every test gets: event loops in asyncio's debug mode; and what any may ask for: servers.
 
 Only loops made in this process: a server that a test starts as a process of its own runs as its
 users run it, so the environment (PYTHONASYNCIODEBUG) stays as it is.
+
+The shared servers are started once in each process of a run, when the first test asks for them, and
+serve until its end: a process gets whole modules, and comes back to each server in most of them. A
+test that uses them keeps to nodes of its own and does the servers no harm.
 """
 
 import asyncio
@@ -11,9 +15,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.apache import ApacheServer
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
-from tests.support.server import ServerMissingError
+from tests.support.paddock_server import PaddockServer
+from tests.support.server import Server, ServerMissingError
 
 _new_event_loop = asyncio.events.new_event_loop
 
@@ -29,8 +35,26 @@ asyncio.new_event_loop = _new_debug_loop
 
 
 @pytest.fixture(scope="session")
+def shared_paddock() -> Iterator[Server]:
+    """A Paddock in a process of its own."""
+    with PaddockServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared_apache() -> Iterator[Server]:
+    """An Apache ZooKeeper."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(ApacheServer())
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture(scope="session")
 def shared_ensemble() -> Iterator[ApacheEnsemble]:
-    """Three Apache ZooKeepers, started once a process. For tests that do them no harm."""
+    """Three Apache ZooKeepers."""
     with contextlib.ExitStack() as stack:
         try:
             ensemble = stack.enter_context(ApacheEnsemble())

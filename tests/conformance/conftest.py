@@ -1,4 +1,4 @@
-"""The servers under test, each started once a process, and fresh ground for every test.
+"""The servers under test, and fresh ground for every test.
 
 A test gets `server`, `base` (an empty node of its own below the root) and `connect`, which opens
 sessions that end with the test. Without Apache ZooKeeper its part is skipped, on CI it fails.
@@ -9,7 +9,6 @@ A third server is a member of an ensemble: `on_ensemble.py` says for which tests
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
@@ -22,9 +21,8 @@ from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
 from tests.support.ensemble import ApacheEnsemble
-from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Server, ServerFailedError, ServerMissingError
+from tests.support.server import Server, ServerFailedError
 
 SERVERS: Final[dict[str, type[Server]]] = {"paddock": PaddockServer, "apache": ApacheServer}
 
@@ -68,31 +66,14 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def start_once() -> Iterator[Callable[[str], Server]]:
-    """Start the server of a name; it serves until the run is over.
-
-    Not only while `server` is that one: a process that gets the tests file by file comes back to
-    each of them in every file.
-    """
-    with contextlib.ExitStack() as stack:
-        yield functools.cache(lambda name: stack.enter_context(SERVERS[name]()))
-
-
-@pytest.fixture(scope="session")
-def server(request: pytest.FixtureRequest, start_once: Callable[[str], Server]) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server under test, one after the other."""
-    running: Server
-    if request.param == "ensemble":
-        ensemble = request.getfixturevalue("shared_ensemble")
-        assert isinstance(ensemble, ApacheEnsemble)
-        request.session.stash[_ENSEMBLE] = ensemble
+    running = request.getfixturevalue(f"shared_{request.param}")
+    if isinstance(running, ApacheEnsemble):
+        request.session.stash[_ENSEMBLE] = running
         # Behind a follower is the longer way: its writes pass through the leader.
-        running = ensemble.followers()[0]
-    else:
-        try:
-            running = start_once(request.param)
-        except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+        running = running.followers()[0]
+    assert isinstance(running, Server)
     yield running
     assert running.alive, f"{running.name} died during the run:\n{running.log_tail()}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
@@ -28,11 +28,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, Identity
 from paddock.testing import expire_session
-from tests.conformance.conftest import SERVERS
 from tests.support.apis import api, asyncio_only, connect, lose_connection
-from tests.support.ensemble import ApacheEnsemble
-from tests.support.judges import skip_or_fail
-from tests.support.server import Options, Server, ServerMissingError, Service
+from tests.support.server import Server, Service
 
 __all__ = ["api"]
 
@@ -47,19 +44,10 @@ DEADLINE_S = 30.0
         pytest.param("ensemble", marks=pytest.mark.judge),
     ],
 )
-def server(request: pytest.FixtureRequest) -> Iterator[Service]:
+def server(request: pytest.FixtureRequest) -> Service:
     """The service under test; `conftest.py` says which tests run on an ensemble, and when."""
-    if request.param == "ensemble":
-        ensemble: ApacheEnsemble = request.getfixturevalue("shared_ensemble")
-        yield ensemble
-        return
-    with contextlib.ExitStack() as stack:
-        running: Server
-        try:
-            running = stack.enter_context(SERVERS[request.param](Options()))
-        except ServerMissingError as missing:
-            skip_or_fail(str(missing))
-        yield running
+    found: Service = request.getfixturevalue(f"shared_{request.param}")
+    return found
 
 
 def run(

@@ -7,39 +7,16 @@ ensemble as well. All the rest of the matrix is for `make test-all`.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
-from tests.support.apache import ApacheServer
 from tests.support.apis import api
-from tests.support.judges import skip_or_fail
-from tests.support.paddock_server import PaddockServer
-from tests.support.server import Options, Server, ServerMissingError, Service
+from tests.support.server import Service
 
 __all__ = ["api"]
 
 ON_ENSEMBLE: Final = frozenset({"test_lock"})
-
-
-@pytest.fixture(scope="session")
-def shared_paddock() -> Iterator[Server]:
-    """A Paddock in a process of its own, started once a run."""
-    with PaddockServer(Options()) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def shared_apache() -> Iterator[Server]:
-    """An Apache ZooKeeper, started once a run."""
-    with contextlib.ExitStack() as stack:
-        try:
-            running = stack.enter_context(ApacheServer(Options()))
-        except ServerMissingError as missing:
-            skip_or_fail(str(missing))
-        yield running
 
 
 @pytest.fixture(
