@@ -158,6 +158,13 @@ class RecipeClosedError(RecipeError):
     """It was closed, and stays so: make another one."""
 
 
+class InvalidValueError(RecipeError):
+    """What a node holds is nothing that the recipe can use; the message says why.
+
+    Somebody has written it: mend it there.
+    """
+
+
 class SystemFailureError(RequestError):
     """Nothing is wrong with the request: the server's log says what is, such as a full disk.
 

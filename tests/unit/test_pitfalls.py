@@ -60,6 +60,12 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "fault/test_client_cancelled.py": ("test_closing_can_be_cancelled_at_any_time",),
     },
+    "an addition whose reply was lost is not made twice": {
+        "fault/test_counter_faults.py": (
+            "test_a_counter_in_every_trouble",
+            "test_a_lost_addition_counts_once_although_others_have_added_since",
+        ),
+    },
     "errors name operation, path and code": {
         "integration/test_client.py": ("test_errors_name_operation_and_path",),
         "fault/test_client_pitfalls.py": (

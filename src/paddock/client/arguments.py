@@ -60,6 +60,12 @@ def checked_data(data: object) -> bytes | None:
     return data
 
 
+def checked_bytes(name: str, value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise InvalidArgumentError(f"{name}: expected bytes, not {type(value).__name__}")
+    return value
+
+
 def checked_version(version: object) -> int:
     return _version(version, _INT32_MAX)
 
@@ -239,6 +245,11 @@ def check_count(name: str, count: object) -> None:
 def check_not_negative(name: str, number: object) -> None:
     if not _is_int(number) or number < 0:
         raise InvalidArgumentError(f"{name}: {number!r} is not 0 or more")
+
+
+def check_integer(name: str, number: object) -> None:
+    if not _is_int(number):
+        raise InvalidArgumentError(f"{name}: {number!r} is no whole number")
 
 
 def _is_int(value: object) -> TypeGuard[int]:

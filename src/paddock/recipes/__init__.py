@@ -12,8 +12,10 @@ suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same f
 from paddock.recipes._line import Contender
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
+from paddock.recipes.counter import Counter
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
+from paddock.recipes.value import SharedValue
 
 __all__ = [
     "Cache",
@@ -21,10 +23,12 @@ __all__ = [
     "CachedNode",
     "ChangeKind",
     "Contender",
+    "Counter",
     "Grant",
     "GrantEvent",
     "GrantListener",
     "Lock",
+    "SharedValue",
     "SimpleMutex",
     "Snapshot",
 ]

@@ -17,7 +17,10 @@ from paddock.errors import (
     ConnectionLostError,
     NodeExistsError,
     NotReadOnlyError,
+    RuntimeInconsistencyError,
+    ServiceError,
     SessionExpiredError,
+    TransactionFailedError,
 )
 
 T = TypeVar("T")
@@ -66,6 +69,33 @@ async def make_container(client: Client, path: str) -> None:
 
     if path != "/":
         await until_answered(client, make)
+
+
+async def make_node(client: Client, path: str) -> None:
+    """Make a node that stays, with everything above it; that it is there is fine."""
+
+    async def make() -> None:
+        # Whoever may not create it need not, if it is there.
+        if await client.exists(path) is None:
+            try:
+                await client.create(path, make_parents=True)
+            except NodeExistsError:
+                pass
+
+    await until_answered(client, make)
+
+
+def refusal(error: TransactionFailedError) -> ServiceError:
+    """Give the reason for which a transaction was refused."""
+    for result in error.results:
+        if result is not None and not isinstance(result, RuntimeInconsistencyError):
+            return result
+    return error
+
+
+def fraction(client: Client) -> float:
+    """Give a number from 0 to below 1, by the client's lot."""
+    return int(client.new_mark()[:8], 16) / 2**32
 
 
 class Signal:

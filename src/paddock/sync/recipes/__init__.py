@@ -8,8 +8,10 @@ from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import CacheChange, ChangeKind
 from paddock.recipes.grant import GrantEvent, GrantListener
 from paddock.sync.recipes.cache import Cache
+from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
+from paddock.sync.recipes.value import SharedValue
 
 __all__ = [
     "Cache",
@@ -17,10 +19,12 @@ __all__ = [
     "CachedNode",
     "ChangeKind",
     "Contender",
+    "Counter",
     "Grant",
     "GrantEvent",
     "GrantListener",
     "Lock",
+    "SharedValue",
     "SimpleMutex",
     "Snapshot",
 ]
