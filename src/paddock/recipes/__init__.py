@@ -15,6 +15,7 @@ from paddock.recipes.cache import Cache, CacheChange, ChangeKind
 from paddock.recipes.counter import Counter
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
+from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.recipes.value import SharedValue
 
 __all__ = [
@@ -28,7 +29,10 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "Lock",
+    "ReadLock",
+    "ReadWriteLock",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",
+    "WriteLock",
 ]

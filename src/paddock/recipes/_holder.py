@@ -118,8 +118,8 @@ class Holder:
                 raise LockStateError(f"{self._path}: it is held already; make another one")
             grant.deepen()
             return grant
-        self._is_waiting = True
         place = self._new_place()
+        self._is_waiting = True
         try:
             await place.enter()
             if waits:
@@ -133,7 +133,11 @@ class Holder:
             raise
         finally:
             self._is_waiting = False
-        return self._hold(Grant(place))
+        return self._hold(self._grant_of(place))
+
+    def _grant_of(self, place: Contending) -> Grant:
+        """Give the grant of what was reached."""
+        return Grant(place)
 
     def _hold(self, grant: Grant) -> Grant:
         self._grant = grant

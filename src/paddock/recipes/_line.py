@@ -90,9 +90,9 @@ class Line:
             rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>-\d{{9,10}}|\d{{10}})"
         )
 
-    def new_place(self, kind: str) -> Place:
-        """Give a place that nobody has taken yet."""
-        return Place(self, kind)
+    def new_place(self, kind: str, obstacle: Obstacle = the_one_before) -> Place:
+        """Give a place that nobody has taken yet, for somebody whom others are in the way of."""
+        return Place(self, kind, obstacle)
 
     async def entries(self) -> list[Entry]:
         """Give all who stand in the line, in their order."""
@@ -143,10 +143,11 @@ class Line:
 class Place:
     """One contender's node, from before its create until it is surely gone."""
 
-    def __init__(self, line: Line, kind: str) -> None:
+    def __init__(self, line: Line, kind: str, obstacle: Obstacle) -> None:
         self.client = line.client
         self.line = line
         self.kind = kind
+        self.obstacle = obstacle
         # Its path and the zxid of its creation, once we have seen it.
         self.path = ""
         self.token = 0
@@ -180,18 +181,18 @@ class Place:
             discard(asked)
             discard(listed)
 
-    async def reach(self, obstacle: Obstacle = the_one_before) -> None:
+    async def reach(self) -> None:
         """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
-        while (ahead := await self.look(obstacle)) is not None:
+        while (ahead := await self.look()) is not None:
             await self.wait_gone(ahead)
 
-    async def look(self, obstacle: Obstacle = the_one_before) -> Entry | None:
+    async def look(self) -> Entry | None:
         """Give the one that is in our way now; raises LockStateError if our node was deleted."""
-        return obstacle(await self._before())
+        return self.obstacle(await self._before())
 
-    async def is_reached(self, obstacle: Obstacle = the_one_before) -> bool:
+    async def is_reached(self) -> bool:
         """Tell whether nobody is in our way now."""
-        return await self.look(obstacle) is None
+        return await self.look() is None
 
     async def wait_gone(self, entry: Entry) -> None:
         """Wait until somebody has left the line, or may have: then it is time to look again."""

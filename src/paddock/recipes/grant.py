@@ -67,12 +67,12 @@ class Held(Protocol):
 class Grant:
     """Something that is held, until it is released or lost."""
 
-    def __init__(self, *held: Held) -> None:
+    def __init__(self, *held: Held, token: int | None = None) -> None:
         first = held[0]
         # The node that stands for it.
         self.path: str = first.path
         # The fencing token: it is larger for every later grant of the same thing.
-        self.token: int = max(one.token for one in held)
+        self.token: int = max(one.token for one in held) if token is None else token
         self._held = held
         self._client = first.client
         self._loop = asyncio.get_running_loop()
@@ -81,6 +81,8 @@ class Grant:
         self._over = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._leaving: list[asyncio.Task[None]] = []
+        # What we have asked of the nodes that stand for it, and not heard yet.
+        self._asked: set[asyncio.Future[Stat | None]] = set()
         self._listeners = Listeners[GrantEvent]()
         self._client.add_listener(self._on_state)
         for one in held:
@@ -207,13 +209,16 @@ class Grant:
 
     def _watch(self, held: Held) -> None:
         def on_seen(seen: asyncio.Future[Stat | None]) -> None:
+            self._asked.discard(seen)
             # Without an answer, the session is not valid for long, either.
             if not seen.cancelled() and seen.exception() is None:
                 stat = seen.result()
                 if stat is None or stat.czxid != held.token:
                     self._end(GrantEvent.LOST)
 
-        self._client.exists(held.path, watch=self._on_event).add_done_callback(on_seen)
+        asked = self._client.exists(held.path, watch=self._on_event)
+        self._asked.add(asked)
+        asked.add_done_callback(on_seen)
 
     def _on_event(self, event: Event) -> None:
         if event.type is EventType.DELETED:
@@ -229,6 +234,9 @@ class Grant:
             return
         self._client.remove_listener(self._on_state)
         self._client.forget_watcher(self._on_event)
+        for asked in self._asked:
+            # Or a watch would be left for a node that never comes back.
+            asked.cancel()
         self._stop_alarm()
         self._leaving = [self._client.start_task(one.leave()) for one in self._held]
         self._over.set()

@@ -11,6 +11,7 @@ from paddock.sync.recipes.cache import Cache
 from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
+from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.sync.recipes.value import SharedValue
 
 __all__ = [
@@ -24,7 +25,10 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "Lock",
+    "ReadLock",
+    "ReadWriteLock",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",
+    "WriteLock",
 ]

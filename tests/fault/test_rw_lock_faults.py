@@ -1,0 +1,104 @@
+"""A read-write lock in every trouble: many readers or one writer, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from typing import Final
+
+import pytest
+
+from paddock.recipes import ReadWriteLock
+from tests.fault.recipe_players import Player
+from tests.fault.recipe_stage import Part, Scene, Story
+from tests.fault.recipe_troubles import BRIEF, TROUBLES
+
+# Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
+LONG_S: Final = 12.0
+# More than there are readers.
+MANY: Final = 100
+
+
+def reader(after_s: float = 0.0, for_s: float = 2.0) -> Part:
+    """Give somebody who comes after so long, and reads for so long."""
+
+    async def read(me: Player) -> None:
+        await asyncio.sleep(after_s)
+        async with ReadWriteLock(me.client, "/recipe").read as grant:
+            with me.holds(grant.token, share=1):
+                await me.write(grant)
+                await asyncio.sleep(for_s)
+                await me.write(grant)
+
+    return read
+
+
+def writer(after_s: float = 0.0, for_s: float = 2.0) -> Part:
+    """Give somebody who comes after so long, and writes for so long."""
+
+    async def write(me: Player) -> None:
+        await asyncio.sleep(after_s)
+        async with ReadWriteLock(me.client, "/recipe").write as grant:
+            with me.holds(grant.token):
+                await me.write(grant)
+                await asyncio.sleep(for_s)
+                await me.write(grant)
+
+    return write
+
+
+def writer_then_reader(after_s: float, for_s: float, then_for_s: float) -> Part:
+    """Give somebody who comes after so long, writes for so long, and goes on as a reader."""
+
+    async def write_and_read(me: Player) -> None:
+        await asyncio.sleep(after_s)
+        lock = ReadWriteLock(me.client, "/recipe")
+        async with lock.write as writing:
+            with ExitStack() as holding:
+                hold = holding.enter_context(me.holds(writing.token))
+                await me.write(writing)
+                await asyncio.sleep(for_s)
+                async with lock.read as reading:
+                    with holding.pop_all():
+                        # For the others from the moment at which the service hears of it.
+                        hold.share = 1
+                        await writing.release()
+                        await me.write(reading)
+                        await asyncio.sleep(then_for_s)
+                        await me.write(reading)
+
+    return write_and_read
+
+
+async def judge(scene: Scene) -> None:
+    """See that everybody had the lock, if nobody was kept from it."""
+    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
+    assert len(rivals) == len(scene.story.rivals)
+    if scene.is_undisturbed:
+        assert len(scene.log.of("the subject")) == 1
+
+
+# A reader is before it; a writer and a reader come while it waits or writes.
+FROM_WRITING_TO_READING: Final = Story(
+    subject=writer_then_reader(1.0, 2.0, LONG_S),
+    rivals=(reader(), writer(1.5), reader(2.5)),
+    capacity=MANY,
+    judge=judge,
+)
+READING: Final = Story(
+    subject=reader(1.0, LONG_S),
+    rivals=(writer(), reader(1.5), writer(2.0)),
+    capacity=MANY,
+    judge=judge,
+)
+
+
+# Of two cuts not all: there are three times as many requests as a lock has.
+@pytest.mark.parametrize("trouble", [one for one in TROUBLES if one != "every two cuts"])
+def test_a_writer_that_goes_on_as_a_reader_in_every_trouble(trouble: str) -> None:
+    assert TROUBLES[trouble](FROM_WRITING_TO_READING) > 1
+
+
+@pytest.mark.parametrize("trouble", BRIEF)
+def test_a_reader_in_trouble(trouble: str) -> None:
+    assert BRIEF[trouble](READING) > 1
