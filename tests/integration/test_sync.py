@@ -1,4 +1,4 @@
-"""What blocking code meets and asyncio code does not: threads, time limits, Ctrl-C, forks, exits.
+"""What blocking code meets and asyncio code does not: threads, time limits, callbacks.
 
 That every operation does the same on both is shown by the suite of the client itself, which runs
 on both.
@@ -7,17 +7,12 @@ on both.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -320,194 +315,3 @@ def test_the_thread_of_an_event_loop_is_refused(client: Client) -> None:
 
     asyncio.run(main())
     assert client.exists("/none") is None
-
-
-# What takes a process of its own.
-
-
-@contextlib.contextmanager
-def program(body: str, server: ServerThread) -> Iterator[subprocess.Popen[str]]:
-    """Run a program with a client that is connected; it ends with the scope at the latest."""
-    source = f"""\
-        import multiprocessing, os, signal, sys, threading
-
-        # Where the tests run in the background, whatever they start ignores it.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-        from paddock import ConnectionLostError, UsageError
-        from paddock.sync import connect, timeout
-
-        hosts = {server.hosts!r}
-
-        def say(*words):
-            print(*words, flush=True)
-
-        client = connect(hosts, session_timeout=60)
-        client.start()
-        """
-    with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(source) + textwrap.dedent(body)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def said_by(body: str, server: ServerThread) -> list[str]:
-    """Run a program to its end, which has to be a good one; give the lines it said."""
-    with program(body, server) as process:
-        output, errors = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, errors) == (0, "")
-    return output.splitlines()
-
-
-def wait_for(stream: IO[str] | None, line: str) -> None:
-    assert stream is not None
-    assert stream.readline() == f"{line}\n"
-
-
-def test_control_c_ends_a_wait_at_once_and_the_client_stays_usable(
-    server: ServerThread, client: Client
-) -> None:
-    running = program(
-        """
-        changes = client.watch("/interrupted")
-        say(next(changes).data)
-        try:
-            say("waiting")
-            next(changes)
-        except KeyboardInterrupt:
-            say("interrupted")
-        client.create("/interrupted", b"after")
-        say(next(changes).data)
-        client.close()
-        """,
-        server,
-    )
-    with running as process:
-        wait_for(process.stdout, "None")
-        wait_for(process.stdout, "waiting")
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, errors) == (0, "")
-    assert output.splitlines() == ["interrupted", "b'after'"]
-
-
-def test_control_c_that_nobody_catches_closes_the_session(
-    server: ServerThread, client: Client
-) -> None:
-    running = program(
-        """
-        client.create("/mine", ephemeral=True)
-        say("waiting")
-        for change in client.watch("/mine"):
-            pass
-        """,
-        server,
-    )
-    with running as process:
-        wait_for(process.stdout, "waiting")
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == -signal.SIGINT
-    assert errors.endswith("KeyboardInterrupt\n")
-    assert client.exists("/mine") is None
-
-
-def test_a_program_that_ends_with_an_open_client_ends_and_closes_its_session(
-    server: ServerThread, client: Client
-) -> None:
-    lines = said_by(
-        """
-        client.create("/forgotten", ephemeral=True)
-        threading.Thread(target=lambda: list(client.watch("/")), daemon=True).start()
-        client.get("/", watch=say)
-        say("done")
-        """,
-        server,
-    )
-    assert lines[0] == "done"
-    assert client.exists("/forgotten") is None, "its timeout is a minute, so it was closed"
-
-
-def test_a_program_ends_also_when_its_server_is_silent(server: ServerThread) -> None:
-    with FaultProxy(server.address) as proxy:
-        running = program(
-            """
-            say("ready")
-            input()
-            """,
-            proxy,  # type: ignore[arg-type]
-        )
-        with running as process:
-            wait_for(process.stdout, "ready")
-            proxy.blackhole()
-            output, errors = process.communicate("\n", timeout=DEADLINE_S)
-    assert (process.returncode, output, errors) == (0, "", "")
-
-
-USES_THE_PARENTS_CLIENT = """
-    def use():
-        try:
-            client.get("/")
-        except UsageError as error:
-            say("child:", error)
-        stream.close()
-        client.close()
-        with connect(hosts) as own, timeout(30):
-            own.create("/child", ephemeral=True)
-            say("child:", own.get("/child").stat.ephemeral_owner != parent)
-
-    stream = client.watch("/")
-    next(stream)
-    parent = client.session_id
-    client.create("/parent", ephemeral=True)
-"""
-
-
-@pytest.mark.parametrize(
-    "fork",
-    [
-        """
-        child = os.fork()
-        if child == 0:
-            use()
-            {end}
-        assert os.waitpid(child, 0)[1] == 0
-        """.replace("{end}", end)
-        for end in ("os._exit(0)", "sys.exit()")
-    ]
-    + [
-        """
-        process = multiprocessing.get_context("fork").Process(target=use)
-        process.start()
-        process.join()
-        assert process.exitcode == 0
-        """
-    ],
-    ids=["os.fork", "os.fork and a full exit", "multiprocessing"],
-)
-def test_a_forked_child_is_told_and_leaves_its_parent_alone(
-    server: ServerThread, client: Client, fork: str
-) -> None:
-    lines = said_by(
-        textwrap.dedent(USES_THE_PARENTS_CLIENT)
-        + textwrap.dedent(fork)
-        + textwrap.dedent(
-            """
-            say("parent:", client.get("/parent").stat.ephemeral_owner == parent)
-            say("parent:", client.session_id == parent)
-            client.set("/parent", b"changed")
-            client.close()
-            """
-        ),
-        server,
-    )
-    assert lines[0].startswith("child: this client was opened before fork()")
-    assert lines[1:] == ["child: True", "parent: True", "parent: True"]
-    assert client.exists("/parent") is None

@@ -82,7 +82,9 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
     },
     "a forked child that uses its parent's client is told": {
-        "integration/test_sync.py": ("test_a_forked_child_is_told_and_leaves_its_parent_alone",),
+        "integration/test_sync_processes.py": (
+            "test_a_forked_child_is_told_and_leaves_its_parent_alone",
+        ),
     },
 }
 

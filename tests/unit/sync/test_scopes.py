@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import TracebackType
 
 import pytest
 
+from paddock.errors import SessionExpiredError
 from paddock.sync import timeout
 from paddock.sync.portal import Portal
 from paddock.sync.scopes import Scope
@@ -106,3 +109,151 @@ def test_a_scope_is_left_also_when_the_time_is_up(portal: Portal) -> None:
     with pytest.raises(TimeoutError), timeout(0.05), Scope(portal, room.scope()):
         portal.call(never.wait)
     assert room.log == ["entered", "left"]
+
+
+class LostError(Exception):
+    """What a scope raises that has ended before its body."""
+
+
+class Losable:
+    """A scope that can be lost: then it cancels whoever has entered it, as that of a lock does."""
+
+    def __init__(self) -> None:
+        self.is_over = threading.Event()
+        self._task: asyncio.Task[object] | None = None
+        self._is_lost = False
+
+    async def __aenter__(self) -> Losable:
+        self._task = asyncio.current_task()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.is_over.set()
+        if self._is_lost and isinstance(error, asyncio.CancelledError | None):
+            raise LostError("lost") from error
+
+    def lose(self) -> None:
+        assert self._task is not None
+        self._is_lost = True
+        self._task.cancel()
+
+
+def hold_and_lose(
+    portal: Portal, *, is_seen: bool = True, body: Callable[[], object] = lambda: None
+) -> None:
+    """Enter a scope that is lost, wait until it has ended or not, and go on."""
+    scope = Losable()
+    with Scope(portal, scope):
+        portal.run(scope.lose)
+        if is_seen:
+            assert scope.is_over.wait(DEADLINE_S)
+        body()
+
+
+def test_a_body_hears_when_it_leaves_that_its_scope_was_lost(portal: Portal) -> None:
+    done: list[str] = []
+    with pytest.raises(LostError):
+        hold_and_lose(portal, body=lambda: done.append("the body goes on"))
+    assert done == ["the body goes on"]
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_what_the_body_raises_says_also_that_its_scope_was_lost(
+    portal: Portal, is_seen: bool
+) -> None:
+    error = ValueError("wrong")
+    with pytest.raises(ValueError, match="wrong") as caught:
+        hold_and_lose(portal, is_seen=is_seen, body=lambda: fail(error))
+    assert caught.value is error
+    assert isinstance(error.__context__, LostError)
+
+
+def test_that_a_scope_was_lost_is_added_to_what_an_error_says_already(portal: Portal) -> None:
+    def body() -> None:
+        try:
+            raise KeyError("first")
+        except KeyError as first:
+            raise ValueError("wrong") from first
+
+    with pytest.raises(ValueError, match="wrong") as caught:
+        hold_and_lose(portal, body=body)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert isinstance(caught.value.__cause__.__context__, LostError)
+
+
+def test_a_lost_scope_that_takes_care_of_nothing_hides_no_error(portal: Portal) -> None:
+    @asynccontextmanager
+    async def careless() -> AsyncIterator[asyncio.Task[object] | None]:
+        try:
+            yield asyncio.current_task()
+        except asyncio.CancelledError:
+            pass
+
+    def hold() -> None:
+        with Scope(portal, careless()) as task:
+            assert task is not None
+            portal.run(task.cancel)
+            fail(ValueError("wrong"))
+
+    with pytest.raises(ValueError, match="wrong"):
+        hold()
+
+
+def test_a_scope_that_is_left_too_slowly_is_given_up(portal: Portal) -> None:
+    is_given_up = threading.Event()
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[None]:
+        yield
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            is_given_up.set()
+
+    with timeout(0.5), pytest.raises(TimeoutError, match="leave"):
+        with Scope(portal, slow()):
+            pass
+    assert is_given_up.is_set()
+
+
+@pytest.mark.parametrize("at_exit", [True, False])
+def test_the_end_of_the_loop_leaves_what_is_held(
+    at_exit: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    portal, holder = Portal(), object()
+    assert portal.hold(holder)
+    scope, room = Losable(), Room()
+    lost, held = Scope(portal, scope), Scope(portal, room.scope())
+    lost.__enter__()
+    held.__enter__()
+    portal.call(asyncio.sleep, 0)
+    portal.run(scope.lose)
+    assert scope.is_over.wait(DEADLINE_S)
+    if at_exit:
+        portal.exit()
+    else:
+        portal.release(holder)
+    assert not portal._thread.is_alive()
+    assert room.log == ["entered", "left"]
+    # Those who leave them later are told what has happened.
+    with pytest.raises(LostError):
+        lost.__exit__(None, None, None)
+    with pytest.raises(SessionExpiredError, match="leave: the client is closed"):
+        held.__exit__(None, None, None)
+    assert caplog.text == ""
+
+
+def test_a_scope_that_nobody_leaves_is_held_to_the_end(
+    portal: Portal, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = Room()
+    Scope(portal, room.scope()).__enter__()
+    gc.collect()
+    portal.run(gc.collect)
+    assert room.log == ["entered"]
+    assert caplog.text == ""
