@@ -13,6 +13,7 @@ as they are. A site can be made of them, or by mkdocstrings of the same docstrin
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
 import importlib
@@ -23,10 +24,12 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, ForwardRef
 
 from paddock import errors
 from paddock.protocol.acl import OPEN
+from paddock.sync.bridge import Twin
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -39,8 +42,8 @@ _MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
 _NAMES: Final = {id(OPEN): "OPEN_ACL"}
 # Modules that are written from others by tools/twin.py.
 _TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.sync.multiread")
-# What a proxy asks its faults.
-_INNER: Final = ("Fault.takes", "Fault.hit")
+# What a proxy asks its faults, and a recipe its grants.
+_INNER: Final = ("Fault.takes", "Fault.hit", "Grant.deepen", "Grant.lost")
 # Classes that users call by themselves; they get all others from a method.
 _MADE_BY_USERS: Final = (
     "EmbeddedServer",
@@ -75,13 +78,42 @@ class Page:
     def text(self) -> str:
         module = importlib.import_module(self.module)
         parts = [f"# {self.title}", _text(module)]
+        # What was described, and where: what classes share is described once.
+        seen: dict[Any, str] = {}
         for section in self.sections:
             parts.append(f"## {section.heading}")
             if section.module is not None:
                 parts.append(_text(importlib.import_module(section.module)))
             for name in section.names:
-                parts += [f"### {name}", *_described(name, getattr(module, name))]
+                parts += [f"### {name}", *_described(name, getattr(module, name), seen)]
         return _page(parts)
+
+
+def _recipes() -> Page:
+    """Give the page of the recipes: one section for each module, named as that names itself."""
+    package = importlib.import_module("paddock.recipes")
+    found: dict[str, list[str]] = {}
+    for name in package.__all__:
+        found.setdefault(_home(package, name), []).append(name)
+    sections, records = [], []
+    for home, names in sorted(found.items()):
+        if home.rpartition(".")[2].startswith("_"):
+            # A module that is nobody's business, but for what it gives.
+            records += names
+            continue
+        heading = (importlib.import_module(home).__doc__ or "").partition(":")[0]
+        sections.append(Section(heading, tuple(names), home))
+    sections.append(Section("What they give", tuple(records)))
+    return Page("recipes", "Recipes", "paddock.recipes", tuple(sections))
+
+
+def _home(package: ModuleType, name: str) -> str:
+    """Give the module that a package has a name from, as the package itself says it."""
+    tree = ast.parse(inspect.getsource(package))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and name in [one.name for one in node.names]:
+            return node.module or ""
+    raise LookupError(f"{package.__name__} does not import {name}")
 
 
 PAGES: Final = (
@@ -150,6 +182,7 @@ PAGES: Final = (
             Section("Virtual time", ("run_virtually", "VirtualClockLoop"), "paddock.testing.clock"),
         ),
     ),
+    _recipes(),
 )
 
 
@@ -159,7 +192,7 @@ def pages() -> dict[Path, str]:
     return {**written, FOLDER / "errors.md": _errors_text()}
 
 
-def _described(name: str, thing: Any) -> list[str]:
+def _described(name: str, thing: Any, seen: dict[Any, str]) -> list[str]:
     if inspect.isfunction(thing):
         return [_code(_signature(name, thing)), _text(thing)]
     if not inspect.isclass(thing):
@@ -170,7 +203,7 @@ def _described(name: str, thing: Any) -> list[str]:
         parts.append("\n".join(["| | |", "|---|---|", *values]))
     elif fields := _fields(thing):
         parts.insert(0, _code("\n".join(f"{one}: {kind}" for one, kind in fields.items())))
-    elif name in _MADE_BY_USERS:
+    elif _is_made_by_users(thing):
         parts.insert(0, _code(_signature(name, thing.__init__)))
     members = {member: _member(member, value) for member, value in _members(thing).items()}
     if thing.__module__ in _TWINS:
@@ -180,9 +213,25 @@ def _described(name: str, thing: Any) -> list[str]:
             f"As {link}, with results where that has futures.",
             _code("\n".join(members.values())),
         ]
+    shared: dict[str, list[str]] = {}
     for member, line in members.items():
-        parts += [f"#### {name}.{member}", _code(line), _text(getattr(thing, member))]
+        described = getattr(thing, member, None) or _attributes(thing)[member]
+        other = seen.setdefault(described, name)
+        if other != name:
+            shared.setdefault(other, []).append(line)
+        else:
+            parts += [f"#### {name}.{member}", _code(line), _text(described)]
+    for other, lines in shared.items():
+        parts += [f"And as [{other}](#{other.lower()}):", _code("\n".join(lines))]
     return parts
+
+
+def _is_made_by_users(kind: type[Any]) -> bool:
+    """Tell whether users call a class by themselves; every recipe is made for a client."""
+    is_recipe = kind.__module__.startswith("paddock.recipes.")
+    return kind.__name__ in _MADE_BY_USERS or (
+        is_recipe and "client" in inspect.signature(kind.__init__).parameters
+    )
 
 
 def _member(name: str, value: Any) -> str:
@@ -196,16 +245,35 @@ def _members(kind: type[Any]) -> dict[str, Any]:
     """Give the methods and properties that a class itself defines for its users, in their order.
 
     Those without a docstring are there for the rest of Paddock, and those that a base class has as
-    well are described there.
+    well are described there; unless that is nobody's business.
     """
-    return {
+    hidden = [base for base in kind.__mro__[1:] if _is_hidden(base)]
+    return _attributes(kind) | {
         name: value
-        for name, value in vars(kind).items()
+        for one in [kind, *hidden]
+        for name, value in vars(one).items()
         if not (name.startswith("_") or f"{kind.__name__}.{name}" in _INNER)
         and (isinstance(value, property) or inspect.isfunction(value))
         and value.__doc__
-        and not any(hasattr(base, name) for base in kind.__bases__)
+        and not any(hasattr(base, name) for base in kind.__bases__ if base not in hidden)
     }
+
+
+def _attributes(kind: type[Any]) -> dict[str, property]:
+    """Give the public attributes of a class, which its blocking twin has as properties."""
+    for home in ("paddock.sync", "paddock.sync.recipes"):
+        twin = getattr(importlib.import_module(home), kind.__name__, None)
+        if inspect.isclass(twin) and issubclass(twin, Twin) and twin is not kind:
+            return {
+                name: value
+                for name, value in vars(twin).items()
+                if isinstance(value, property) and not hasattr(kind, name)
+            }
+    return {}
+
+
+def _is_hidden(kind: type[Any]) -> bool:
+    return kind.__module__.startswith("paddock.") and "._" in kind.__module__
 
 
 def _fields(kind: type[Any]) -> dict[str, str]:
@@ -283,11 +351,19 @@ def _signature(name: str, function: Any) -> str:
             text += f" = {_NAMES.get(id(one.default)) or _value(one.default)}"
         parameters.append(text)
     start = ("async " if inspect.iscoroutinefunction(function) else "") + f"{name}("
-    end = ")" if name in _MADE_BY_USERS else f") -> {_plain(signature.return_annotation)}"
+    end = ")" if function.__name__ == "__init__" else f") -> {_result(function)}"
     line = start + ", ".join(parameters) + end
     if len(line) <= _WIDTH_MAX:
         return line
     return "\n".join([start, *(f"    {one}," for one in parameters), end])
+
+
+def _result(function: Any) -> str:
+    result = _plain(inspect.signature(function).return_annotation)
+    if inspect.isasyncgenfunction(getattr(function, "__wrapped__", None)):
+        # What the generator became that it decorates.
+        return result.replace("AsyncIterator", "AbstractAsyncContextManager", 1)
+    return result
 
 
 def _plain(kind: Any) -> str:

@@ -5,17 +5,31 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import re
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import paddock
+import paddock.recipes
+import paddock.sync.recipes
 from paddock import errors, sync, testing
+from paddock.sync.bridge import Twin
 from paddock.testing import EmbeddedServer
 from tests.support.documents import ROOT, Page
 from tests.support.examples import run_example
 from tools.reference import FOLDER, PAGES, examples, pages
+
+# What the examples of recipes take for granted, made of the recipes and a client of either API.
+GIVEN: dict[str, Callable[[Any, Any], Any]] = {
+    "lock": lambda recipes, client: recipes.Lock(client, "/given/lock"),
+    "grant": lambda recipes, client: recipes.Lock(client, "/given/held").acquire(),
+}
+# The nodes that examples take for granted, with their data.
+NODES = {"/config": b"v1", "/report": b""}
 
 # Errors have a page of their own.
 ON_ANOTHER_PAGE = {"errors", "sync", "__version__"}
@@ -38,10 +52,16 @@ def test_every_public_name_is_on_a_page_once(page: Any) -> None:
     assert sorted(page.names()) == sorted(public)
 
 
-def test_everything_public_of_the_client_says_what_it_is() -> None:
+def test_everything_public_says_what_it_is() -> None:
     silent = set()
-    for name in PAGES[0].names():
-        thing = getattr(paddock, name)
+    public = [
+        (name, getattr(module, name))
+        for module in (paddock, paddock.recipes)
+        for page in PAGES
+        if page.module == module.__name__
+        for name in page.names()
+    ]
+    for name, thing in public:
         if inspect.isclass(thing) or inspect.isfunction(thing):
             if not thing.__doc__:
                 silent.add(name)
@@ -64,12 +84,18 @@ def blocks() -> list[Any]:
         for path in sorted(FOLDER.iterdir())
         for block in Page(str(path.relative_to(ROOT))).blocks("python")
     ]
-    twins = (sync.Client, sync.Transaction, sync.MultiRead)
-    members = [one for kind in twins for one in vars(kind).items()]
+    recipes = [getattr(sync.recipes, name) for name in sync.recipes.__all__]
+    twins = [sync.Client, sync.Transaction, sync.MultiRead, *recipes]
+    members = [
+        (f"{kind.__name__}.{name}", member)
+        for kind in twins
+        if inspect.isclass(kind) and issubclass(kind, Twin)
+        for name, member in [*vars(kind).items(), ("", kind)]
+        if not name.startswith("_") and member.__doc__
+    ]
     blocking = [
         pytest.param(text, True, id=f"sync-{name}-{number}")
         for name, member in members
-        if not name.startswith("_") and member.__doc__
         for number, text in enumerate(examples(member))
     ]
     assert len(blocking) > 10
@@ -80,20 +106,36 @@ def blocks() -> list[Any]:
 def test_an_example_runs(text: str, is_blocking: bool, tmp_path: Path) -> None:
     async def main() -> None:
         async with EmbeddedServer() as server, paddock.connect(server.hosts) as client:
-            await client.create("/config", b"v1")
-            module = sync if is_blocking else paddock
-            names = {name: getattr(module, name) for name in module.__all__}
-            names.update({name: getattr(testing, name) for name in testing.__all__})
+            for path, data in NODES.items():
+                await client.create(path, data)
+            names = {name: getattr(testing, name) for name in testing.__all__}
             names.update(asyncio=asyncio, paddock=paddock, server=server, tmp_path=tmp_path)
             text_here = text.replace("2181", str(server.address[1]))
             if not is_blocking:
+                names |= public_names(paddock, paddock.recipes)
+                for name, value in given(text, paddock.recipes, client).items():
+                    names[name] = await value if inspect.iscoroutine(value) else value
                 await run_example(text_here, {**names, "client": client})
                 return
             twin = await asyncio.to_thread(opened, server.hosts)
-            await run_example(text_here, {**names, "client": twin})
-            await asyncio.to_thread(twin.close)
+            names |= public_names(sync, sync.recipes)
+            try:
+                names |= await asyncio.to_thread(given, text, sync.recipes, twin)
+                await run_example(text_here, {**names, "client": twin})
+            finally:
+                await asyncio.to_thread(twin.close)
 
     asyncio.run(main())
+
+
+def public_names(*modules: ModuleType) -> dict[str, Any]:
+    return {name: getattr(module, name) for module in modules for name in module.__all__}
+
+
+def given(text: str, recipes: ModuleType, client: Any) -> dict[str, Any]:
+    """Make what an example takes for granted."""
+    words = set(re.findall(r"\w+", text))
+    return {name: make(recipes, client) for name, make in GIVEN.items() if name in words}
 
 
 def opened(hosts: str) -> sync.Client:

@@ -1,7 +1,7 @@
 """Locks: one holder at a time, in the order in which they came.
 
     async with Lock(client, "/locks/report") as grant:
-        print(grant.token)  # larger than that of every holder before
+        token = grant.token  # larger than that of every holder before
 
 A `Lock` is fair and has no herd effect: each contender watches only the one before it. Guaranteed
 is the service's order: a grant begins after the node of every earlier one has gone, its token is
