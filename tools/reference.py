@@ -283,6 +283,7 @@ def _fields(kind: type[Any]) -> dict[str, str]:
             one.name: _plain(one.type)
             + ("" if one.default is dataclasses.MISSING else f" = {_value(one.default)}")
             for one in dataclasses.fields(kind)
+            if not one.name.startswith("_")
         }
     if issubclass(kind, tuple):
         return {name: _plain(of) for name, of in inspect.get_annotations(kind).items()}

@@ -6,9 +6,8 @@ import asyncio
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,19 +16,18 @@ import paddock
 import paddock.recipes
 import paddock.sync.recipes
 from paddock import errors, sync, testing
+from paddock.client.client import Client
+from paddock.recipes import Cache, Lock
 from paddock.sync.bridge import Twin
 from paddock.testing import EmbeddedServer
+from tests.support.apis import Threaded, connect, recipe, using
 from tests.support.documents import ROOT, Page
 from tests.support.examples import run_example
 from tools.reference import FOLDER, PAGES, examples, pages
 
-# What the examples of recipes take for granted, made of the recipes and a client of either API.
-GIVEN: dict[str, Callable[[Any, Any], Any]] = {
-    "lock": lambda recipes, client: recipes.Lock(client, "/given/lock"),
-    "grant": lambda recipes, client: recipes.Lock(client, "/given/held").acquire(),
-}
-# The nodes that examples take for granted, with their data.
-NODES = {"/config": b"v1", "/report": b""}
+# The nodes that examples take for granted, with their data; and those of recipes besides.
+NODES = {"/config": b"v1"}
+NODES_OF_RECIPES = {"/report": b"", "/app": b"", "/app/color": b"blue"}
 
 # Errors have a page of their own.
 ON_ANOTHER_PAGE = {"errors", "sync", "__version__"}
@@ -102,41 +100,49 @@ def blocks() -> list[Any]:
     return written + blocking
 
 
+async def lock(client: Client, scope: AsyncExitStack) -> object:
+    return recipe(Lock)(client, "/given/lock")
+
+
+async def grant(client: Client, scope: AsyncExitStack) -> object:
+    return await recipe(Lock)(client, "/given/held").acquire()
+
+
+async def cache(client: Client, scope: AsyncExitStack) -> Cache:
+    return await scope.enter_async_context(recipe(Cache)(client, "/app"))
+
+
+async def snapshot(client: Client, scope: AsyncExitStack) -> object:
+    return (await cache(client, scope)).snapshot()
+
+
+# What the examples of recipes take for granted, by its name.
+GIVEN = {one.__name__: one for one in (lock, grant, cache, snapshot)}
+
+
 @pytest.mark.parametrize(("text", "is_blocking"), blocks())
 def test_an_example_runs(text: str, is_blocking: bool, tmp_path: Path) -> None:
     async def main() -> None:
-        async with EmbeddedServer() as server, paddock.connect(server.hosts) as client:
-            for path, data in NODES.items():
+        async with EmbeddedServer() as server, AsyncExitStack() as scope:
+            client = await scope.enter_async_context(connect(server.hosts))
+            words = {*re.findall(r"\w+", text)}
+            is_recipe = not words.isdisjoint([*paddock.recipes.__all__, *GIVEN])
+            for path, data in (NODES | (NODES_OF_RECIPES if is_recipe else {})).items():
                 await client.create(path, data)
-            names = {name: getattr(testing, name) for name in testing.__all__}
+            modules = (sync, sync.recipes) if is_blocking else (paddock, paddock.recipes)
+            names = {
+                name: getattr(one, name) for one in (testing, *modules) for name in one.__all__
+            }
             names.update(asyncio=asyncio, paddock=paddock, server=server, tmp_path=tmp_path)
-            text_here = text.replace("2181", str(server.address[1]))
-            if not is_blocking:
-                names |= public_names(paddock, paddock.recipes)
-                for name, value in given(text, paddock.recipes, client).items():
-                    names[name] = await value if inspect.iscoroutine(value) else value
-                await run_example(text_here, {**names, "client": client})
-                return
-            twin = await asyncio.to_thread(opened, server.hosts)
-            names |= public_names(sync, sync.recipes)
-            try:
-                names |= await asyncio.to_thread(given, text, sync.recipes, twin)
-                await run_example(text_here, {**names, "client": twin})
-            finally:
-                await asyncio.to_thread(twin.close)
+            names["client"] = as_it_is(client)
+            for word in words & {*GIVEN}:
+                names[word] = as_it_is(await GIVEN[word](client, scope))
+            await run_example(text.replace("2181", str(server.address[1])), names)
 
-    asyncio.run(main())
+    with using("blocking" if is_blocking else "asyncio"):
+        asyncio.run(main())
 
 
-def public_names(*modules: ModuleType) -> dict[str, Any]:
-    return {name: getattr(module, name) for module in modules for name in module.__all__}
-
-
-def given(text: str, recipes: ModuleType, client: Any) -> dict[str, Any]:
-    """Make what an example takes for granted."""
-    words = set(re.findall(r"\w+", text))
-    return {name: make(recipes, client) for name, make in GIVEN.items() if name in words}
-
-
-def opened(hosts: str) -> sync.Client:
-    return sync.connect(hosts).__enter__()
+def as_it_is(value: object) -> object:
+    """Give what an example uses, without what makes asyncio able to use it."""
+    return value.twin if isinstance(value, Threaded) else value

@@ -16,6 +16,7 @@ import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
@@ -40,11 +41,20 @@ _chosen = "asyncio"
 @pytest.fixture(params=APIS, autouse=True)
 def api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run every test of a module that imports this on both APIs."""
-    global _chosen
-    _chosen = request.param
     monkeypatch.setattr(_Call, "wait", _wait)
-    yield
-    _chosen = "asyncio"
+    with using(request.param):
+        yield
+
+
+@contextmanager
+def using(api: str) -> Iterator[None]:
+    """Have one of the APIs under test."""
+    global _chosen
+    _chosen = api
+    try:
+        yield
+    finally:
+        _chosen = "asyncio"
 
 
 #: For what only asyncio can do: leave several calls of one thread under way at the same time.
