@@ -37,6 +37,18 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "fault/test_cache_faults.py": ("test_a_cache_in_every_trouble",),
     },
+    "one leader at a time, and nobody stands for election after the stop or the close": {
+        "integration/recipes/test_election.py": (
+            "test_ten_candidates_who_step_down_as_soon_as_they_lead",
+            "test_a_node_of_an_older_session_of_ours_leads_until_it_has_gone",
+            "test_nothing_is_created_after_the_stop",
+            "test_nothing_is_created_after_the_client_was_closed",
+        ),
+        "fault/test_election_faults.py": (
+            "test_the_scope_of_a_leader_in_trouble",
+            "test_an_election_in_the_background_in_trouble",
+        ),
+    },
     "watches survive a reconnect, however many they are": {
         "fault/test_client_pitfalls.py": (
             "test_ten_thousand_watches_with_long_paths_survive_a_reconnect",

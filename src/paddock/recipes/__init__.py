@@ -13,6 +13,7 @@ from paddock.recipes._line import Contender
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
 from paddock.recipes.counter import Counter
+from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
@@ -25,6 +26,9 @@ __all__ = [
     "ChangeKind",
     "Contender",
     "Counter",
+    "Election",
+    "ElectionEvent",
+    "ElectionListener",
     "Grant",
     "GrantEvent",
     "GrantListener",

@@ -98,9 +98,11 @@ class Line:
         """Give all who stand in the line, in their order."""
         return self.in_order(await until_answered(self.client, self._names))
 
-    async def contenders(self) -> list[Contender]:
-        """Give all who stand in the line, in their order, with what they say about themselves."""
-        paths = [child(self.path, entry.name) for entry in await self.entries()]
+    async def contenders(self, entries: Sequence[Entry] | None = None) -> list[Contender]:
+        """Give those who stand in the line, or some, in order, with what they say of themselves."""
+        if entries is None:
+            entries = await self.entries()
+        paths = [child(self.path, entry.name) for entry in entries]
 
         async def read() -> list[Contender]:
             answers = await asyncio.gather(

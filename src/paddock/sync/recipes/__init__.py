@@ -6,9 +6,11 @@ Written by tools/twin.py from the names there; not to be edited.
 from paddock.recipes._line import Contender
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import CacheChange, ChangeKind
+from paddock.recipes.election import ElectionEvent, ElectionListener
 from paddock.recipes.grant import GrantEvent, GrantListener
 from paddock.sync.recipes.cache import Cache
 from paddock.sync.recipes.counter import Counter
+from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
@@ -21,6 +23,9 @@ __all__ = [
     "ChangeKind",
     "Contender",
     "Counter",
+    "Election",
+    "ElectionEvent",
+    "ElectionListener",
     "Grant",
     "GrantEvent",
     "GrantListener",

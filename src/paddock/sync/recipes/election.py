@@ -1,0 +1,143 @@
+"""The blocking twin of `paddock.recipes.election`.
+
+Written by tools/twin.py from the signatures there; not to be edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from paddock.protocol.acl import ACL
+from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.recipes._line import Contender
+from paddock.recipes.election import Election as AsyncElection
+from paddock.recipes.election import ElectionEvent, ElectionListener
+from paddock.sync.bridge import Twin
+from paddock.sync.client import Client
+from paddock.sync.recipes.grant import Grant
+from paddock.sync.scopes import Scope
+from paddock.sync.streams import Stream
+from paddock.sync.wrapping import WrappedValue
+
+
+class Election(Twin[AsyncElection]):
+    """One candidate, who leads at most as long as the client's session lives.
+
+        election = Election(client, "/election", data=b"worker 7")
+        election.start()
+        leadership = election.wait_leader()
+        print(election.is_leader, leadership.is_held)  # True True
+        election.stop()
+
+    `with election` starts it, and stops it at the end. `data` is what others read of us.
+    """
+
+    def __init__(
+        self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
+    ) -> None:
+        super().__init__(
+            client._bridge,
+            client._bridge.run(AsyncElection, client._inner, path, data=data, acl=acl),
+            client,
+        )
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether we surely lead, at this moment."""
+        return self._inner.is_leader
+
+    def lead(self) -> Scope[Grant]:
+        """Wait to be elected, and lead; the end of the scope steps down.
+
+            with election.lead() as leadership:
+                print(leadership.is_held)  # True
+
+        When the leadership is lost, it tells its body when that leaves and raises GrantLostError.
+        Raises SessionExpiredError; and LockStateError if it stands in the line already, or if
+        somebody has deleted our node while we waited.
+        """
+        return Scope(
+            self._bridge.portal,
+            WrappedValue(
+                self._bridge.run(self._inner.lead), lambda _one: Grant._of(self._bridge, _one)
+            ),
+        )
+
+    def start(self) -> None:
+        """Stand in the line from now on; returns when we do.
+
+        After a leadership that was lost, or stepped down from, we stand at the end of the line
+        again. Raises what keeps us from the line, such as SessionExpiredError and NoAuthError; and
+        LockStateError if we stand there already, or have stopped. If it is given up, the election
+        is stopped.
+        """
+        self._bridge.call(self._inner.start)
+
+    def wait_leader(self) -> Grant:
+        """Wait until we lead; give the leadership.
+
+        It may be waited for before the start as well. Raises what the election has failed for, and
+        LockStateError if it was stopped.
+        """
+        return Grant._of(self._bridge, self._bridge.call(self._inner.wait_leader))
+
+    def stop(self) -> None:
+        """Step down, or leave the line, for good; when this returns, our node is gone.
+
+        While the connection is lost it waits for the next one, but not longer than the session
+        surely lives. If it is given up, the node is deleted all the same. Stopping again does
+        nothing. Raises LockStateError while a scope of `lead` is open: leave that.
+        """
+        self._bridge.call(self._inner.stop)
+
+    def __enter__(self) -> Self:
+        self._enter_scope(self._inner)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave_scope(kind, error, traceback)
+
+    def step_down(self) -> None:
+        """Give up the leadership; when this returns, the next one leads or can lead.
+
+        In the background we stand at the end of the line then. The body of a scope goes on, but
+        leads no more. Raises LockStateError if we do not lead; that the leadership was lost
+        meanwhile is fine.
+        """
+        self._bridge.call(self._inner.step_down)
+
+    def leader(self) -> Contender | None:
+        """Give who leads, or None if nobody does."""
+        return self._bridge.call(self._inner.leader)
+
+    def candidates(self) -> list[Contender]:
+        """Give all who lead or wait, in their order: the leader first."""
+        return self._bridge.call(self._inner.candidates)
+
+    def events(self) -> Stream[ElectionEvent]:
+        """Give what has happened last, then everything that happens, until FAILED or STOPPED.
+
+            for event in election.events():
+                print(event)  # stopped
+
+        Of somebody who reads slowly, the last thousand are kept.
+        """
+        return Stream(self._bridge.portal, self._bridge.run(self._inner.events))
+
+    def add_listener(self, listener: ElectionListener) -> None:
+        """Have something called with everything that happens from now on.
+
+        It may make calls. What it raises is logged.
+        """
+        self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
+
+    def remove_listener(self, listener: ElectionListener) -> None:
+        """Call it no more; that it was never called is fine."""
+        self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
