@@ -4,7 +4,7 @@
     async with lock.read as grant:
         print(grant.is_held)  # True
     async with lock.write as grant:
-        print(grant.token)  # larger than that of everybody before
+        token = grant.token  # larger than that of everybody before
 
 It is fair: who comes behind a waiting writer waits for it, so writers do not starve, and neither do
 readers. A writer watches the one before it, a reader the last writer before it, and nothing else
