@@ -1,7 +1,7 @@
 """Elections: one leader at a time, and when it goes, the next in line leads.
 
     async with Election(client, "/election", data=b"worker 7").lead() as leadership:
-        print(leadership.token)  # larger than that of every leader before
+        token = leadership.token  # larger than that of every leader before
 
 Candidates stand in a line, as those who want a lock, and the first one leads. Each watches only the
 one before it. Guaranteed is the service's order: a leadership begins after the node of every
@@ -249,8 +249,11 @@ class Election:
     def events(self) -> AsyncIterator[ElectionEvent]:
         """Give what has happened last, then everything that happens, until FAILED or STOPPED.
 
+            await election.start()
             async for event in election.events():
-                print(event)  # stopped
+                print(event)  # ...elected
+                if event is ElectionEvent.ELECTED:
+                    break
 
         Of somebody who reads slowly, the last thousand are kept.
         """

@@ -124,8 +124,11 @@ class Election(Twin[AsyncElection]):
     def events(self) -> Stream[ElectionEvent]:
         """Give what has happened last, then everything that happens, until FAILED or STOPPED.
 
+            election.start()
             for event in election.events():
-                print(event)  # stopped
+                print(event)  # ...elected
+                if event is ElectionEvent.ELECTED:
+                    break
 
         Of somebody who reads slowly, the last thousand are kept.
         """
