@@ -60,7 +60,7 @@ _CLIENT: Final = Rules(
     owners=frozenset({"Client"}),
     builders=frozenset({"Transaction", "MultiRead"}),
     made_inside=frozenset({"ReadLock", "WriteLock"}),
-    asyncio_only=frozenset({"Client.start_task", "Grant.deepen", "Grant.lost"}),
+    asyncio_only=frozenset({"Client.another", "Client.start_task", "Grant.deepen", "Grant.lost"}),
 )
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from paddock import CREATOR_ALL_ACL
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import SessionExpiredError
@@ -77,3 +78,24 @@ def test_a_protected_node_carries_the_mark_that_was_given() -> None:
         assert path == f"/_c_{mark}-node-0000000000"
 
     play(story)
+
+
+def test_another_client_is_like_the_first_one_but_for_its_session() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server:
+            told: list[object] = []
+            hosts = f"{server.hosts}/app"
+            async with connect(hosts, session_timeout=7.0, default_watcher=told.append) as client:
+                await client.add_auth("digest", b"alice:secret")
+                await client.create("/private", acl=CREATOR_ALL_ACL, make_parents=True)
+                told.clear()
+                async with client.another() as other:
+                    assert other.session_id != client.session_id
+                    assert other.session_timeout == client.session_timeout
+                    assert (await other.get("/private")).data == b""
+                    # And so is the one that is made of that one.
+                    async with other.another() as third:
+                        assert (await third.get("/private")).data == b""
+                assert told == []
+
+    run_virtually(main())

@@ -27,6 +27,13 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "test_a_node_of_a_session_that_is_over_is_never_taken_for_ours",
         ),
         "fault/test_client_hostile.py": ("test_another_session_than_ours_is_none",),
+        "integration/recipes/test_persistent_node.py": (
+            "test_an_ephemeral_of_an_older_session_is_waited_for",
+        ),
+    },
+    "nothing is made after close": {
+        "integration/recipes/test_persistent_node.py": ("test_a_node_that_is_closed_stays_closed",),
+        "fault/test_persistent_node_faults.py": ("test_a_node_that_is_kept_in_every_trouble",),
     },
     "a cache has no change twice or out of order, and in the end equals the service's tree": {
         "integration/recipes/test_cache.py": (

@@ -20,6 +20,7 @@ import asyncio
 import copy
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -88,6 +89,17 @@ class Client:
         check_settings(session_timeout, random, tls, read_only, sasl, max_request_bytes)
         if default_watcher is not None:
             check_watcher("default_watcher", default_watcher)
+        self._make_another = partial(
+            Client,
+            hosts,
+            chroot,
+            session_timeout,
+            random,
+            tls=tls,
+            read_only=read_only,
+            sasl=sasl,
+            max_request_bytes=max_request_bytes,
+        )
         self._chroot = chroot
         # The connection string, for people to read.
         self._service = ",".join(map(str, hosts)) + chroot
@@ -193,6 +205,19 @@ class Client:
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Every request of theirs fails now, so they end, with an error that says why.
         await self._ask.wait_for_tasks()
+
+    def another(self) -> Client:
+        """Give a client like this one, with a session of its own that is still to be opened.
+
+            async with client.another() as other:
+                print(other.session_id == client.session_id)  # False
+
+        It has the same servers, settings and credentials, and nothing else: no watches, no
+        listeners, no default watcher. It is for what has to go on when a session has expired.
+        """
+        other = self._make_another()
+        other._session.introductions.learn(self._session.introductions.known)
+        return other
 
     def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Have something done that may outlive its caller, such as tidying up after it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from paddock.client.call import Failure
@@ -25,6 +26,16 @@ class Introductions:
         self._waiting: dict[Credentials, list[asyncio.Future[None]]] = {}
         # What was sent on this connection and is not answered, in its order.
         self._sent: deque[Credentials] = deque()
+
+    @property
+    def known(self) -> list[Credentials]:
+        """Everything that is said on a new connection."""
+        return list(self._waiting)
+
+    def learn(self, known: Iterable[Credentials]) -> None:
+        """Take over what another session says."""
+        for credentials in known:
+            self._waiting.setdefault(credentials, [])
 
     def add(self, credentials: Credentials, link: Link | None) -> asyncio.Future[None]:
         """Say who we are, now if there is a connection, and on every later one."""

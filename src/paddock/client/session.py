@@ -104,7 +104,8 @@ class Session:
             on_overdue=self._become_overdue,
             answered=lambda: self._outstanding.answered,
         )
-        self._introductions = Introductions()
+        # Who we are, as said on every connection.
+        self.introductions = Introductions()
         self._outstanding = Outstanding()
         # One for all replies, which are read one after the other.
         self._reader = Reader(b"")
@@ -197,10 +198,10 @@ class Session:
         # What was asked before is asked by whom we were, so it goes first, however much it is.
         while self._link is not None and self._link.is_open and self._outstanding.unsent:
             self._write(self._link)
-        future = self._introductions.add((scheme, credentials), self._link)
+        future = self.introductions.add((scheme, credentials), self._link)
         if self._refusal is not None:
             # It is said on the next connection, if there is one; until when, nobody knows.
-            self._introductions.fail(self._refusal)
+            self.introductions.fail(self._refusal)
         return future
 
     def _check_started(self) -> None:
@@ -272,7 +273,7 @@ class Session:
         link.trust()
         link.on_frames = self._receive
         link.on_writable = self._flush
-        self._introductions.send_all(link)
+        self.introductions.send_all(link)
         for request in self.watches.requests(self.last_zxid):
             link.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
         self._outstanding.adapt()
@@ -362,7 +363,7 @@ class Session:
         """Let everything that waits fail, and what is asked from now on."""
         self._refusal = unsent
         self._outstanding.fail(sent, unsent)
-        self._introductions.fail(sent)
+        self.introductions.fail(sent)
 
     # What goes out, and what comes in.
 
@@ -433,9 +434,9 @@ class Session:
     def _take_word(self, code: int) -> None:
         """Hear what the service makes of our credentials."""
         if code == OK:
-            self._introductions.accepted()
+            self.introductions.accepted()
             return
-        scheme = self._introductions.next_scheme
+        scheme = self.introductions.next_scheme
         logger.error("session 0x%x: credentials of scheme %s not accepted", self.id, scheme)
         reason = f"the credentials of the scheme {scheme!r} were not accepted"
         self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, reason))

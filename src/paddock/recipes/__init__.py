@@ -16,6 +16,7 @@ from paddock.recipes.counter import Counter
 from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
+from paddock.recipes.persistent_node import PersistentNode
 from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.recipes.value import SharedValue
 
@@ -33,6 +34,7 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "Lock",
+    "PersistentNode",
     "ReadLock",
     "ReadWriteLock",
     "SharedValue",

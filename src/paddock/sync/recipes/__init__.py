@@ -13,6 +13,7 @@ from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
+from paddock.sync.recipes.persistent_node import PersistentNode
 from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.sync.recipes.value import SharedValue
 
@@ -30,6 +31,7 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "Lock",
+    "PersistentNode",
     "ReadLock",
     "ReadWriteLock",
     "SharedValue",

@@ -1,0 +1,25 @@
+"""A node is kept in existence: somebody deletes it, and there it is again.
+
+b'ready'
+again b'ready'
+"""
+
+import asyncio
+import sys
+
+import paddock
+from paddock.recipes import PersistentNode
+
+
+async def main(hosts: str = "127.0.0.1:2181") -> None:
+    async with paddock.connect(hosts) as client, PersistentNode(client, "/workers/7", b"ready"):
+        data, first = await client.get("/workers/7")
+        print(data)
+        await client.delete("/workers/7")
+        async for change in client.watch("/workers/7"):
+            if change.stat is not None and change.stat.czxid > first.czxid:
+                print("again", change.data)
+                break
+
+
+asyncio.run(main(*sys.argv[1:]))
