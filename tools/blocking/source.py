@@ -70,5 +70,7 @@ def read(name: str) -> Source:
     module = importlib.import_module(name)
     file = module.__file__
     assert file is not None, "it is a module with a source"
-    text = Path(file).read_text(encoding="utf-8")
+    # A compiled module has its source beside it.
+    path = Path(file)
+    text = path.with_name(f"{path.name.partition('.')[0]}.py").read_text(encoding="utf-8")
     return Source(name, module, text.splitlines(), ast.parse(text))
