@@ -64,6 +64,7 @@ def test_what_is_none_stays_as_it_is(bridge: Bridge) -> None:
 def test_a_handler_that_was_given_up_goes_on_and_disturbs_nobody(
     bridge: Bridge, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("DEBUG", "paddock.sync")
     may_end, has_ended = threading.Event(), threading.Event()
 
     def slow() -> str:
@@ -73,8 +74,10 @@ def test_a_handler_that_was_given_up_goes_on_and_disturbs_nobody(
 
     with timeout(0.05), pytest.raises(TimeoutError):
         handled_by(bridge, slow)
+    [thread] = [one for one in threading.enumerate() if one.name == "paddock-handler"]
     may_end.set()
-    assert has_ended.wait(DEADLINE_S)
+    thread.join(DEADLINE_S)
+    assert has_ended.is_set()
     assert handled_by(bridge, int, "3") == 3
     assert caplog.text == ""
 
@@ -111,6 +114,8 @@ def test_the_end_waits_for_a_handler_that_is_about_to_end() -> None:
     assert is_begun.wait(DEADLINE_S)
     closing = threading.Thread(target=bridge.leave)
     closing.start()
+    closing.join(0.2)
+    assert closing.is_alive()
     may_end.set()
     closing.join(DEADLINE_S)
     assert ended == [True]

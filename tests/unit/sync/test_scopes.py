@@ -186,7 +186,9 @@ def test_that_a_scope_was_lost_is_added_to_what_an_error_says_already(portal: Po
     assert isinstance(caught.value.__cause__.__context__, LostError)
 
 
-def test_a_lost_scope_that_takes_care_of_nothing_hides_no_error(portal: Portal) -> None:
+def test_a_scope_that_is_lost_in_silence_hides_no_error_that_it_was_not_told_of(
+    portal: Portal,
+) -> None:
     @asynccontextmanager
     async def careless() -> AsyncIterator[asyncio.Task[object] | None]:
         try:
@@ -194,14 +196,15 @@ def test_a_lost_scope_that_takes_care_of_nothing_hides_no_error(portal: Portal) 
         except asyncio.CancelledError:
             pass
 
-    def hold() -> None:
-        with Scope(portal, careless()) as task:
-            assert task is not None
-            portal.run(task.cancel)
-            fail(ValueError("wrong"))
+    scope = Scope(portal, careless())
+    task = scope.__enter__()
 
-    with pytest.raises(ValueError, match="wrong"):
-        hold()
+    async def lose_and_leave() -> bool:
+        assert task is not None
+        task.cancel()
+        return await scope._held.leave(ValueError("wrong"))
+
+    assert portal.call(lose_and_leave) is False
 
 
 def test_a_scope_that_is_left_too_slowly_is_given_up(portal: Portal) -> None:
@@ -227,11 +230,20 @@ def test_the_end_of_the_loop_leaves_what_is_held(
 ) -> None:
     portal, holder = Portal(), object()
     assert portal.hold(holder)
+
+    @asynccontextmanager
+    async def failing() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            raise LostError("lost in the end")
+
     scope, room = Losable(), Room()
     lost, held = Scope(portal, scope), Scope(portal, room.scope())
+    failed = Scope(portal, failing())
     lost.__enter__()
     held.__enter__()
-    portal.call(asyncio.sleep, 0)
+    failed.__enter__()
     portal.run(scope.lose)
     assert scope.is_over.wait(DEADLINE_S)
     if at_exit:
@@ -243,6 +255,8 @@ def test_the_end_of_the_loop_leaves_what_is_held(
     # Those who leave them later are told what has happened.
     with pytest.raises(LostError):
         lost.__exit__(None, None, None)
+    with pytest.raises(LostError, match="in the end"):
+        failed.__exit__(None, None, None)
     with pytest.raises(SessionExpiredError, match="leave: the client is closed"):
         held.__exit__(None, None, None)
     assert caplog.text == ""
@@ -251,9 +265,18 @@ def test_the_end_of_the_loop_leaves_what_is_held(
 def test_a_scope_that_nobody_leaves_is_held_to_the_end(
     portal: Portal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    room = Room()
-    Scope(portal, room.scope()).__enter__()
+    log: list[str] = []
+
+    @asynccontextmanager
+    async def held() -> AsyncIterator[None]:
+        # Nothing outside refers to it.
+        try:
+            yield
+        finally:
+            log.append("left")
+
+    Scope(portal, held()).__enter__()
     gc.collect()
     portal.run(gc.collect)
-    assert room.log == ["entered"]
+    assert log == []
     assert caplog.text == ""
