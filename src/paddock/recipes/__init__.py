@@ -18,6 +18,7 @@ from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 from paddock.recipes.persistent_node import PersistentNode
 from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
+from paddock.recipes.semaphore import Semaphore
 from paddock.recipes.value import SharedValue
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "PersistentNode",
     "ReadLock",
     "ReadWriteLock",
+    "Semaphore",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",

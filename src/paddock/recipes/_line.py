@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 from paddock.client.arguments import checked_acl, checked_data, checked_path
 from paddock.client.client import Client
 from paddock.client.results import Created
+from paddock.client.watches import Watcher
 from paddock.errors import (
     ConnectionLostError,
     LockStateError,
@@ -77,13 +78,22 @@ class Line:
     """All who want the same thing."""
 
     def __init__(
-        self, client: Client, path: str, kinds: Sequence[str], data: bytes, acl: Sequence[ACL]
+        self,
+        client: Client,
+        path: str,
+        kinds: Sequence[str],
+        data: bytes,
+        acl: Sequence[ACL],
+        *,
+        within: str | None = None,
     ) -> None:
         checked_path(path)
         checked_data(data)
         checked_acl(acl)
         self.client = client
         self.path = path
+        # A node that is there only for this line and its like, and goes with the last of them.
+        self._within = within
         self.data = data
         self.acl = acl
         self._pattern = re.compile(
@@ -94,9 +104,15 @@ class Line:
         """Give a place that nobody has taken yet, for somebody whom others are in the way of."""
         return Place(self, kind, obstacle)
 
-    async def entries(self) -> list[Entry]:
-        """Give all who stand in the line, in their order."""
-        return self.in_order(await until_answered(self.client, self._names))
+    async def make(self) -> None:
+        """Make the node that contenders stand under; that it is there is fine."""
+        if self._within is not None:
+            await make_container(self.client, self._within)
+        await make_container(self.client, self.path)
+
+    async def entries(self, watcher: Watcher | None = None) -> list[Entry]:
+        """Give all who stand in the line, in their order; the watcher hears when that changes."""
+        return self.in_order(await until_answered(self.client, lambda: self._names(watcher)))
 
     async def contenders(self, entries: Sequence[Entry] | None = None) -> list[Contender]:
         """Give those who stand in the line, or some, in order, with what they say of themselves."""
@@ -135,9 +151,9 @@ class Line:
             entries.sort(key=lambda entry: entry.number)
         return entries
 
-    async def _names(self) -> list[str]:
+    async def _names(self, watcher: Watcher | None) -> list[str]:
         try:
-            return await self.client.children(self.path)
+            return await self.client.children(self.path, watch=watcher)
         except NoNodeError:
             return []
 
@@ -190,11 +206,25 @@ class Place:
 
     async def look(self) -> Entry | None:
         """Give the one that is in our way now; raises LockStateError if our node was deleted."""
-        return self.obstacle(await self._before())
+        return self.obstacle(await self.before())
 
     async def is_reached(self) -> bool:
         """Tell whether nobody is in our way now."""
         return await self.look() is None
+
+    async def before(self, watcher: Watcher | None = None) -> list[Entry]:
+        """Give those who stand before us; the watcher hears when anybody comes or goes.
+
+        Raises LockStateError if our node was deleted.
+        """
+        seen, self._seen = self._seen, None
+        before = None if seen is None or watcher is not None else self._cut(seen)
+        if before is None:
+            # What was asked together with our create may have been answered before it.
+            before = self._cut(await self.line.entries(watcher))
+        if before is None:
+            raise LockStateError(f"{self.path}: our place in the line was deleted by somebody")
+        return before
 
     async def wait_gone(self, entry: Entry) -> None:
         """Wait until somebody has left the line, or may have: then it is time to look again."""
@@ -243,7 +273,7 @@ class Place:
             try:
                 return await asked
             except NoNodeError:
-                await make_container(self.client, self.line.path)
+                await self.line.make()
             except NotReadOnlyError:
                 await wait_writable(self.client)
             except ConnectionLostError:
@@ -269,17 +299,6 @@ class Place:
         except NoNodeError:
             return []
         return [child(self.line.path, name) for name in names if self._mark in name]
-
-    async def _before(self) -> list[Entry]:
-        """Give those who stand before us."""
-        seen, self._seen = self._seen, None
-        before = None if seen is None else self._cut(seen)
-        if before is None:
-            # What was asked together with our create may have been answered before it.
-            before = self._cut(await self.line.entries())
-        if before is None:
-            raise LockStateError(f"{self.path}: our place in the line was deleted by somebody")
-        return before
 
     def _cut(self, entries: list[Entry]) -> list[Entry] | None:
         for position, entry in enumerate(entries):

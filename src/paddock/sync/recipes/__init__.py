@@ -15,6 +15,7 @@ from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.persistent_node import PersistentNode
 from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
+from paddock.sync.recipes.semaphore import Semaphore
 from paddock.sync.recipes.value import SharedValue
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "PersistentNode",
     "ReadLock",
     "ReadWriteLock",
+    "Semaphore",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",
