@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from tools import twin
@@ -15,3 +17,14 @@ def test_the_twin_is_current(written: twin.Pair | twin.Package) -> None:
 
 def test_no_twin_is_left_of_a_recipe_that_is_no_more() -> None:
     assert twin.orphans() == [], "run `make generated`"
+
+
+def test_the_exceptions_are_of_something_that_is_there() -> None:
+    rules = twin.rules()
+    classes = {
+        name: getattr(importlib.import_module(pair.source), name)
+        for name, pair in rules.twins.items()
+    }
+    methods = [one.split(".") for one in rules.asyncio_only]
+    assert [method for kind, method in methods if not hasattr(classes[kind], method)] == []
+    assert rules.owners | rules.builders | rules.made_inside <= set(classes)
