@@ -17,7 +17,7 @@ import paddock.recipes
 import paddock.sync.recipes
 from paddock import errors, sync, testing
 from paddock.client.client import Client
-from paddock.recipes import Cache, Election, Lock
+from paddock.recipes import Cache, Election, Lock, Membership
 from paddock.sync.bridge import Twin
 from paddock.testing import EmbeddedServer
 from tests.support.apis import Threaded, connect, recipe, using
@@ -120,8 +120,12 @@ async def election(client: Client, scope: AsyncExitStack) -> object:
     return recipe(Election)(client, "/given/election")
 
 
+async def membership(client: Client, scope: AsyncExitStack) -> object:
+    return recipe(Membership)(client, "/given/members")
+
+
 # What the examples of recipes take for granted, by its name.
-GIVEN = {one.__name__: one for one in (lock, grant, cache, snapshot, election)}
+GIVEN = {one.__name__: one for one in (lock, grant, cache, snapshot, election, membership)}
 
 
 @pytest.mark.parametrize(("text", "is_blocking"), blocks())

@@ -27,6 +27,13 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "test_a_node_of_a_session_that_is_over_is_never_taken_for_ours",
         ),
         "fault/test_client_hostile.py": ("test_another_session_than_ours_is_none",),
+        "integration/recipes/test_membership.py": (
+            "test_a_name_that_an_older_session_of_ours_has_is_waited_for",
+            "test_a_name_is_waited_for_within_one_client_as_well",
+        ),
+        "integration/recipes/test_election.py": (
+            "test_a_node_of_an_older_session_of_ours_leads_until_it_has_gone",
+        ),
         "integration/recipes/test_persistent_node.py": (
             "test_an_ephemeral_of_an_older_session_is_waited_for",
         ),

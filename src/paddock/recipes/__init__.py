@@ -10,12 +10,14 @@ suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same f
 """
 
 from paddock.recipes._line import Contender
+from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
 from paddock.recipes.counter import Counter
 from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
+from paddock.recipes.membership import MemberListener, Membership
 from paddock.recipes.persistent_node import PersistentNode
 from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.recipes.semaphore import Semaphore
@@ -36,6 +38,11 @@ __all__ = [
     "GrantListener",
     "Lock",
     "PersistentNode",
+    "Member",
+    "MemberListener",
+    "Membership",
+    "MembershipChange",
+    "MembershipEvent",
     "ReadLock",
     "ReadWriteLock",
     "Semaphore",

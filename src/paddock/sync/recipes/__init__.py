@@ -4,15 +4,18 @@ Written by tools/twin.py from the names there; not to be edited.
 """
 
 from paddock.recipes._line import Contender
+from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import CacheChange, ChangeKind
 from paddock.recipes.election import ElectionEvent, ElectionListener
 from paddock.recipes.grant import GrantEvent, GrantListener
+from paddock.recipes.membership import MemberListener
 from paddock.sync.recipes.cache import Cache
 from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
+from paddock.sync.recipes.membership import Membership
 from paddock.sync.recipes.persistent_node import PersistentNode
 from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.sync.recipes.semaphore import Semaphore
@@ -33,6 +36,11 @@ __all__ = [
     "GrantListener",
     "Lock",
     "PersistentNode",
+    "Member",
+    "MemberListener",
+    "Membership",
+    "MembershipChange",
+    "MembershipEvent",
     "ReadLock",
     "ReadWriteLock",
     "Semaphore",
