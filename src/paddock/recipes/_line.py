@@ -15,7 +15,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from paddock.client.arguments import checked_acl, checked_data, checked_path
 from paddock.client.client import Client
@@ -38,9 +38,7 @@ from paddock.recipes._nodes import (
     until_answered,
     wait_writable,
 )
-
-# The service counts in 32 bits, and goes on with the least number after the largest.
-_NUMBERS: Final = 2**32
+from paddock.recipes._sequence import NUMBER, Order
 
 
 class Entry(NamedTuple):
@@ -97,7 +95,7 @@ class Line:
         self.data = data
         self.acl = acl
         self._pattern = re.compile(
-            rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>-\d{{9,10}}|\d{{10}})"
+            rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>{NUMBER})"
         )
 
     def new_place(self, kind: str, obstacle: Obstacle = the_one_before) -> Place:
@@ -143,13 +141,8 @@ class Line:
             found = self._pattern.search(name)
             if found is not None and found.end() == len(name):
                 entries.append(Entry(name, found["kind"], int(found["number"])))
-        numbers = [entry.number for entry in entries]
-        if numbers and max(numbers) - min(numbers) >= _NUMBERS // 2:
-            # Some were counted before the largest number, the negative ones after it.
-            entries.sort(key=lambda entry: entry.number % _NUMBERS)
-        else:
-            entries.sort(key=lambda entry: entry.number)
-        return entries
+        order = Order([entry.number for entry in entries])
+        return sorted(entries, key=lambda entry: order.rank(entry.number))
 
     async def _names(self, watcher: Watcher | None) -> list[str]:
         try:
