@@ -59,7 +59,7 @@ _CLIENT: Final = Rules(
     ),
     owners=frozenset({"Client"}),
     builders=frozenset({"Transaction", "MultiRead"}),
-    made_inside=frozenset({"ReadLock", "WriteLock"}),
+    made_inside=frozenset({"QueueItem", "ReadLock", "WriteLock"}),
     asyncio_only=frozenset({"Client.another", "Client.start_task", "Grant.deepen", "Grant.lost"}),
 )
 

@@ -63,6 +63,30 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "test_an_election_in_the_background_in_trouble",
         ),
     },
+    "an item of a queue is neither lost, doubled nor acknowledged twice by a lost reply": {
+        "fault/test_queue_faults.py": (
+            "test_a_consumer_in_every_trouble",
+            "test_a_producer_in_trouble",
+            "test_a_dead_letter_in_trouble",
+        ),
+    },
+    "what a consumer has left behind blocks nobody": {
+        "integration/recipes/test_queue.py": (
+            "test_a_killed_consumers_item_goes_to_the_next_with_its_attempts",
+            "test_a_cancelled_consumer_gives_its_item_back",
+            "test_nothing_of_what_was_used_is_left",
+        ),
+    },
+    "two consumers never have one item, and the number in a name is its own": {
+        "integration/recipes/test_queue.py": (
+            "test_every_item_is_consumed_once_by_many_consumers",
+            "test_who_has_lost_an_item_can_neither_acknowledge_it_nor_write_under_it",
+        ),
+        "unit/recipes/test_shelf.py": (
+            "test_a_name_says_everything_and_keeps_the_zeros_of_its_number",
+            "test_priorities_and_numbers_are_compared_as_numbers",
+        ),
+    },
     "watches survive a reconnect, however many they are": {
         "fault/test_client_pitfalls.py": (
             "test_ten_thousand_watches_with_long_paths_survive_a_reconnect",

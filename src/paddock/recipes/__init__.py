@@ -19,6 +19,7 @@ from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 from paddock.recipes.membership import MemberListener, Membership
 from paddock.recipes.persistent_node import PersistentNode
+from paddock.recipes.queue import DeadLetter, Queue, QueueEntry, QueueItem
 from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.recipes.semaphore import Semaphore
 from paddock.recipes.value import SharedValue
@@ -30,6 +31,7 @@ __all__ = [
     "ChangeKind",
     "Contender",
     "Counter",
+    "DeadLetter",
     "Election",
     "ElectionEvent",
     "ElectionListener",
@@ -43,6 +45,9 @@ __all__ = [
     "Membership",
     "MembershipChange",
     "MembershipEvent",
+    "Queue",
+    "QueueEntry",
+    "QueueItem",
     "ReadLock",
     "ReadWriteLock",
     "Semaphore",

@@ -10,6 +10,7 @@ from paddock.recipes.cache import CacheChange, ChangeKind
 from paddock.recipes.election import ElectionEvent, ElectionListener
 from paddock.recipes.grant import GrantEvent, GrantListener
 from paddock.recipes.membership import MemberListener
+from paddock.recipes.queue import DeadLetter, QueueEntry
 from paddock.sync.recipes.cache import Cache
 from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.election import Election
@@ -17,6 +18,7 @@ from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.membership import Membership
 from paddock.sync.recipes.persistent_node import PersistentNode
+from paddock.sync.recipes.queue import Queue, QueueItem
 from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.sync.recipes.semaphore import Semaphore
 from paddock.sync.recipes.value import SharedValue
@@ -28,6 +30,7 @@ __all__ = [
     "ChangeKind",
     "Contender",
     "Counter",
+    "DeadLetter",
     "Election",
     "ElectionEvent",
     "ElectionListener",
@@ -41,6 +44,9 @@ __all__ = [
     "Membership",
     "MembershipChange",
     "MembershipEvent",
+    "Queue",
+    "QueueEntry",
+    "QueueItem",
     "ReadLock",
     "ReadWriteLock",
     "Semaphore",

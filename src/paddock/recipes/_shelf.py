@@ -1,0 +1,174 @@
+"""Where a queue keeps its items, and what we know of them without asking each time.
+
+    <path>/entries/item-<priority>-<id>-<number>    an item; the service gives the number
+    <path>/entries/item-…/attempts                  its version counts how often it was taken
+    <path>/taken/<id>                               ephemeral: somebody has it
+    <path>/receipts/<id>                            ephemeral: it was put, whatever became of it
+    <path>/dead/item-…                              an item that was taken too often
+
+An item that may not be taken yet says since when it may, by the service's clock in milliseconds:
+`item-<priority>-<id>-due<time>-<number>`. Whatever else stands there is somebody else's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from paddock.client.client import Client
+from paddock.errors import NoNodeError
+from paddock.protocol.records import Stat
+from paddock.recipes._nodes import Signal, child, make_container, until_answered
+from paddock.recipes._sequence import NUMBER, Order
+from paddock.recipes._service_clock import ServiceClock
+
+_PATTERN: Final = re.compile(
+    r"item-(?P<priority>-?\d{1,10})-(?P<id>[0-9a-f]{32})(?:-due(?P<due>\d{1,19}))?"
+    rf"-(?P<number>{NUMBER})"
+)
+# So few are listed each time; of more we ask first whether there are others by now.
+_LISTED_ALWAYS: Final = 100
+# To list so many costs about as much as trying one in vain.
+_LISTED_FOR_A_TRY: Final = 256
+
+
+class Entry(NamedTuple):
+    """An item's node, by its name."""
+
+    name: str
+    id: str
+    priority: int
+    # 0 for what may be taken at once.
+    due_ms: int
+    number: int
+
+
+class Seen(NamedTuple):
+    """What may be taken, in order, and the seconds until more of it may, if there is more."""
+
+    entries: list[Entry]
+    seconds_to_next: float | None
+
+
+def new_name(priority: int, item_id: str, due_ms: int) -> str:
+    """Give the name of an item's node, up to its number."""
+    due = f"-due{due_ms}" if due_ms else ""
+    return f"item-{priority}-{item_id}{due}-"
+
+
+def in_order(names: Iterable[str]) -> list[Entry]:
+    """Give those of some names that are items, in the order in which they are to be taken."""
+    entries = []
+    for name in names:
+        found = _PATTERN.fullmatch(name)
+        if found is not None:
+            priority, number = int(found["priority"]), int(found["number"])
+            entries.append(Entry(name, found["id"], priority, int(found["due"] or 0), number))
+    order = Order([entry.number for entry in entries])
+    return sorted(entries, key=lambda entry: (entry.priority, order.rank(entry.number)))
+
+
+class Places:
+    """The paths of a queue."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self._client = client
+        self._making: asyncio.Task[None] | None = None
+        self.path = path
+        self.entries = child(path, "entries")
+        self.taken = child(path, "taken")
+        self.receipts = child(path, "receipts")
+        self.dead = child(path, "dead")
+
+    def entry(self, entry: Entry) -> str:
+        return child(self.entries, entry.name)
+
+    def attempts(self, entry: Entry) -> str:
+        return f"{self.entries}/{entry.name}/attempts"
+
+    def claim(self, entry: Entry) -> str:
+        return child(self.taken, entry.id)
+
+    async def make(self) -> None:
+        """Make what the nodes of a queue stand under; the service removes it when it is empty."""
+        # Once for all who miss it, who then go on in the order in which they came.
+        if self._making is None or self._making.done():
+            self._making = self._client.start_task(self._make())
+        await asyncio.shield(self._making)
+
+    async def _make(self) -> None:
+        await make_container(self._client, self.path)
+        for above in (self.entries, self.taken, self.receipts, self.dead):
+            await make_container(self._client, above)
+
+
+class Shelf:
+    """The items of one queue: what is there, what of it is free, and from when on the rest is."""
+
+    def __init__(self, client: Client, places: Places) -> None:
+        self.clock = ServiceClock(client, places.entries)
+        self._client = client
+        self._places = places
+        # What was there when we listed it last, in its order, without what we know to be gone.
+        self._known: dict[str, Entry] = {}
+        # The children that there should be then, and what tells whether others have come since.
+        self._children = 0
+        self._created = (0, 0)
+
+    def forget(self, entry: Entry) -> None:
+        """Note that an item is there no more."""
+        if self._known.pop(entry.name, None) is not None:
+            self._children -= 1
+
+    async def free(self, signal: Signal | None = None) -> Seen:
+        """Give what may be taken now, in order; a part of it may be gone, or taken, by now.
+
+        The signal is given when that may have changed; but not when time has passed.
+        """
+        taken = set(await until_answered(self._client, lambda: self._look(signal)))
+        entries = [entry for entry in self._known.values() if entry.id not in taken]
+        now_ms = 0
+        if any(entry.due_ms for entry in entries):
+            now_ms = await self.clock.earliest_ms()
+        waiting = [entry.due_ms for entry in entries if entry.due_ms > now_ms]
+        if not waiting:
+            return Seen(entries, None)
+        due = [entry for entry in entries if entry.due_ms <= now_ms]
+        return Seen(due, (min(waiting) - now_ms) / 1000)
+
+    async def _look(self, signal: Signal | None) -> list[str]:
+        """See that we know what is there; give the ids of what is taken."""
+        while True:
+            is_listed = signal is not None or len(self._known) <= _LISTED_ALWAYS
+            listed = self._list(signal) if is_listed else self._list_if_changed()
+            try:
+                _, taken = await asyncio.gather(
+                    listed, self._client.children(self._places.taken, watch=signal)
+                )
+            except NoNodeError:
+                await self._places.make()
+            else:
+                return taken
+
+    async def _list(self, signal: Signal | None = None) -> None:
+        names, stat = await self._client.children_with_stat(self._places.entries, watch=signal)
+        self._known = {entry.name: entry for entry in in_order(names)}
+        self._children = stat.num_children
+        self._created = _created(stat)
+
+    async def _list_if_changed(self) -> None:
+        """List what is there, unless it is what we know, or little of that has gone since."""
+        stat = await self._client.exists(self._places.entries)
+        if stat is not None and _created(stat) == self._created:
+            gone = self._children - stat.num_children
+            if gone * _LISTED_FOR_A_TRY <= len(self._known):
+                return
+        await self._list()
+
+
+def _created(stat: Stat) -> tuple[int, int]:
+    """Give what changes when a child comes, but not when one goes."""
+    # The service counts both, and how many more have come than gone is how many there are.
+    return stat.czxid, stat.cversion + stat.num_children
