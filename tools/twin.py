@@ -59,8 +59,23 @@ _CLIENT: Final = Rules(
     ),
     owners=frozenset({"Client"}),
     builders=frozenset({"Transaction", "MultiRead"}),
-    made_inside=frozenset({"QueueItem", "ReadLock", "WriteLock"}),
-    asyncio_only=frozenset({"Client.another", "Client.start_task", "Grant.deepen", "Grant.lost"}),
+    made_inside=frozenset(
+        {
+            "MultiGrant",
+            "QueueItem",
+            "ReadLock",
+            "WriteLock",
+        }
+    ),
+    asyncio_only=frozenset(
+        {
+            "Client.another",
+            "Client.start_task",
+            "Grant.deepen",
+            "Grant.lost",
+            "MultiGrant.lost",
+        }
+    ),
 )
 
 

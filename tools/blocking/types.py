@@ -238,7 +238,7 @@ class Types:
         return f", lambda {', '.join(names)}: ({', '.join(wrapped)},)"
 
     def _unwrapped(self, kind: ast.expr, value: str, where: ast.AST) -> str:
-        if self.twin_of(kind) is not None:
+        if all(self.twin_of(one) is not None for one in _alternatives(kind)):
             return f"{value}._inner"
         optional = _optional(kind)
         if optional is not None:
@@ -257,6 +257,15 @@ class Types:
         if isinstance(kind, ast.Name) and kind.id in self._twins:
             return kind.id
         return None
+
+    def is_sequence_of_twins(self, argument: ast.arg) -> bool:
+        """Tell whether an argument is a sequence of objects that all have a twin."""
+        if argument.annotation is None:
+            return False
+        generic, inside = taken_apart(self._expanded(argument.annotation))
+        return generic in ("list", "Sequence") and all(
+            self.twin_of(one) is not None for one in _alternatives(self._expanded(inside[0]))
+        )
 
     def _has_twin(self, kind: ast.expr) -> bool:
         return any(self.twin_of(node) for node in ast.walk(kind) if isinstance(node, ast.Name))

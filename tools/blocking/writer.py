@@ -142,7 +142,7 @@ class Writer:
         if bridge is None or name in self._rules.made_inside:
             # It is made by others only.
             return []
-        owner = bridge.partition(".")[0]
+        owner = bridge.removesuffix("._bridge")
         passed = self._types.passed(method, skip=1, bridge=bridge)
         made = ", ".join([f"Async{name}", *passed])
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
@@ -260,10 +260,13 @@ class Writer:
         return f"{head}{returns}{outcome.wrap(call)}"
 
     def _bridge_of(self, node: Function, *, skip: int) -> str | None:
-        """Give the way to the loop that the first argument with a twin has."""
+        """Give the way to the loop that the first argument with a twin has, or the first in it."""
         for one in all_arguments(node)[skip:]:
             if self._types.twin_of(one.annotation) is not None:
                 return f"{one.arg}._bridge"
+            if self._types.is_sequence_of_twins(one):
+                self._types.imports.add(f"from {_BRIDGE} import first_of")
+                return f"first_of({one.arg!r}, {one.arg})._bridge"
         return None
 
     @contextmanager

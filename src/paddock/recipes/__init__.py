@@ -18,6 +18,7 @@ from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 from paddock.recipes.membership import MemberListener, Membership
+from paddock.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.recipes.persistent_node import PersistentNode
 from paddock.recipes.queue import DeadLetter, Queue, QueueEntry, QueueItem
 from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
@@ -39,12 +40,14 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "Lock",
-    "PersistentNode",
     "Member",
     "MemberListener",
     "Membership",
     "MembershipChange",
     "MembershipEvent",
+    "MultiGrant",
+    "MultiLock",
+    "PersistentNode",
     "Queue",
     "QueueEntry",
     "QueueItem",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import Protocol
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError
 from paddock.recipes._listeners import Listeners
-from paddock.recipes.grant import Grant, GrantEvent, GrantListener, GrantScope, Held
+from paddock.recipes.grant import Grant, GrantEvent, GrantListener, GrantScopes, Held
 
 
 class Contending(Held, Protocol):
@@ -29,17 +28,19 @@ class Holder:
     """One contender for something: it waits for a grant, and holds it."""
 
     def __init__(self, client: Client, path: str, *, reentrant: bool = False) -> None:
-        self._client = client
-        self._path = path
+        # The client whose session it is held by.
+        self.client: Client = client
+        # Where it is.
+        self.path: str = path
         self._is_reentrant = reentrant
         self._is_waiting = False
         self._grant: Grant | None = None
-        self._scopes: list[GrantScope] = []
+        self._scopes = GrantScopes()
         self._listeners = Listeners[GrantEvent]()
 
     def __repr__(self) -> str:
         state = "held" if self.is_held else "waited for" if self._is_waiting else "not held"
-        return f"<{type(self).__name__} {self._path} {state}>"
+        return f"<{type(self).__name__} {self.path} {state}>"
 
     @property
     def is_held(self) -> bool:
@@ -70,7 +71,7 @@ class Holder:
         That it was lost meanwhile is fine: then there is nothing to release.
         """
         if self._grant is None or self._grant.is_released:
-            raise LockStateError(f"{self._path}: it is not held")
+            raise LockStateError(f"{self.path}: it is not held")
         await self._grant.release()
 
     def add_listener(self, listener: GrantListener) -> None:
@@ -86,7 +87,7 @@ class Holder:
 
     async def __aenter__(self) -> Grant:
         grant = await self.acquire()
-        self._scopes.append(GrantScope(grant))
+        self._scopes.enter(grant)
         return grant
 
     async def __aexit__(
@@ -95,27 +96,19 @@ class Holder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._own_scope().leave(kind, error, traceback)
+        await self._scopes.leave(kind, error, traceback)
 
     def _new_place(self) -> Contending:
         """Give what is to be held, before anything was sent."""
         raise NotImplementedError
 
-    def _own_scope(self) -> GrantScope:
-        """Give the scope that this task has entered last."""
-        task = asyncio.current_task()
-        for number in reversed(range(len(self._scopes))):
-            if self._scopes[number].task is task:
-                return self._scopes.pop(number)
-        raise LockStateError(f"{self._path}: this task has not entered its scope")
-
     async def _take(self, *, waits: bool) -> Grant | None:
         if self._is_waiting:
-            raise LockStateError(f"{self._path}: it is waited for already; make another one")
+            raise LockStateError(f"{self.path}: it is waited for already; make another one")
         grant = self._grant
         if grant is not None and grant.is_held:
             if not self._is_reentrant:
-                raise LockStateError(f"{self._path}: it is held already; make another one")
+                raise LockStateError(f"{self.path}: it is held already; make another one")
             grant.deepen()
             return grant
         place = self._new_place()
@@ -125,11 +118,11 @@ class Holder:
             if waits:
                 await place.reach()
             elif not await place.is_reached():
-                await self._client.start_task(place.leave())
+                await self.client.start_task(place.leave())
                 return None
         except BaseException:
             # Not awaited: whoever is cancelled must not wait for the service.
-            self._client.start_task(place.leave())
+            self.client.start_task(place.leave())
             raise
         finally:
             self._is_waiting = False

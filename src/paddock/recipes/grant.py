@@ -64,10 +64,73 @@ class Held(Protocol):
         """Give it up, for good; ends when it is gone, or the session is."""
 
 
-class Grant:
+class BaseGrant:
+    """What a grant is whatever it stands for: a state, and those who hear how that changes."""
+
+    def __init__(self) -> None:
+        self._state = GrantEvent.ACQUIRED
+        self._over = asyncio.Event()
+        self._listeners = Listeners[GrantEvent]()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended before it was released."""
+        return self._state is GrantEvent.LOST
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it has been released."""
+        return self._state is GrantEvent.RELEASED
+
+    async def release(self) -> None:
+        """Give it up."""
+        raise NotImplementedError
+
+    async def wait_over(self) -> None:
+        """Wait until it is held no more: released, or lost."""
+        await self._over.wait()
+
+    def add_listener(self, listener: GrantListener) -> None:
+        """Have something called with everything that happens to it from now on.
+
+        It must not block. What it raises goes to the event loop's exception handler.
+        """
+        self._listeners.add(listener)
+
+    def remove_listener(self, listener: GrantListener) -> None:
+        """Call it no more; that it was never called is fine."""
+        self._listeners.remove(listener)
+
+    def lost(self) -> GrantLostError:
+        """Give the error that says that it is lost."""
+        return GrantLostError(
+            f"{self._name}: held no more, or maybe not; what was done under it may be done by"
+            " others"
+        )
+
+    @property
+    def _name(self) -> str:
+        """What errors call it."""
+        raise NotImplementedError
+
+    @property
+    def _is_over(self) -> bool:
+        return self._state in (GrantEvent.RELEASED, GrantEvent.LOST)
+
+    def _become(self, event: GrantEvent) -> None:
+        if event is self._state:
+            return
+        self._state = event
+        if self._is_over:
+            self._over.set()
+        self._listeners.tell(event)
+
+
+class Grant(BaseGrant):
     """Something that is held, until it is released or lost."""
 
     def __init__(self, *held: Held, token: int | None = None) -> None:
+        super().__init__()
         first = held[0]
         # The node that stands for it.
         self.path: str = first.path
@@ -76,14 +139,11 @@ class Grant:
         self._held = held
         self._client = first.client
         self._loop = asyncio.get_running_loop()
-        self._state = GrantEvent.ACQUIRED
         self._depth = 1
-        self._over = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._leaving: list[asyncio.Task[None]] = []
         # What we have asked of the nodes that stand for it, and not heard yet.
         self._asked: set[asyncio.Future[Stat | None]] = set()
-        self._listeners = Listeners[GrantEvent]()
         self._client.add_listener(self._on_state)
         for one in held:
             self._watch(one)
@@ -96,16 +156,6 @@ class Grant:
     def is_held(self) -> bool:
         """Whether it is surely held, at this moment."""
         return not self._is_over and self._loop.time() < self._client.session_valid_until
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it has ended before it was released."""
-        return self._state is GrantEvent.LOST
-
-    @property
-    def is_released(self) -> bool:
-        """Whether it has been released."""
-        return self._state is GrantEvent.RELEASED
 
     def check(self) -> None:
         """Raise GrantLostError unless it is surely held at this moment."""
@@ -124,12 +174,19 @@ class Grant:
         GrantLostError if it is lost already; the commit raises TransactionFailedError if the
         service finds that it is.
         """
-        self.check()
         transaction = self._client.transaction()
+        self.fence(transaction)
+        return transaction
+
+    def fence(self, transaction: Transaction) -> None:
+        """Have a transaction succeed only while this is held, beside what else it needs.
+
+        It adds what `guard` begins with. Raises GrantLostError if it is lost already.
+        """
+        self.check()
         for one in self._held:
             for path in one.guarded:
                 transaction.check(path)
-        return transaction
 
     async def release(self) -> None:
         """Give it up; when this returns, the next one has it or can have it.
@@ -152,34 +209,13 @@ class Grant:
                 if not one.cancelled():
                     one.result()
 
-    async def wait_over(self) -> None:
-        """Wait until it is held no more: released, or lost."""
-        await self._over.wait()
-
-    def add_listener(self, listener: GrantListener) -> None:
-        """Have something called with everything that happens to it from now on.
-
-        It must not block. What it raises goes to the event loop's exception handler.
-        """
-        self._listeners.add(listener)
-
-    def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
-        self._listeners.remove(listener)
-
     def deepen(self) -> None:
         """Have it released only when it was released once more."""
         self._depth += 1
 
-    def lost(self) -> GrantLostError:
-        """Give the error that says that it is lost."""
-        return GrantLostError(
-            f"{self.path}: held no more, or maybe not; what was done under it may be done by others"
-        )
-
     @property
-    def _is_over(self) -> bool:
-        return self._state in (GrantEvent.RELEASED, GrantEvent.LOST)
+    def _name(self) -> str:
+        return self.path
 
     def _on_state(self, state: SessionState) -> None:
         if state.is_final or state is SessionState.OVERDUE:
@@ -239,14 +275,7 @@ class Grant:
             asked.cancel()
         self._stop_alarm()
         self._leaving = [self._client.start_task(one.leave()) for one in self._held]
-        self._over.set()
         self._become(event)
-
-    def _become(self, event: GrantEvent) -> None:
-        if event is self._state:
-            return
-        self._state = event
-        self._listeners.tell(event)
 
 
 class GrantScope:
@@ -255,7 +284,7 @@ class GrantScope:
     It is to a grant what `asyncio.timeout` is to a deadline.
     """
 
-    def __init__(self, grant: Grant) -> None:
+    def __init__(self, grant: BaseGrant) -> None:
         task = asyncio.current_task()
         assert task is not None, "a coroutine is always run by a task"
         self.grant = grant
@@ -294,6 +323,31 @@ class GrantScope:
         if not self._is_left:
             self._has_cancelled = True
             self.task.cancel()
+
+
+class GrantScopes:
+    """The scopes of one lock, each to be left by the task that has entered it."""
+
+    def __init__(self) -> None:
+        self._entered: list[GrantScope] = []
+
+    def enter(self, grant: BaseGrant) -> None:
+        """Have this task hold a grant."""
+        self._entered.append(GrantScope(grant))
+
+    async def leave(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave the scope that this task has entered last, if there is one."""
+        task = asyncio.current_task()
+        for number in reversed(range(len(self._entered))):
+            if self._entered[number].task is task:
+                await self._entered.pop(number).leave(kind, error, traceback)
+                return
+        raise LockStateError("this task has not entered the scope that it leaves")
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -86,11 +86,10 @@ class SimpleMutex(Holder):
     ) -> None:
         if "/" in name:
             raise InvalidArgumentError(f"name: {name!r} has a slash")
-        self._node = child(path, name)
+        super().__init__(client, child(path, name))
         self._acl = acl
-        super().__init__(client, self._node)
         # Anything else that cannot be used is refused now, and not when it is taken.
         self._new_place()
 
     def _new_place(self) -> Claim:
-        return Claim(self._client, self._node, self._acl)
+        return Claim(self.client, self.path, self._acl)

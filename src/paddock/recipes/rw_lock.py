@@ -114,7 +114,7 @@ class WriteLock(Holder):
     def _new_place(self) -> Place:
         if self._whole.read.is_held:
             raise LockStateError(
-                f"{self._path}: it is held to read, and would wait for itself to write; release it"
+                f"{self.path}: it is held to read, and would wait for itself to write; release it"
             )
         return self._line.new_place(_WRITE)
 

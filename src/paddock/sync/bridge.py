@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
-from paddock.errors import UsageError
+from paddock.errors import InvalidArgumentError, UsageError
 from paddock.sync.callbacks import Callbacks
 from paddock.sync.handlers import Handlers
 from paddock.sync.portal import Portal, open_portal
@@ -118,6 +118,15 @@ class Twin(Generic[T]):
         if not self._scopes[thread]:
             del self._scopes[thread]
         return scope.__exit__(kind, error, traceback)
+
+
+def first_of(name: str, twins: Sequence[Twin[Any]]) -> Twin[Any]:
+    """Give the first of several; raises InvalidArgumentError if there is none."""
+    if not twins:
+        raise InvalidArgumentError(f"{name}: there are none")
+    if not isinstance(twins[0], Twin):
+        raise InvalidArgumentError(f"{name}: {twins[0]!r} is not of the blocking API")
+    return twins[0]
 
 
 class Owner(Twin[C]):

@@ -17,6 +17,7 @@ from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.membership import Membership
+from paddock.sync.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.sync.recipes.persistent_node import PersistentNode
 from paddock.sync.recipes.queue import Queue, QueueItem
 from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
@@ -38,12 +39,14 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "Lock",
-    "PersistentNode",
     "Member",
     "MemberListener",
     "Membership",
     "MembershipChange",
     "MembershipEvent",
+    "MultiGrant",
+    "MultiLock",
+    "PersistentNode",
     "Queue",
     "QueueEntry",
     "QueueItem",

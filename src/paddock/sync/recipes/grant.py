@@ -29,16 +29,6 @@ class Grant(Twin[AsyncGrant]):
         """Whether it is surely held, at this moment."""
         return self._inner.is_held
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it has ended before it was released."""
-        return self._inner.is_lost
-
-    @property
-    def is_released(self) -> bool:
-        """Whether it has been released."""
-        return self._inner.is_released
-
     def check(self) -> None:
         """Raise GrantLostError unless it is surely held at this moment."""
         self._bridge.run(self._inner.check)
@@ -55,6 +45,13 @@ class Grant(Twin[AsyncGrant]):
         """
         return Transaction._of(self._bridge, self._bridge.run(self._inner.guard))
 
+    def fence(self, transaction: Transaction) -> None:
+        """Have a transaction succeed only while this is held, beside what else it needs.
+
+        It adds what `guard` begins with. Raises GrantLostError if it is lost already.
+        """
+        self._bridge.run(self._inner.fence, transaction._inner)
+
     def release(self) -> None:
         """Give it up; when this returns, the next one has it or can have it.
 
@@ -63,6 +60,16 @@ class Grant(Twin[AsyncGrant]):
         same, as soon as a server can be reached. Releasing again, or what was lost, does nothing.
         """
         self._bridge.call(self._inner.release)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended before it was released."""
+        return self._inner.is_lost
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it has been released."""
+        return self._inner.is_released
 
     def wait_over(self) -> None:
         """Wait until it is held no more: released, or lost."""

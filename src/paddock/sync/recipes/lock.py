@@ -48,6 +48,16 @@ class Lock(Twin[AsyncLock]):
             client,
         )
 
+    @property
+    def client(self) -> Client:
+        """The client whose session it is held by."""
+        return Client._of(self._bridge, self._inner.client)
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self._inner.path
+
     def contenders(self) -> list[Contender]:
         """Give all who hold it or wait for it, in their order: the holder first."""
         return self._bridge.call(self._inner.contenders)
@@ -127,6 +137,16 @@ class SimpleMutex(Twin[AsyncSimpleMutex]):
             client._bridge.run(AsyncSimpleMutex, client._inner, path, name, acl=acl),
             client,
         )
+
+    @property
+    def client(self) -> Client:
+        """The client whose session it is held by."""
+        return Client._of(self._bridge, self._inner.client)
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self._inner.path
 
     @property
     def is_held(self) -> bool:

@@ -23,6 +23,16 @@ class ReadLock(Twin[AsyncReadLock]):
     """The side of a read-write lock for those who read."""
 
     @property
+    def client(self) -> Client:
+        """The client whose session it is held by."""
+        return Client._of(self._bridge, self._inner.client)
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self._inner.path
+
+    @property
     def is_held(self) -> bool:
         """Whether we surely hold it, at this moment."""
         return self._inner.is_held
@@ -111,6 +121,16 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
 
 class WriteLock(Twin[AsyncWriteLock]):
     """The side of a read-write lock for those who write."""
+
+    @property
+    def client(self) -> Client:
+        """The client whose session it is held by."""
+        return Client._of(self._bridge, self._inner.client)
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self._inner.path
 
     @property
     def is_held(self) -> bool:

@@ -46,6 +46,16 @@ class Semaphore(Twin[AsyncSemaphore]):
             client,
         )
 
+    @property
+    def client(self) -> Client:
+        """The client whose session it is held by."""
+        return Client._of(self._bridge, self._inner.client)
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self._inner.path
+
     def holders(self) -> list[Contender]:
         """Give all who hold a lease, in the order in which they got it."""
         return self._bridge.call(self._inner.holders)

@@ -1,0 +1,71 @@
+"""Several locks as one in every trouble: all or none, nobody waits in a circle, nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from paddock.client.transaction import Transaction
+from paddock.recipes import Lock, MultiGrant, MultiLock
+from tests.fault.recipe_players import Player
+from tests.fault.recipe_stage import Part, Scene, Story
+from tests.fault.recipe_troubles import BRIEF, TROUBLES
+
+# Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
+LONG_S: Final = 12.0
+# Of these the log of grants takes down who holds the one that everybody wants.
+WANTED: Final = "b"
+
+
+@dataclass(slots=True)
+class OfTheWanted:
+    """A grant of several, as the log knows it: with the token of one."""
+
+    grant: MultiGrant
+    token: int
+
+    def guard(self) -> Transaction:
+        return self.grant.guard()
+
+
+def contender(names: str, after_s: float = 0.0, for_s: float = 2.0) -> Part:
+    """Give somebody who comes after so long, and holds these locks for so long."""
+
+    async def contend(me: Player) -> None:
+        await asyncio.sleep(after_s)
+        locks = [Lock(me.client, f"/recipe/{name}") for name in names]
+        async with MultiLock(locks) as grant:
+            wanted = OfTheWanted(grant, grant.tokens[names.index(WANTED)])
+            with me.holds(wanted.token):
+                await me.write(wanted)
+                await asyncio.sleep(for_s)
+                await me.write(wanted)
+
+    return contend
+
+
+async def judge(scene: Scene) -> None:
+    """See that everybody had the locks, if nobody was kept from them."""
+    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
+    assert len(rivals) == len(scene.story.rivals)
+    if scene.is_undisturbed:
+        assert len(scene.log.of("the subject")) == 1
+
+
+# The subject has the first when it waits for the second; two wait for one of its locks each. Whose
+# node of the first is deleted then begins again, and has both all the same, so that takes its time.
+IN_THE_MIDDLE: Final = Story(
+    subject=contender("ba", 1.0, LONG_S),
+    rivals=(contender("b", 0.0, 4.0), contender("bc", 1.5), contender("ab", 1.6)),
+    remains=("/recipe/a", "/recipe/b", "/recipe/c"),
+    judge=judge,
+)
+
+
+# Each of the locks is in every trouble elsewhere.
+@pytest.mark.parametrize("trouble", [*BRIEF, "a slow network", "its nodes deleted"])
+def test_several_locks_in_trouble(trouble: str) -> None:
+    assert {**TROUBLES, **BRIEF}[trouble](IN_THE_MIDDLE) > 1
