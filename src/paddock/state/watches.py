@@ -86,7 +86,7 @@ class RecursiveWatches:
             if not marks:
                 del self._by_checksum[checksum]
 
-    def collect_above(self, path: bytes, concerned: set[Watcher]) -> None:
+    def collect_above(self, path: bytes, concerned: dict[Watcher, None]) -> None:
         """Add everybody who watches above a path; at the path itself is not above it."""
         if path == b"/":
             return
@@ -100,7 +100,7 @@ class RecursiveWatches:
         while 0 < end <= self._longest:
             checksum = crc32(path[start:end], checksum)
             marks = self._by_checksum.get(checksum)
-            if marks is not None and not concerned.issuperset(marks):
+            if marks is not None and not marks.keys() <= concerned.keys():
                 here = self._by_path.get(path[:end])
                 if here is not None:
                     concerned.update(here)
@@ -187,20 +187,22 @@ class WatchTable:
         kind: int,
         path: bytes,
         acl: NodeACL,
-        told: set[Watcher] | None,
+        told: dict[Watcher, None] | None,
         event: bytes | None = None,
-    ) -> set[Watcher] | None:
+    ) -> dict[Watcher, None] | None:
         """Tell everybody whom an event concerns, but not those who were `told` already.
 
-        Gives all whom it concerned, also those who may not see it.
+        They hear of it in the order in which they came to watch. Gives all whom it concerned, also
+        those who may not see it.
         """
-        concerned: set[Watcher] | None = None
+        # Not a set, whose order would differ from one run to the next.
+        concerned: dict[Watcher, None] | None = None
         here = self._by_path.get(path)
         if here is not None:
             concerned = self._concerned_here(kind, path, here)
         if self._recursive.count and kind != events.NODE_CHILDREN_CHANGED:
             if concerned is None:
-                concerned = set()
+                concerned = {}
             self._recursive.collect_above(path, concerned)
         if concerned:
             open_to_all = acl.anyone & READ
@@ -215,13 +217,13 @@ class WatchTable:
 
     def _concerned_here(
         self, kind: int, path: bytes, here: dict[Watcher, int]
-    ) -> set[Watcher] | None:
-        concerned: set[Watcher] = set()
+    ) -> dict[Watcher, None] | None:
+        concerned: dict[Watcher, None] = {}
         fired: list[Watcher] = []
         for watcher, mode in here.items():
             if mode == RECURSIVE and kind == events.NODE_CHILDREN_CHANGED:
                 continue
-            concerned.add(watcher)
+            concerned[watcher] = None
             if mode == ONE_SHOT:
                 fired.append(watcher)
         for watcher in fired:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from zlib import crc32
 
 import pytest
 
 from paddock.errors import MARSHALLING_ERROR, NO_NODE, NO_WATCHER, OK
 from paddock.protocol import opcodes
-from paddock.protocol.acl import ACL, ALL, READ, Identity
+from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
 from paddock.protocol.events import (
     NODE_CHILDREN_CHANGED,
     NODE_CREATED,
@@ -16,6 +17,8 @@ from paddock.protocol.events import (
     NODE_DELETED,
 )
 from paddock.protocol.requests import SetDataRequest, VersionRequest
+from paddock.state.access import NodeACL
+from paddock.state.watches import ONE_SHOT, Watcher, Watches
 from tests.unit.state.driver import OPEN, Connection, World, set_watches_body
 
 BOB = Identity("digest", "bob:hash")
@@ -411,3 +414,26 @@ def test_a_deep_tree_under_recursive_watches_costs_its_depth_once(
     assert [path for _, path in watcher.told] == paths + paths[::-1]
     # No byte of a path more than once for each table that is asked.
     assert looked_at <= 3 * sum(len(path) for path in paths)
+
+
+def test_watchers_hear_of_an_event_in_the_order_in_which_they_came() -> None:
+    """And not by where they are in memory, which is another order in every run."""
+    told: list[int] = []
+
+    class Numbered(Watcher):
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+        def notify(self, event: bytes) -> None:
+            told.append(self.number)
+
+    watches = Watches()
+    order = [*range(50)]
+    Random(1).shuffle(order)
+    # Made in one order, set in another.
+    watchers = [Numbered(number) for number in range(50)]
+    for number in order:
+        watches.data.add(b"/a", watchers[number], ONE_SHOT)
+    watches.data.trigger(NODE_CREATED, b"/a", NodeACL((ACL(ALL, ANYONE),), b""), None)
+    assert told == order
