@@ -17,11 +17,13 @@ WORKERS ?= 2
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`,
-# `make hostile HOSTILE_SCALE=20`, `make fuzz FUZZ_SECONDS=3600`.
+# `make hostile HOSTILE_SCALE=20`, `make fuzz FUZZ_SECONDS=3600`,
+# `make storm STORM_SECONDS=3600`; `make storm STORM_SEED=7` replays one storm.
 DIFFER_OPERATIONS ?= 100000
 CRASH_ROUNDS ?= 100
 HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
+STORM_SECONDS ?= 600
 
 # Where `make serve` serves: `make serve PORT=2182 DATA=/tmp/demo`. What the environment calls PORT
 # is not meant for us.
@@ -29,7 +31,7 @@ PORT := 2181
 DATA := ./data
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all checked-and-compiled check format generated bench compiled differ crash hostile fuzz judges clean help
+.PHONY: install serve test test-all checked-and-compiled check format generated bench compiled differ crash hostile fuzz storm judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -102,6 +104,9 @@ hostile: $(VENV)/.dev ## the attacks on a server, larger than in the tests
 
 fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
+	$(BIN)/python -m tests.fault.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
 bench: $(VENV)/.dev judges ## measure Paddock beside Apache ZooKeeper, and its client beside kazoo
 	$(BIN)/python -m bench.run $(BENCH)

@@ -25,9 +25,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.errors import NodeExistsError
 
-# Where what is written under grants is found, in the order in which it was written.
 WRITES: Final = "/guarded-writes"
 
 
@@ -70,8 +68,10 @@ class SessionRecord:
 class GrantLog:
     """Everything that was granted in one play, of `capacity` that there is."""
 
-    def __init__(self, capacity: int = 1) -> None:
+    def __init__(self, capacity: int = 1, writes: str = WRITES) -> None:
         self.capacity = capacity
+        # Where what is written under its grants is found, in the order in which it was written.
+        self.writes = writes
         self.holds: list[Hold] = []
         # What was found wrong: not raised where it is seen, since players catch what they like.
         self.problems: list[str] = []
@@ -120,6 +120,18 @@ class GrantLog:
                     f"token {token} has written after token {earlier}: {tokens}"
                 )
 
+    async def prepare(self, client: Client) -> None:
+        """Make the place where writes go."""
+        await client.create(self.writes)
+
+    async def read_writes(self, client: Client) -> list[int]:
+        """Give the tokens of everything that was written, in the order of the server."""
+        found = []
+        for name in await client.children(self.writes):
+            data, stat = await client.get(f"{self.writes}/{name}")
+            found.append((stat.czxid, int(data or b"")))
+        return [token for _, token in sorted(found)]
+
     def _check_begin(self, hold: Hold) -> None:
         alive = [one for one in self.holds if not one.is_over and not one.session.is_expired]
         if not hold.session.is_expired and sum(one.share for one in [*alive, hold]) > self.capacity:
@@ -132,20 +144,3 @@ class GrantLog:
                 one.token > hold.token and self.excludes(one, hold) and not hold.session.is_expired
             ):
                 self.problems.append(f"a later grant has a smaller token: {hold}; {one}")
-
-
-async def prepare_writes(client: Client) -> None:
-    """Make the place where writes go."""
-    try:
-        await client.create(WRITES)
-    except NodeExistsError:
-        pass
-
-
-async def read_writes(client: Client) -> list[int]:
-    """Give the tokens of everything that was written, in the order of the server."""
-    found = []
-    for name in await client.children(WRITES):
-        data, stat = await client.get(f"{WRITES}/{name}")
-        found.append((stat.czxid, int(data or b"")))
-    return [token for _, token in sorted(found)]

@@ -13,7 +13,7 @@ from paddock.client.client import Client
 from paddock.client.states import SessionState
 from paddock.client.transaction import Transaction
 from paddock.errors import ConnectionLostError, SessionExpiredError, TransactionFailedError
-from tests.fault.grant_log import WRITES, GrantLog, Hold, SessionRecord
+from tests.fault.grant_log import GrantLog, Hold, SessionRecord
 
 # Every player's; the server grants it.
 SESSION_TIMEOUT_S: Final = 9.0
@@ -35,6 +35,8 @@ class Note:
     what: str
     value: Any
     at: float
+    # Of what was played then.
+    log: GrantLog
 
 
 class Player:
@@ -45,9 +47,10 @@ class Player:
         # The client that it has now, and what is known of its session; set by `connect`.
         self.client: Client
         self.session: SessionRecord
+        # Of what it plays.
+        self.log = log
         self._hosts = hosts
         self._random = random
-        self._log = log
         self._notes = notes
         self._clients: list[Client] = []
 
@@ -69,7 +72,7 @@ class Player:
 
     def holds(self, token: int, share: int | None = None) -> AbstractContextManager[Hold]:
         """Take down that something is held in a scope; without a share, all that there is."""
-        return self._log.hold(self.session, token, share)
+        return self.log.hold(self.session, token, share)
 
     async def write(self, grant: Guarded) -> bool:
         """Write something under a grant; tell whether it was surely written.
@@ -78,12 +81,12 @@ class Player:
         """
         session = self.session
         guard = grant.guard()
-        guard.create(f"{WRITES}/write-", b"%d" % grant.token, sequential=True)
+        guard.create(f"{self.log.writes}/write-", b"%d" % grant.token, sequential=True)
         try:
             await guard.commit()
         except TransactionFailedError as error:
             if not session.is_expired and not session.learnt_at:
-                self._log.problems.append(f"{self.name} could not write as a holder: {error}")
+                self.log.problems.append(f"{self.name} could not write as a holder: {error}")
             return False
         except (ConnectionLostError, SessionExpiredError):
             # Nobody knows: it is found among what was written, or not.
@@ -93,7 +96,7 @@ class Player:
     def note(self, what: str, value: Any = None) -> None:
         """Tell the judge of something."""
         now = asyncio.get_running_loop().time()
-        self._notes.append(Note(self.name, what, value, now))
+        self._notes.append(Note(self.name, what, value, now, self.log))
 
     async def close(self) -> None:
         """End all its sessions."""
@@ -101,8 +104,8 @@ class Player:
             await client.close()
 
     def check_watches(self) -> None:
-        """See that nobody waits for anything to change any more."""
+        """See that nobody waits for anything to change any more, on any of its clients."""
         for client in self._clients:
             watchers = client._session.watches.everybody()
             if watchers:
-                self._log.problems.append(f"{self.name} has left watches behind: {watchers}")
+                self.log.problems.append(f"{self.name} has left watches behind: {watchers}")

@@ -43,7 +43,7 @@ from paddock.testing import (
     run_virtually,
 )
 from tests.fault.cutting import NeverCameError, in_real_time
-from tests.fault.grant_log import GrantLog, prepare_writes, read_writes
+from tests.fault.grant_log import GrantLog
 from tests.fault.recipe_players import Note, Player
 from tests.fault.stepping import Stepped, moments
 
@@ -205,7 +205,7 @@ class Scene:
         )
         before = asyncio.all_tasks()
         async with self.observer:
-            await prepare_writes(self.observer)
+            await self.log.prepare(self.observer)
             if self.story.prepare is not None:
                 await self.story.prepare(self.observer)
             for player in (self._subject, *self._rivals):
@@ -309,7 +309,7 @@ class Scene:
 
     async def _judge(self) -> None:
         self.log.check()
-        self.log.check_writes(await read_writes(self.observer))
+        self.log.check_writes(await self.log.read_writes(self.observer))
         assert await self._left() == []
         if self.story.judge is not None:
             await self.story.judge(self)

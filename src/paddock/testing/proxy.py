@@ -61,7 +61,8 @@ class FaultProxy:
         self._listening: socket.socket | None = None
         self._opening: asyncio.Task[None] | None = None
         self._listener: asyncio.AbstractServer | None = None
-        self._links: set[Link] = set()
+        # In the order in which they came: what is done to all of them is the same in every run.
+        self._links: dict[Link, None] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._connections = 0
         self._history = History()
@@ -251,7 +252,7 @@ class FaultProxy:
         self._close()
 
     def forget(self, link: Link) -> None:
-        self._links.discard(link)
+        self._links.pop(link, None)
         if not self._links and self._deserted is not None:
             self._deserted.set()
 
@@ -295,7 +296,7 @@ class FaultProxy:
         self._connections += 1
         link = Link(self, Conversation(self._connections, self._history))
         link.hold(self._blackholes)
-        self._links.add(link)
+        self._links[link] = None
         return link.client
 
     async def _connect(self, link: Link) -> None:
@@ -306,7 +307,7 @@ class FaultProxy:
             link.cut()
             return
         # Its client may have left meanwhile, and nobody would have known of it any more.
-        self._links.add(link)
+        self._links[link] = None
         link.connected()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
