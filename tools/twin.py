@@ -74,6 +74,10 @@ _CLIENT: Final = Rules(
             "Grant.deepen",
             "Grant.lost",
             "MultiGrant.lost",
+            "PersistentNode.leave_soon",
+            "ServiceRegistry.follow_cached",
+            "ServiceRegistry.new_number",
+            "ServiceRegistry.start_task",
         }
     ),
 )

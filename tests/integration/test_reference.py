@@ -17,7 +17,14 @@ import paddock.recipes
 import paddock.sync.recipes
 from paddock import errors, sync, testing
 from paddock.client.client import Client
-from paddock.recipes import Cache, Election, Lock, Membership
+from paddock.recipes import (
+    Cache,
+    Election,
+    Lock,
+    Membership,
+    ServiceInstance,
+    ServiceRegistry,
+)
 from paddock.sync.bridge import Twin
 from paddock.testing import EmbeddedServer
 from tests.support.apis import Threaded, connect, recipe, using
@@ -124,8 +131,16 @@ async def membership(client: Client, scope: AsyncExitStack) -> object:
     return recipe(Membership)(client, "/given/members")
 
 
+async def registry(client: Client, scope: AsyncExitStack) -> object:
+    found = recipe(ServiceRegistry)(client, "/given/services")
+    await found.register(ServiceInstance("search", "search-1"))
+    return found
+
+
 # What the examples of recipes take for granted, by its name.
-GIVEN = {one.__name__: one for one in (lock, grant, cache, snapshot, election, membership)}
+GIVEN = {
+    one.__name__: one for one in (lock, grant, cache, snapshot, election, membership, registry)
+}
 
 
 @pytest.mark.parametrize(("text", "is_blocking"), blocks())

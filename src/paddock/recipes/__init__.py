@@ -9,17 +9,20 @@ Each recipe is a module of its own, whose docstring says what is guaranteed, and
 suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same for blocking code.
 """
 
+from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._line import Contender
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
 from paddock.recipes.counter import Counter
+from paddock.recipes.discovery import InstancesListener, ServiceRegistry
 from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 from paddock.recipes.membership import MemberListener, Membership
 from paddock.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.recipes.persistent_node import PersistentNode
+from paddock.recipes.provider import Choice, ServiceCache, ServiceProvider
 from paddock.recipes.queue import DeadLetter, Queue, QueueEntry, QueueItem
 from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.recipes.semaphore import Semaphore
@@ -30,6 +33,7 @@ __all__ = [
     "CacheChange",
     "CachedNode",
     "ChangeKind",
+    "Choice",
     "Contender",
     "Counter",
     "DeadLetter",
@@ -39,6 +43,7 @@ __all__ = [
     "Grant",
     "GrantEvent",
     "GrantListener",
+    "InstancesListener",
     "Lock",
     "Member",
     "MemberListener",
@@ -54,6 +59,10 @@ __all__ = [
     "ReadLock",
     "ReadWriteLock",
     "Semaphore",
+    "ServiceCache",
+    "ServiceInstance",
+    "ServiceProvider",
+    "ServiceRegistry",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",

@@ -8,45 +8,76 @@ closed, there are no more.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
 from paddock.client.client import Client
 from paddock.client.states import SessionState
-from paddock.errors import ConnectionLostError
+from paddock.errors import ConnectionLostError, SessionExpiredError
+from paddock.recipes._nodes import until_answered
+
+T = TypeVar("T")
 
 
 class Keeper:
     """Has a client, and opens another one when the session of that one has expired."""
 
     def __init__(self, client: Client) -> None:
-        # The latest one.
+        # The latest one, and the one that is its owner's.
         self.client = client
-        self._first = client
+        self.first = client
         # Held by who opens another one: it is for all.
         self._opening = asyncio.Lock()
-
-    @property
-    def is_renewed(self) -> bool:
-        """Whether the client is one of ours."""
-        return self.client is not self._first
+        self._is_over = False
+        # Cancelled when the first client is closed.
+        self._end = client.start_task(self._end_with_first())
 
     async def living(self) -> Client:
         """Give a client whose session has not expired, as far as we know.
 
         While no server can be reached that takes as long as it takes. Raises AuthenticationError if
-        our credentials are not accepted any more.
+        our credentials are not accepted any more, and SessionExpiredError if there are to be no
+        more clients.
         """
         async with self._opening:
-            while self.client.state is SessionState.EXPIRED:
+            while self.client.state is SessionState.EXPIRED and not self._is_over:
                 following = self.client.another()
                 try:
                     await following.start()
                 except ConnectionLostError:
                     continue
-                await self.close()
-                self.client = following
+                expired, self.client = self.client, following
+                if expired is not self.first:
+                    await expired.close()
+            if self._is_over:
+                await self._close_own()
+                raise SessionExpiredError("connect")
             return self.client
 
+    async def ask(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+        """Ask for something that may happen twice, of whichever client lives, until it answers."""
+        while True:
+            client = await self.living()
+            try:
+                return await until_answered(client, partial(ask, client))
+            except SessionExpiredError:
+                if client.state is not SessionState.EXPIRED:
+                    raise
+
     async def close(self) -> None:
-        """Close the client, if it is one of ours."""
-        if self.is_renewed:
+        """Give no more clients, and close the last one, if it is one of ours."""
+        self._is_over = True
+        self._end.cancel()
+        await self._close_own()
+
+    async def _end_with_first(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._is_over = True
+            await self._close_own()
+
+    async def _close_own(self) -> None:
+        if self.client is not self.first:
             await self.client.close()

@@ -3,22 +3,27 @@
 Written by tools/twin.py from the names there; not to be edited.
 """
 
+from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._line import Contender
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import CacheChange, ChangeKind
+from paddock.recipes.discovery import InstancesListener
 from paddock.recipes.election import ElectionEvent, ElectionListener
 from paddock.recipes.grant import GrantEvent, GrantListener
 from paddock.recipes.membership import MemberListener
+from paddock.recipes.provider import Choice
 from paddock.recipes.queue import DeadLetter, QueueEntry
 from paddock.sync.recipes.cache import Cache
 from paddock.sync.recipes.counter import Counter
+from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.membership import Membership
 from paddock.sync.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.sync.recipes.persistent_node import PersistentNode
+from paddock.sync.recipes.provider import ServiceCache, ServiceProvider
 from paddock.sync.recipes.queue import Queue, QueueItem
 from paddock.sync.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.sync.recipes.semaphore import Semaphore
@@ -29,6 +34,7 @@ __all__ = [
     "CacheChange",
     "CachedNode",
     "ChangeKind",
+    "Choice",
     "Contender",
     "Counter",
     "DeadLetter",
@@ -38,6 +44,7 @@ __all__ = [
     "Grant",
     "GrantEvent",
     "GrantListener",
+    "InstancesListener",
     "Lock",
     "Member",
     "MemberListener",
@@ -53,6 +60,10 @@ __all__ = [
     "ReadLock",
     "ReadWriteLock",
     "Semaphore",
+    "ServiceCache",
+    "ServiceInstance",
+    "ServiceProvider",
+    "ServiceRegistry",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",

@@ -104,3 +104,8 @@ class PersistentNode(Twin[AsyncPersistentNode]):
         children stays. Closing twice is fine.
         """
         self._bridge.call(self._inner.close)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is kept no more."""
+        return self._inner.is_over
