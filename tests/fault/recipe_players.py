@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from random import Random
@@ -25,6 +26,14 @@ class Guarded(Protocol):
     token: int
 
     def guard(self) -> Transaction: ...
+
+
+@dataclass(slots=True)
+class Fenced:
+    """A grant of several things, as the log knows it: by the token of one of them."""
+
+    token: int
+    guard: Callable[[], Transaction]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.recipes import Lock, SimpleMutex
-from tests.fault.recipe_players import Note, Player
+from paddock.recipes import Lock, MultiLock, ReadWriteLock, Semaphore, SimpleMutex
+from tests.fault.recipe_players import Fenced, Note, Player
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,57 @@ async def mutex(me: Player, path: str, random: Random) -> None:
             await asyncio.sleep(random.uniform(0.0, 3.0))
 
 
+# More than there are players; a writer holds as many as there are.
+READERS: Final = 100
+LEASES: Final = 2
+
+
+async def read_write_lock(me: Player, path: str, random: Random) -> None:
+    shared = ReadWriteLock(me.client, path)
+    if random.random() < 0.6:
+        async with shared.read as grant:
+            with me.holds(grant.token, share=1):
+                await me.write(grant)
+                await asyncio.sleep(random.uniform(0.0, 3.0))
+                await me.write(grant)
+        return
+    async with shared.write as writing:
+        with ExitStack() as holding:
+            hold = holding.enter_context(me.holds(writing.token))
+            await me.write(writing)
+            await asyncio.sleep(random.uniform(0.0, 2.0))
+            async with shared.read as reading:
+                with holding.pop_all():
+                    hold.share = 1
+                    await writing.release()
+                    await asyncio.sleep(random.uniform(0.0, 2.0))
+                    await me.write(reading)
+
+
+async def semaphore(me: Player, path: str, random: Random) -> None:
+    async with Semaphore(me.client, path, leases=LEASES) as grant:
+        with me.holds(grant.token, share=1):
+            await me.write(grant)
+            await asyncio.sleep(random.uniform(0.0, 3.0))
+            await me.write(grant)
+
+
+async def multi_lock(me: Player, path: str, random: Random) -> None:
+    """Take a lock that all want, together with some others in any order."""
+    others = random.sample("abde", random.randint(0, 2))
+    names = random.sample(["c", *others], 1 + len(others))
+    async with MultiLock([Lock(me.client, f"{path}/{name}") for name in names]) as grant:
+        wanted = Fenced(grant.tokens[names.index("c")], grant.guard)
+        with me.holds(wanted.token):
+            await me.write(wanted)
+            await asyncio.sleep(random.uniform(0.0, 2.0))
+            await me.write(wanted)
+
+
 ACTS: Final[dict[str, Act]] = {
     "lock": Act(lock),
     "mutex": Act(mutex),
+    "multi lock": Act(multi_lock, remains=("*/[a-e]",)),
+    "read-write lock": Act(read_write_lock, capacity=READERS),
+    "semaphore": Act(semaphore, capacity=LEASES, remains=("*/locks", "*/leases")),
 }

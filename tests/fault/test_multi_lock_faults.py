@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
 import pytest
 
-from paddock.client.transaction import Transaction
-from paddock.recipes import Lock, MultiGrant, MultiLock
-from tests.fault.recipe_players import Player
+from paddock.recipes import Lock, MultiLock
+from tests.fault.recipe_players import Fenced, Player
 from tests.fault.recipe_stage import Part, Scene, Story
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
 
@@ -20,17 +18,6 @@ LONG_S: Final = 12.0
 WANTED: Final = "b"
 
 
-@dataclass(slots=True)
-class OfTheWanted:
-    """A grant of several, as the log knows it: with the token of one."""
-
-    grant: MultiGrant
-    token: int
-
-    def guard(self) -> Transaction:
-        return self.grant.guard()
-
-
 def contender(names: str, after_s: float = 0.0, for_s: float = 2.0) -> Part:
     """Give somebody who comes after so long, and holds these locks for so long."""
 
@@ -38,7 +25,7 @@ def contender(names: str, after_s: float = 0.0, for_s: float = 2.0) -> Part:
         await asyncio.sleep(after_s)
         locks = [Lock(me.client, f"/recipe/{name}") for name in names]
         async with MultiLock(locks) as grant:
-            wanted = OfTheWanted(grant, grant.tokens[names.index(WANTED)])
+            wanted = Fenced(grant.tokens[names.index(WANTED)], grant.guard)
             with me.holds(wanted.token):
                 await me.write(wanted)
                 await asyncio.sleep(for_s)
