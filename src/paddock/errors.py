@@ -158,6 +158,13 @@ class RecipeClosedError(RecipeError):
     """It was closed, and stays so: make another one."""
 
 
+class ChannelClosedError(RecipeError):
+    """A channel takes no more entries, since a checkpoint has come; nothing was appended.
+
+    Append to the newest channel of the room.
+    """
+
+
 class InvalidValueError(RecipeError):
     """What a node holds is nothing that the recipe can use; the message says why.
 

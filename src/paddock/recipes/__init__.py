@@ -11,6 +11,7 @@ suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same f
 
 from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._line import Contender
+from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
@@ -19,6 +20,7 @@ from paddock.recipes.discovery import InstancesListener, ServiceRegistry
 from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
+from paddock.recipes.log_room import LogChannel, LogRoom
 from paddock.recipes.membership import MemberListener, Membership
 from paddock.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.recipes.persistent_node import PersistentNode
@@ -33,6 +35,8 @@ __all__ = [
     "CacheChange",
     "CachedNode",
     "ChangeKind",
+    "ChannelDeleted",
+    "ChannelOpened",
     "Choice",
     "Contender",
     "Counter",
@@ -45,6 +49,9 @@ __all__ = [
     "GrantListener",
     "InstancesListener",
     "Lock",
+    "LogChannel",
+    "LogEntry",
+    "LogRoom",
     "Member",
     "MemberListener",
     "Membership",
@@ -58,6 +65,7 @@ __all__ = [
     "QueueItem",
     "ReadLock",
     "ReadWriteLock",
+    "RoomEvent",
     "Semaphore",
     "ServiceCache",
     "ServiceInstance",

@@ -5,6 +5,7 @@ Written by tools/twin.py from the names there; not to be edited.
 
 from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._line import Contender
+from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import CacheChange, ChangeKind
@@ -20,6 +21,7 @@ from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
+from paddock.sync.recipes.log_room import LogChannel, LogRoom
 from paddock.sync.recipes.membership import Membership
 from paddock.sync.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.sync.recipes.persistent_node import PersistentNode
@@ -34,6 +36,8 @@ __all__ = [
     "CacheChange",
     "CachedNode",
     "ChangeKind",
+    "ChannelDeleted",
+    "ChannelOpened",
     "Choice",
     "Contender",
     "Counter",
@@ -46,6 +50,9 @@ __all__ = [
     "GrantListener",
     "InstancesListener",
     "Lock",
+    "LogChannel",
+    "LogEntry",
+    "LogRoom",
     "Member",
     "MemberListener",
     "Membership",
@@ -59,6 +66,7 @@ __all__ = [
     "QueueItem",
     "ReadLock",
     "ReadWriteLock",
+    "RoomEvent",
     "Semaphore",
     "ServiceCache",
     "ServiceInstance",

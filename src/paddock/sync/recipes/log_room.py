@@ -1,0 +1,119 @@
+"""The blocking twin of `paddock.recipes.log_room`.
+
+Written by tools/twin.py from the signatures there; not to be edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paddock.protocol.acl import ACL
+from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.recipes._room import LogEntry, RoomEvent
+from paddock.recipes.log_room import LogChannel as AsyncLogChannel
+from paddock.recipes.log_room import LogRoom as AsyncLogRoom
+from paddock.sync.bridge import Twin
+from paddock.sync.client import Client
+from paddock.sync.recipes.grant import Grant
+from paddock.sync.streams import Stream
+
+
+class LogChannel(Twin[AsyncLogChannel]):
+    """A channel of a room; `LogRoom` gives it."""
+
+    @property
+    def number(self) -> int:
+        """Its own number in the room."""
+        return self._inner.number
+
+    @property
+    def path(self) -> str:
+        """The node whose children are the entries."""
+        return self._inner.path
+
+    def append(self, data: bytes, *, grant: Grant | None = None) -> int:
+        """Append an entry; give its number.
+
+        What one writer appends one after the other stands in this order. With a grant it is
+        appended only while that is held; raises GrantLostError otherwise, and ChannelClosedError if
+        the channel was closed or deleted.
+        """
+        return self._bridge.call(
+            self._inner.append, data, grant=(None if grant is None else grant._inner)
+        )
+
+    def append_all(self, entries: Sequence[bytes], *, grant: Grant | None = None) -> list[int]:
+        """Append several entries, all of them together or none; give their numbers."""
+        return self._bridge.call(
+            self._inner.append_all, entries, grant=(None if grant is None else grant._inner)
+        )
+
+    def entries(self) -> list[LogEntry]:
+        """Give all entries that there are, by their numbers."""
+        return self._bridge.call(self._inner.entries)
+
+    def close(self, *, grant: Grant | None = None) -> None:
+        """Let nobody append any more; what is there can be read. Closing twice is fine.
+
+        With a grant it is closed only while that is held; raises GrantLostError otherwise.
+        """
+        self._bridge.call(self._inner.close, grant=(None if grant is None else grant._inner))
+
+    def delete(self, *, grant: Grant | None = None) -> None:
+        """Close it, then delete its entries, from the first to the last, and the channel itself.
+
+        That it is gone already is fine. With a grant, raises GrantLostError before anything is
+        deleted if that is held no more.
+        """
+        self._bridge.call(self._inner.delete, grant=(None if grant is None else grant._inner))
+
+
+class LogRoom(Twin[AsyncLogRoom]):
+    """Channels, and those who follow them."""
+
+    def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
+        super().__init__(
+            client._bridge, client._bridge.run(AsyncLogRoom, client._inner, path, acl=acl), client
+        )
+
+    @property
+    def path(self) -> str:
+        """The node whose children are the channels."""
+        return self._inner.path
+
+    def open_channel(self, *, grant: Grant | None = None) -> LogChannel:
+        """Open a channel, the next one by number; the room is made if it is not there.
+
+        With a grant it is opened only while that is held; raises GrantLostError otherwise.
+        """
+        return LogChannel._of(
+            self._bridge,
+            self._bridge.call(
+                self._inner.open_channel, grant=(None if grant is None else grant._inner)
+            ),
+        )
+
+    def channels(self) -> list[LogChannel]:
+        """Give all channels that there are, by their numbers."""
+        return [
+            LogChannel._of(self._bridge, _one) for _one in self._bridge.call(self._inner.channels)
+        ]
+
+    def follow(self, *, after: LogEntry | None = None) -> Stream[RoomEvent]:
+        """Give everything that is in the room, then everything that comes, in its order.
+
+            for event in LogRoom(client, "/rooms/masters").follow():
+                match event:
+                    case ChannelOpened(channel):
+                        print("channel", channel)
+                    case LogEntry(channel, number, data):
+                        print(channel, number, data)
+                    case ChannelDeleted(channel, is_complete):
+                        print("the end of", channel)
+
+        The room may be made later. Who was told everything up to an entry, by another client, goes
+        on behind it with `after`: the channels that are there are told again, and of the entries
+        only those that come after it. It goes on over lost connections, and raises
+        SessionExpiredError when the session is over.
+        """
+        return Stream(self._bridge.portal, self._bridge.run(self._inner.follow, after=after))
