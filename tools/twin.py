@@ -65,6 +65,7 @@ _CLIENT: Final = Rules(
             "MultiGrant",
             "QueueItem",
             "ReadLock",
+            "Task",
             "WriteLock",
         }
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -58,6 +59,29 @@ def test_closing_ends_every_task_that_the_client_owns() -> None:
         await client.close()
         assert task.cancelled()
         assert ends == ["after the session"]
+
+    play(story)
+
+
+def test_a_task_that_ends_since_the_client_was_closed_is_no_news() -> None:
+    async def story(client: Client) -> None:
+        told = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+
+        async def fails_with(error: Exception | None) -> None:
+            async for state in client.states():
+                if state.is_final:
+                    await asyncio.sleep(0)
+                    raise error or SessionExpiredError("get", "/")
+
+        wrong = ValueError("wrong")
+        client.start_task(fails_with(None))
+        client.start_task(fails_with(wrong))
+        await asyncio.sleep(0)
+        await client.close()
+        gc.collect()
+        assert told == [wrong]
 
     play(story)
 

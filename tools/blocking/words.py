@@ -7,7 +7,7 @@ import textwrap
 from typing import Final
 
 _WORDS: Final = (
-    (r"\basync (with|for)\b", r"\1"),
+    (r"\basync (with|for|def)\b", r"\1"),
     (r"\bawait ", ""),
     (r"\basyncio\.timeout\b", "timeout"),
     (r"\bpaddock\.connect\b", "paddock.sync.connect"),

@@ -16,8 +16,9 @@ from paddock.client.call import Call, name_of
 from paddock.client.encoder import watched
 from paddock.client.frames import COUNTED_HEADER_BYTES
 from paddock.client.session import Session
+from paddock.client.states import SessionState
 from paddock.client.watches import Watcher
-from paddock.errors import NO_NODE, OK, InvalidArgumentError, UsageError
+from paddock.errors import NO_NODE, OK, InvalidArgumentError, SessionExpiredError, UsageError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
 
@@ -101,8 +102,19 @@ class Caller:
         """Start something that is not ours, and own it until the end."""
         task = asyncio.get_running_loop().create_task(work)
         self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+        task.add_done_callback(self._end_errand)
         return task
+
+    def _end_errand(self, errand: asyncio.Task[Any]) -> None:
+        self._errands.discard(errand)
+        if errand.cancelled() or self._session.state is not SessionState.CLOSED:
+            return
+        error = errand.exception()
+        # That the session is over is no news to whoever has ended it.
+        if error is not None and not isinstance(error, SessionExpiredError):
+            self._loop.call_exception_handler(
+                {"message": "a task of a client that was closed failed", "exception": error}
+            )
 
     def check_size(self, operation: int, body: bytes) -> None:
         """Raise InvalidArgumentError for what would only cost us the connection."""

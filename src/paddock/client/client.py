@@ -223,7 +223,8 @@ class Client:
         """Have something done that may outlive its caller, such as tidying up after it.
 
         The client owns the task: it is cancelled when the client is closed, once the session has
-        ended. What it raises goes to the event loop's exception handler, if nobody awaits it.
+        ended. What it raises goes to the event loop's exception handler, if nobody awaits it, but
+        not that the session is over if that is because the client was closed.
         """
         return self._ask.start_task(work)
 

@@ -10,9 +10,11 @@ suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same f
 """
 
 from paddock.recipes._instance import ServiceInstance
+from paddock.recipes._desk import Assign, least_loaded
 from paddock.recipes._line import Contender
 from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
+from paddock.recipes._tasks import TaskState, TaskStatus, WorkerLoad
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
 from paddock.recipes.counter import Counter
@@ -21,6 +23,7 @@ from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
 from paddock.recipes.lock import Lock, SimpleMutex
 from paddock.recipes.log_room import LogChannel, LogRoom
+from paddock.recipes.master_worker import Handler, Master, Task, TaskClient, Worker
 from paddock.recipes.membership import MemberListener, Membership
 from paddock.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.recipes.persistent_node import PersistentNode
@@ -31,6 +34,7 @@ from paddock.recipes.semaphore import Semaphore
 from paddock.recipes.value import SharedValue
 
 __all__ = [
+    "Assign",
     "Cache",
     "CacheChange",
     "CachedNode",
@@ -48,6 +52,7 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "InstancesListener",
+    "Handler",
     "Lock",
     "LogChannel",
     "LogEntry",
@@ -63,6 +68,7 @@ __all__ = [
     "Queue",
     "QueueEntry",
     "QueueItem",
+    "Master",
     "ReadLock",
     "ReadWriteLock",
     "RoomEvent",
@@ -74,5 +80,12 @@ __all__ = [
     "SharedValue",
     "SimpleMutex",
     "Snapshot",
+    "Task",
+    "TaskClient",
+    "TaskState",
+    "TaskStatus",
+    "Worker",
+    "WorkerLoad",
     "WriteLock",
+    "least_loaded",
 ]

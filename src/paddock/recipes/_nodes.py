@@ -8,7 +8,7 @@ session, or the caller's own deadline.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
@@ -16,12 +16,14 @@ from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import (
     ConnectionLostError,
     NodeExistsError,
+    NoNodeError,
     NotReadOnlyError,
     RuntimeInconsistencyError,
     ServiceError,
     SessionExpiredError,
     TransactionFailedError,
 )
+from paddock.protocol.acl import ACL
 
 T = TypeVar("T")
 
@@ -96,6 +98,37 @@ def refusal(error: TransactionFailedError) -> ServiceError:
 def fraction(client: Client) -> float:
     """Give a number from 0 to below 1, by the client's lot."""
     return int(client.new_mark()[:8], 16) / 2**32
+
+
+async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequence[ACL]) -> str:
+    """Create a persistent sequential node, and what is above it; give its name.
+
+    It is created once, whatever becomes of the replies: its name has a mark of ours.
+    """
+    mark = client.new_mark()
+
+    async def find() -> str | None:
+        await client.sync(path)
+        try:
+            names = await client.children(parent(path))
+        except NoNodeError:
+            return None
+        return next((name for name in names if mark in name), None)
+
+    while True:
+        try:
+            created = await client.create(
+                path, data, acl=acl, sequential=True, protected=mark, make_parents=True
+            )
+        except NotReadOnlyError:
+            await wait_writable(client)
+        except ConnectionLostError:
+            # Nobody looks for the node any more, so we do, whenever a server can be reached.
+            found = await until_answered(client, find)
+            if found is not None:
+                return found
+        else:
+            return created[created.rfind("/") + 1 :]
 
 
 class Signal:

@@ -4,14 +4,17 @@ Written by tools/twin.py from the names there; not to be edited.
 """
 
 from paddock.recipes._instance import ServiceInstance
+from paddock.recipes._desk import Assign, least_loaded
 from paddock.recipes._line import Contender
 from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
+from paddock.recipes._tasks import TaskState, TaskStatus, WorkerLoad
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.cache import CacheChange, ChangeKind
 from paddock.recipes.discovery import InstancesListener
 from paddock.recipes.election import ElectionEvent, ElectionListener
 from paddock.recipes.grant import GrantEvent, GrantListener
+from paddock.recipes.master_worker import Handler
 from paddock.recipes.membership import MemberListener
 from paddock.recipes.provider import Choice
 from paddock.recipes.queue import DeadLetter, QueueEntry
@@ -22,6 +25,7 @@ from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.log_room import LogChannel, LogRoom
+from paddock.sync.recipes.master_worker import Master, Task, TaskClient, Worker
 from paddock.sync.recipes.membership import Membership
 from paddock.sync.recipes.multi_lock import MultiGrant, MultiLock
 from paddock.sync.recipes.persistent_node import PersistentNode
@@ -32,6 +36,7 @@ from paddock.sync.recipes.semaphore import Semaphore
 from paddock.sync.recipes.value import SharedValue
 
 __all__ = [
+    "Assign",
     "Cache",
     "CacheChange",
     "CachedNode",
@@ -49,6 +54,7 @@ __all__ = [
     "GrantEvent",
     "GrantListener",
     "InstancesListener",
+    "Handler",
     "Lock",
     "LogChannel",
     "LogEntry",
@@ -64,6 +70,7 @@ __all__ = [
     "Queue",
     "QueueEntry",
     "QueueItem",
+    "Master",
     "ReadLock",
     "ReadWriteLock",
     "RoomEvent",
@@ -75,5 +82,12 @@ __all__ = [
     "SharedValue",
     "SimpleMutex",
     "Snapshot",
+    "Task",
+    "TaskClient",
+    "TaskState",
+    "TaskStatus",
+    "Worker",
+    "WorkerLoad",
     "WriteLock",
+    "least_loaded",
 ]
