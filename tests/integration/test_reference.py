@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import inspect
 import re
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,17 @@ import paddock.recipes
 import paddock.sync.recipes
 from paddock import errors, sync, testing
 from paddock.client.client import Client
+from paddock.errors import SessionExpiredError
 from paddock.recipes import (
     Cache,
     Election,
     Lock,
+    Master,
     Membership,
     ServiceInstance,
     ServiceRegistry,
+    TaskClient,
+    Worker,
 )
 from paddock.sync.bridge import Twin
 from paddock.testing import EmbeddedServer
@@ -137,9 +141,32 @@ async def registry(client: Client, scope: AsyncExitStack) -> object:
     return found
 
 
+async def tasks(client: Client, scope: AsyncExitStack) -> TaskClient:
+    async def shout(task: Any) -> bytes:
+        data: bytes = task.data
+        return data.upper()
+
+    async def serve(one: Any) -> None:
+        with suppress(SessionExpiredError):
+            await one.serve()
+
+    for one in (recipe(Master)(client, "/office"), recipe(Worker)(client, "/office", shout)):
+        serving = asyncio.ensure_future(serve(one))
+        scope.callback(serving.cancel)
+    return recipe(TaskClient)(client, "/office")
+
+
+async def task(client: Client, scope: AsyncExitStack) -> object:
+    given = recipe(TaskClient)(client, "/office")
+    name = await given.submit(b"apples")
+    await (await tasks(client, scope)).result(name)
+    return name
+
+
 # What the examples of recipes take for granted, by its name.
 GIVEN = {
-    one.__name__: one for one in (lock, grant, cache, snapshot, election, membership, registry)
+    one.__name__: one
+    for one in (lock, grant, cache, snapshot, election, membership, registry, task, tasks)
 }
 
 

@@ -9,8 +9,8 @@ Each recipe is a module of its own, whose docstring says what is guaranteed, and
 suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same for blocking code.
 """
 
-from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._desk import Assign, least_loaded
+from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._line import Contender
 from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent

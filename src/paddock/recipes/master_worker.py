@@ -1,8 +1,8 @@
 """A master, its workers, and those who want something done.
 
     tasks = TaskClient(client, "/office")
-    status = await tasks.run(b"add 2 and 3")
-    print(status.data)  # b'5'
+    status = await tasks.run(b"apples")
+    print(status.data)  # b'APPLES'
 
 A `TaskClient` submits tasks; one of the masters gives each to a worker that has room; the worker's
 handler does it, and its result is recorded. All there is to know is in the service, so masters,
@@ -92,7 +92,7 @@ class TaskClient:
         """Give everything that is said of a task, from now on, up to its result.
 
             async for status in tasks.progress(task):
-                print(status.state, status.data)
+                print(status.state)  # done
 
         What follows quickly on each other may come as one. Raises RecipeError if there is no such
         task.
@@ -175,14 +175,8 @@ Handler: TypeAlias = Callable[[Task], Awaitable[bytes]]
 class Worker:
     """Does what masters assign to it.
 
-        async def handler(task: Task) -> bytes:
-            return task.data.upper()
-
-        worker = Worker(client, "/office", handler, name="worker 1")
-        await worker.serve()
-
-    `capacity` is how many tasks it takes at a time. What the handler raises makes the attempt a
-    failed one; what it gives is the result.
+    `handler` is called with each task, and gives its result; what it raises makes the attempt a
+    failed one. `name` is what others call it, and `capacity` how many tasks it takes at a time.
     """
 
     def __init__(
@@ -305,9 +299,6 @@ class Worker:
 
 class Master:
     """Assigns tasks to workers, while it is the one master.
-
-        master = Master(client, "/office", attempts_max=3)
-        await master.serve()
 
     `assign` chooses a worker for a task, by its data, among those that have room, and gives its id.
     It must be quick and make no calls. A task that has failed `attempts_max` times, or whose worker

@@ -3,8 +3,8 @@
 Written by tools/twin.py from the names there; not to be edited.
 """
 
-from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._desk import Assign, least_loaded
+from paddock.recipes._instance import ServiceInstance
 from paddock.recipes._line import Contender
 from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent

@@ -24,9 +24,6 @@ from paddock.sync.streams import Stream
 class Master(Twin[AsyncMaster]):
     """Assigns tasks to workers, while it is the one master.
 
-        master = Master(client, "/office", attempts_max=3)
-        master.serve()
-
     `assign` chooses a worker for a task, by its data, among those that have room, and gives its id.
     It must be quick and make no calls. A task that has failed `attempts_max` times, or whose worker
     died as often, is recorded as FAILED.
@@ -121,7 +118,7 @@ class TaskClient(Twin[AsyncTaskClient]):
         """Give everything that is said of a task, from now on, up to its result.
 
             for status in tasks.progress(task):
-                print(status.state, status.data)
+                print(status.state)  # done
 
         What follows quickly on each other may come as one. Raises RecipeError if there is no such
         task.
@@ -143,14 +140,8 @@ class TaskClient(Twin[AsyncTaskClient]):
 class Worker(Twin[AsyncWorker]):
     """Does what masters assign to it.
 
-        def handler(task: Task) -> bytes:
-            return task.data.upper()
-
-        worker = Worker(client, "/office", handler, name="worker 1")
-        worker.serve()
-
-    `capacity` is how many tasks it takes at a time. What the handler raises makes the attempt a
-    failed one; what it gives is the result.
+    `handler` is called with each task, and gives its result; what it raises makes the attempt a
+    failed one. `name` is what others call it, and `capacity` how many tasks it takes at a time.
     """
 
     def __init__(
