@@ -22,6 +22,62 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "integration/test_client.py": ("test_a_protected_create_has_a_mark_in_its_name",),
     },
+    "whoever fails or is cancelled leaves nothing behind that blocks others": {
+        "fault/test_lock_pitfalls.py": (
+            "test_a_cancelled_acquire_leaves_no_node_behind_also_if_the_create_was_never_answered",
+        ),
+        "fault/test_lock_faults.py": ("test_a_lock_in_every_trouble",),
+        "fault/test_rw_lock_faults.py": (
+            "test_a_writer_that_goes_on_as_a_reader_in_every_trouble",
+        ),
+        "fault/test_semaphore_faults.py": ("test_a_semaphore_in_every_trouble",),
+        "fault/test_multi_lock_faults.py": ("test_several_locks_in_trouble",),
+    },
+    "there are never more leases than a semaphore has": {
+        "property/test_semaphore_model.py": (
+            "test_there_are_never_more_holders_than_leases",
+            "test_somebody_can_always_go_on",
+        ),
+        "integration/recipes/test_semaphore.py": ("test_there_are_never_more_holders_than_leases",),
+        "fault/test_semaphore_faults.py": ("test_a_semaphore_in_every_trouble",),
+        "fault/test_recipe_storm.py": ("test_every_recipe_survives_a_storm",),
+    },
+    "a reader and a writer never wait for each other": {
+        "unit/recipes/test_line.py": (
+            "test_nobody_ever_waits_for_who_waits_for_it",
+            "test_it_is_the_number_that_counts_and_neither_the_mark_nor_the_kind",
+        ),
+        "integration/recipes/test_rw_lock.py": (
+            "test_a_reader_cannot_become_a_writer_and_is_told",
+            "test_a_writer_goes_on_as_a_reader_before_any_other_writes",
+        ),
+    },
+    "a holder is told that it has lost what it holds, or may have": {
+        "integration/recipes/test_lock.py": (
+            "test_an_expired_session_ends_the_holders_scope_and_the_next_has_it",
+            "test_a_deleted_node_ends_the_holders_scope",
+            "test_a_holder_is_told_while_its_connection_is_lost",
+        ),
+        "fault/test_lock_faults.py": ("test_a_lock_in_every_trouble",),
+    },
+    "a deadline is one for the whole call": {
+        "fault/test_lock_pitfalls.py": (
+            "test_a_deadline_is_one_for_the_whole_call_however_often_a_waiter_wakes_up",
+        ),
+    },
+    "sequence numbers are compared as numbers, past the largest one, too": {
+        "unit/recipes/test_line.py": (
+            "test_numbers_are_in_the_order_in_which_the_service_gives_them",
+            "test_strangers_do_not_stand_in_the_line",
+        ),
+        "integration/recipes/test_lock.py": ("test_strangers_below_the_lock_are_of_no_matter",),
+    },
+    "what is released is free when the service says so": {
+        "fault/test_lock_pitfalls.py": (
+            "test_a_release_is_over_when_the_service_has_confirmed_it",
+            "test_whoever_takes_it_again_after_a_release_that_was_given_up_does_not_wait_for_itself",
+        ),
+    },
     "an ephemeral node of an older session of ours is not ours": {
         "fault/test_client_pitfalls.py": (
             "test_a_node_of_a_session_that_is_over_is_never_taken_for_ours",

@@ -19,7 +19,7 @@ from paddock.errors import (
 )
 from paddock.recipes import Grant, GrantEvent, Lock, SimpleMutex
 from paddock.testing import expire_session
-from tests.support.apis import recipe
+from tests.support.apis import lose_connection, recipe
 from tests.support.recipes import clients, run, until
 from tests.support.server import Service
 
@@ -269,6 +269,88 @@ def test_listeners_hear_of_everything_in_order(service: Service, path: str, kind
 
 async def _is_in(event: GrantEvent, heard: list[GrantEvent]) -> bool:
     return event in heard
+
+
+@both
+def test_a_holder_is_told_while_its_connection_is_lost(
+    service: Service, path: str, kind: str
+) -> None:
+    async def scenario() -> None:
+        heard: list[GrantEvent] = []
+        async with clients(service, 1) as [client]:
+            lock = lock_of(kind, client, path)
+            lock.add_listener(heard.append)
+            async with lock as grant:
+                lose_connection(client)
+                await until(lambda: _is_in(GrantEvent.RESUMED, heard))
+                assert grant.is_held
+        assert heard == [
+            GrantEvent.ACQUIRED,
+            GrantEvent.SUSPENDED,
+            GrantEvent.RESUMED,
+            GrantEvent.RELEASED,
+        ]
+
+    run(scenario)
+
+
+@both
+def test_ten_contenders_and_whoever_releases_is_the_holder(
+    service: Service, path: str, kind: str
+) -> None:
+    async def scenario() -> None:
+        counter, holder = 0, -1
+
+        async def contend(number: int, client: Client) -> None:
+            nonlocal counter, holder
+            lock = lock_of(kind, client, path)
+            await lock.acquire()
+            assert (counter, holder) == (0, -1)
+            counter, holder = counter + 1, number
+            await client.sync()
+            assert (counter, holder) == (1, number)
+            counter, holder = counter - 1, -1
+            await lock.release()
+
+        async with clients(service, 10) as all_of_them:
+            await asyncio.gather(*(contend(*one) for one in enumerate(all_of_them)))
+        assert counter == 0
+
+    run(scenario)
+
+
+@pytest.mark.everywhere
+def test_of_three_the_next_in_line_leads_when_the_session_of_the_first_is_killed(
+    service: Service, path: str
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 3) as all_of_them:
+            heard: list[tuple[int, GrantEvent]] = []
+            locks, leading = [], []
+
+            def hear(who: int, event: GrantEvent) -> None:
+                heard.append((who, event))
+
+            for number, client in enumerate(all_of_them):
+                lock = recipe(Lock)(client, path)
+                lock.add_listener(partial(hear, number))
+                locks.append(lock)
+                leading.append(asyncio.ensure_future(_take(lock)))
+                await until(partial(_is_left, client, path, number + 1))
+            first = await leading[0]
+            assert [lock.is_held for lock in locks] == [True, False, False]
+            await _expire(service, all_of_them[0])
+            second = await leading[1]
+            await first.wait_over()
+            assert [lock.is_held for lock in locks] == [False, True, False]
+            assert not leading[2].done()
+            assert second.token > first.token
+            acquired = [who for who, event in heard if event is GrantEvent.ACQUIRED]
+            assert acquired == [0, 1]
+            await second.release()
+            await (await leading[2]).release()
+
+    run(scenario)
 
 
 def test_strangers_below_the_lock_are_of_no_matter(service: Service, path: str) -> None:
