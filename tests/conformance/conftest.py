@@ -20,9 +20,11 @@ from tests.conformance.on_ensemble import When
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
+from tests.support.curator import compiled
 from tests.support.ensemble import ApacheEnsemble
+from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Server, ServerFailedError
+from tests.support.server import Server, ServerFailedError, ServerMissingError
 
 SERVERS: Final[dict[str, type[Server]]] = {"paddock": PaddockServer, "apache": ApacheServer}
 
@@ -76,6 +78,15 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     assert isinstance(running, Server)
     yield running
     assert running.alive, f"{running.name} died during the run:\n{running.log_tail()}"
+
+
+@pytest.fixture(scope="session")
+def curator(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that runs one of Curator's programs, without its name and what it takes."""
+    try:
+        return compiled(tmp_path_factory.mktemp("curator"))
+    except ServerMissingError as missing:
+        skip_or_fail(str(missing))
 
 
 @pytest.fixture
