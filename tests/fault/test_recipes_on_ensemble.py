@@ -1,0 +1,270 @@
+"""Recipes on an ensemble of three whose members are killed: the leader first, then another one.
+
+The named subset that runs on an ensemble in every run. What must hold is judged by an observer on a
+connection of its own, by what is in the service and by what the players have taken down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter as Tally
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+
+import paddock
+from paddock import Client
+from paddock.errors import ConnectionLostError
+from paddock.recipes import (
+    Cache,
+    Counter,
+    Election,
+    Lock,
+    Master,
+    Queue,
+    Semaphore,
+    Task,
+    TaskClient,
+    TaskState,
+    Worker,
+)
+from tests.support.ensemble import ApacheEnsemble, Member
+
+pytestmark = pytest.mark.judge
+
+#: Long enough that no session ends while a slow machine starts a member or elects a leader.
+SESSION_S: Final = 40.0
+DEADLINE_S: Final = 150.0
+PLAYERS: Final = 3
+
+
+@dataclass
+class Stage:
+    """Where a story is played."""
+
+    path: str
+    #: One for each player, each with a session of its own.
+    clients: list[Client]
+    #: For whoever judges.
+    observer: Client
+    #: Set when the players begin.
+    has_begun: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Set when nobody will be killed any more.
+    is_quiet: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def play(self, part: Callable[[Client, int], Awaitable[None]]) -> None:
+        """Have every player do something again and again, and once more when all is quiet."""
+
+        async def repeat(client: Client, number: int) -> None:
+            while not self.is_quiet.is_set():
+                await part(client, number)
+            await part(client, number)
+
+        self.has_begun.set()
+        await asyncio.gather(*(repeat(one, number) for number, one in enumerate(self.clients)))
+
+
+Story = Callable[[Stage], Awaitable[None]]
+STORIES: dict[str, Story] = {}
+
+
+def story(play: Story) -> Story:
+    STORIES[play.__name__.replace("_", " ")] = play
+    return play
+
+
+@story
+async def a_lock(stage: Stage) -> None:
+    """One holder at a time, later ones with larger tokens; guarded writes in their order."""
+    tokens: list[int] = []
+    holders = 0
+    written = f"{stage.path}/written"
+    await stage.observer.create(written, b"0")
+    done = doubtful = 0
+
+    async def part(client: Client, number: int) -> None:
+        nonlocal holders, done, doubtful
+        async with Lock(client, f"{stage.path}/lock") as grant:
+            holders += 1
+            assert holders == 1
+            tokens.append(grant.token)
+            data, _ = await client.get(written)
+            try:
+                async with grant.guard() as transaction:
+                    transaction.set(written, b"%d" % (int(data) + 1))
+                done += 1
+            except ConnectionLostError:
+                doubtful += 1
+            holders -= 1
+
+    await stage.play(part)
+    assert tokens == sorted(set(tokens))
+    await stage.observer.sync()
+    counted = int((await stage.observer.get(written)).data)
+    assert done <= counted <= done + doubtful
+
+
+@story
+async def an_election(stage: Stage) -> None:
+    """Never two leaders, and everybody leads."""
+    led: list[tuple[int, int]] = []
+    leaders = 0
+
+    async def part(client: Client, number: int) -> None:
+        nonlocal leaders
+        async with Election(client, f"{stage.path}/election").lead() as leadership:
+            leaders += 1
+            assert leaders == 1
+            led.append((leadership.token, number))
+            await client.sync()
+            leaders -= 1
+
+    await stage.play(part)
+    assert led == sorted(led)
+    assert {number for _, number in led} == set(range(PLAYERS))
+
+
+@story
+async def a_semaphore(stage: Stage) -> None:
+    """Never more than two of three."""
+    holding: set[int] = set()
+
+    async def part(client: Client, number: int) -> None:
+        async with Semaphore(client, f"{stage.path}/semaphore", leases=2):
+            holding.add(number)
+            assert len(holding) <= 2
+            await client.sync()
+            holding.discard(number)
+
+    await stage.play(part)
+
+
+@story
+async def a_queue(stage: Stage) -> None:
+    """Nothing is lost, and nothing comes twice, since nobody dies."""
+    put: list[bytes] = []
+    taken: Tally[bytes] = Tally()
+
+    async def part(client: Client, number: int) -> None:
+        queue = Queue(client, f"{stage.path}/queue")
+        data = b"%d of %d" % (len(put), number)
+        put.append(data)
+        await queue.put(data)
+        async with queue.take() as item:
+            taken[item.data] += 1
+
+    await stage.play(part)
+    assert taken == Tally(put)
+    assert await Queue(stage.observer, f"{stage.path}/queue").size() == 0
+
+
+@story
+async def a_counter(stage: Stage) -> None:
+    """Every addition counts once."""
+    added = 0
+
+    async def part(client: Client, number: int) -> None:
+        nonlocal added
+        await Counter(client, f"{stage.path}/counter").add(1)
+        added += 1
+
+    await stage.play(part)
+    await stage.observer.sync()
+    assert await Counter(stage.observer, f"{stage.path}/counter").get() == added
+
+
+@story
+async def a_cache(stage: Stage) -> None:
+    """What the caches of all players have in the end is what the service has."""
+    root = f"{stage.path}/cache"
+    await stage.observer.create(root)
+
+    async def part(client: Client, number: int) -> None:
+        async with Cache(client, root) as cache:
+            await client.create(f"{root}/n-", sequential=True, protected=True)
+            await client.sync()
+            await cache.wait_ready()
+
+    await stage.play(part)
+    await stage.observer.sync()
+    names = sorted(await stage.observer.children(root))
+    async with Cache(stage.clients[0], root) as cache:
+        await stage.clients[0].sync()
+        await cache.wait_ready()
+        assert sorted(cache.children(root)) == names
+
+
+@story
+async def a_master_and_workers(stage: Stage) -> None:
+    """Every task has one result."""
+    path = f"{stage.path}/office"
+
+    async def shout(task: Task) -> bytes:
+        return task.data.upper()
+
+    results: dict[bytes, bytes] = {}
+    serving = [
+        client.start_task(one.serve())
+        for client in stage.clients
+        for one in (Master(client, path), Worker(client, path, shout, capacity=2))
+    ]
+
+    async def part(client: Client, number: int) -> None:
+        data = b"task %d of %d" % (len(results), number)
+        status = await TaskClient(client, path).run(data)
+        assert status.state is TaskState.DONE, status
+        results[data] = status.data
+
+    await stage.play(part)
+    for task in serving:
+        task.cancel()
+    await asyncio.gather(*serving, return_exceptions=True)
+    assert results
+    assert all(result == data.upper() for data, result in results.items())
+    for name in ("tasks", "status"):
+        assert await stage.observer.children(f"{path}/{name}") == []
+
+
+async def blows(ensemble: ApacheEnsemble, stage: Stage) -> None:
+    """Kill the leader, and then whoever the first player sits on."""
+    await stage.has_begun.wait()
+    await _kill(ensemble, stage, await asyncio.to_thread(ensemble.leader))
+    player = stage.clients[0]
+    await player.sync()
+    await _kill(ensemble, stage, await asyncio.to_thread(ensemble.member_of, player.session_id))
+    stage.is_quiet.set()
+
+
+async def _kill(ensemble: ApacheEnsemble, stage: Stage, member: Member) -> None:
+    await asyncio.to_thread(member.kill)
+    await asyncio.to_thread(ensemble.wait_quorum)
+    await stage.observer.sync()
+    await asyncio.to_thread(member.start)
+    await asyncio.to_thread(ensemble.wait_quorum)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_recipe_while_members_are_killed(ensemble: ApacheEnsemble, name: str) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S), contextlib.AsyncExitStack() as stack:
+            observer, *clients = [
+                await stack.enter_async_context(
+                    paddock.connect(ensemble.hosts, session_timeout=SESSION_S)
+                )
+                for _ in range(PLAYERS + 1)
+            ]
+            path = "/" + name.replace(" ", "-")
+            await observer.create(path)
+            stage = Stage(path, clients, observer)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(blows(ensemble, stage))
+                tasks.create_task(_played(stage, STORIES[name]))
+
+    asyncio.run(main())
+
+
+async def _played(stage: Stage, play: Story) -> None:
+    await play(stage)
