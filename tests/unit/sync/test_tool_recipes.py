@@ -103,6 +103,16 @@ def test_objects_with_a_twin_go_in_as_what_they_stand_for(desk: Any) -> None:
     assert desk.after(None) == 0
 
 
+def test_what_is_made_of_several_twins_has_the_way_of_the_first(
+    blocking: ModuleType, desk: Any
+) -> None:
+    assert blocking.Lobby([desk, desk.give()]).kinds() == ["Desk", "Ticket"]
+    with pytest.raises(InvalidArgumentError, match="parts: there are none"):
+        blocking.Lobby([])
+    with pytest.raises(InvalidArgumentError, match="parts: 'desk' is not of the blocking API"):
+        blocking.Lobby(["desk"])
+
+
 def test_twins_of_the_same_object_are_the_same(office: Any, desk: Any) -> None:
     assert desk.office == office
     assert len({desk.office, office}) == 1

@@ -144,6 +144,20 @@ class Shelf(Generic[T]):
         return self
 
 
+Part: TypeAlias = Desk | Ticket
+
+
+class Lobby:
+    """Several desks and tickets together, of which the first knows the way."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+
+    async def kinds(self) -> list[str]:
+        """Give what it is made of."""
+        return [type(part).__name__ for part in self._parts]
+
+
 async def open_desk(office: Office, name: str) -> Desk:
     """Open a desk."""
     return Desk(office, name)
