@@ -7,6 +7,7 @@ happens to it. It may raise what a recipe raises when its session is over, and i
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from random import Random
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.recipes import Lock, MultiLock, ReadWriteLock, Semaphore, SimpleMutex
+from paddock.recipes import Lock, MultiLock, Queue, ReadWriteLock, Semaphore, SimpleMutex
 from tests.fault.recipe_players import Fenced, Note, Player
 
 
@@ -94,10 +95,39 @@ async def multi_lock(me: Player, path: str, random: Random) -> None:
             await me.write(wanted)
 
 
+async def queue(me: Player, path: str, random: Random) -> None:
+    """Put an item, and take one, whichever that is; some are not finished with it."""
+    shared = Queue(me.client, path)
+    own = me.client.new_mark().encode()
+    await shared.put(own, priority=random.randint(1, 2), delay=random.choice((0.0, 0.0, 1.0)))
+    me.note("put", own)
+    try:
+        async with shared.take() as item:
+            await asyncio.sleep(random.uniform(0.0, 3.0))
+            if random.random() < 0.2:
+                raise ArithmeticError
+            me.note("finished", item.data)
+        me.note("done", item.data)
+    except ArithmeticError:
+        pass
+
+
+async def judge_queue(observer: Client, path: str, notes: list[Note]) -> None:
+    """See that nothing is lost, and nothing was acknowledged twice or is there nevertheless."""
+    put, finished, done = (
+        Counter(note.value for note in notes if note.what == what)
+        for what in ("put", "finished", "done")
+    )
+    left = Counter(item.data for item in await Queue(observer, path).items())
+    assert set(put) <= set(finished) | set(left)
+    assert max((done + left).values(), default=0) <= 1
+
+
 ACTS: Final[dict[str, Act]] = {
     "lock": Act(lock),
     "mutex": Act(mutex),
     "multi lock": Act(multi_lock, remains=("*/[a-e]",)),
+    "queue": Act(queue, remains=("/queue/*",), judge=judge_queue),
     "read-write lock": Act(read_write_lock, capacity=READERS),
     "semaphore": Act(semaphore, capacity=LEASES, remains=("*/locks", "*/leases")),
 }

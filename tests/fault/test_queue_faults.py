@@ -89,7 +89,7 @@ def counted(scene: Scene, what: str) -> Counter[bytes]:
 IN_MANY_HANDS: Final = Story(
     prepare=put_one,
     subject=consumer(1.0, LONG_S),
-    rivals=(consumer(fails=True), consumer(1.5)),
+    rivals=(consumer(for_s=3.0, fails=True), consumer(1.5)),
     judge=judge_one,
     remains=FURNITURE,
 )
