@@ -119,6 +119,19 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "test_an_election_in_the_background_in_trouble",
         ),
     },
+    "a barrier looks again whatever wakes it up, and opens only when it is full": {
+        "integration/recipes/test_barrier.py": (
+            "test_fewer_than_its_size_wait_whatever_happens_beside_them",
+            "test_a_lost_connection_neither_opens_a_gate_nor_hides_that_it_was_opened",
+            "test_who_dies_before_the_barrier_opens_is_not_counted",
+            "test_who_dies_within_is_told_and_holds_up_nobody",
+        ),
+        "fault/test_barrier_faults.py": (
+            "test_a_double_barrier_in_every_trouble",
+            "test_who_came_first_in_trouble",
+            "test_who_waits_at_a_gate_in_trouble",
+        ),
+    },
     "an item of a queue is neither lost, doubled nor acknowledged twice by a lost reply": {
         "fault/test_queue_faults.py": (
             "test_a_consumer_in_every_trouble",

@@ -16,6 +16,7 @@ from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomE
 from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes._tasks import TaskState, TaskStatus, WorkerLoad
 from paddock.recipes._tree import CachedNode, Snapshot
+from paddock.recipes.barrier import Barrier, DoubleBarrier
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
 from paddock.recipes.counter import Counter
 from paddock.recipes.discovery import InstancesListener, ServiceRegistry
@@ -35,6 +36,7 @@ from paddock.recipes.value import SharedValue
 
 __all__ = [
     "Assign",
+    "Barrier",
     "Cache",
     "CacheChange",
     "CachedNode",
@@ -45,6 +47,7 @@ __all__ = [
     "Contender",
     "Counter",
     "DeadLetter",
+    "DoubleBarrier",
     "Election",
     "ElectionEvent",
     "ElectionListener",

@@ -18,6 +18,7 @@ from paddock.recipes.master_worker import Handler
 from paddock.recipes.membership import MemberListener
 from paddock.recipes.provider import Choice
 from paddock.recipes.queue import DeadLetter, QueueEntry
+from paddock.sync.recipes.barrier import Barrier, DoubleBarrier
 from paddock.sync.recipes.cache import Cache
 from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.discovery import ServiceRegistry
@@ -37,6 +38,7 @@ from paddock.sync.recipes.value import SharedValue
 
 __all__ = [
     "Assign",
+    "Barrier",
     "Cache",
     "CacheChange",
     "CachedNode",
@@ -47,6 +49,7 @@ __all__ = [
     "Contender",
     "Counter",
     "DeadLetter",
+    "DoubleBarrier",
     "Election",
     "ElectionEvent",
     "ElectionListener",
