@@ -24,6 +24,7 @@ from paddock.recipes import (
     Lock,
     Master,
     Membership,
+    Partitioner,
     ServiceInstance,
     ServiceRegistry,
     TaskClient,
@@ -163,10 +164,25 @@ async def task(client: Client, scope: AsyncExitStack) -> object:
     return name
 
 
+async def partitioner(client: Client, scope: AsyncExitStack) -> object:
+    return await scope.enter_async_context(recipe(Partitioner)(client, "/given/shards", ["a", "b"]))
+
+
 # What the examples of recipes take for granted, by its name.
 GIVEN = {
     one.__name__: one
-    for one in (lock, grant, cache, snapshot, election, membership, registry, task, tasks)
+    for one in (
+        lock,
+        grant,
+        cache,
+        snapshot,
+        election,
+        membership,
+        partitioner,
+        registry,
+        task,
+        tasks,
+    )
 }
 
 

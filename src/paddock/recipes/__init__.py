@@ -27,6 +27,7 @@ from paddock.recipes.log_room import LogChannel, LogRoom
 from paddock.recipes.master_worker import Handler, Master, Task, TaskClient, Worker
 from paddock.recipes.membership import MemberListener, Membership
 from paddock.recipes.multi_lock import MultiGrant, MultiLock
+from paddock.recipes.partitioner import Partitioner, Share
 from paddock.recipes.persistent_node import PersistentNode
 from paddock.recipes.provider import Choice, ServiceCache, ServiceProvider
 from paddock.recipes.queue import DeadLetter, Queue, QueueEntry, QueueItem
@@ -72,6 +73,7 @@ __all__ = [
     "Queue",
     "QueueEntry",
     "QueueItem",
+    "Partitioner",
     "ReadLock",
     "ReadWriteLock",
     "RoomEvent",
@@ -80,6 +82,7 @@ __all__ = [
     "ServiceInstance",
     "ServiceProvider",
     "ServiceRegistry",
+    "Share",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",

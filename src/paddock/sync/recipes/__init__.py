@@ -16,6 +16,7 @@ from paddock.recipes.election import ElectionEvent, ElectionListener
 from paddock.recipes.grant import GrantEvent, GrantListener
 from paddock.recipes.master_worker import Handler
 from paddock.recipes.membership import MemberListener
+from paddock.recipes.partitioner import Share
 from paddock.recipes.provider import Choice
 from paddock.recipes.queue import DeadLetter, QueueEntry
 from paddock.sync.recipes.barrier import Barrier, DoubleBarrier
@@ -29,6 +30,7 @@ from paddock.sync.recipes.log_room import LogChannel, LogRoom
 from paddock.sync.recipes.master_worker import Master, Task, TaskClient, Worker
 from paddock.sync.recipes.membership import Membership
 from paddock.sync.recipes.multi_lock import MultiGrant, MultiLock
+from paddock.sync.recipes.partitioner import Partitioner
 from paddock.sync.recipes.persistent_node import PersistentNode
 from paddock.sync.recipes.provider import ServiceCache, ServiceProvider
 from paddock.sync.recipes.queue import Queue, QueueItem
@@ -74,6 +76,7 @@ __all__ = [
     "Queue",
     "QueueEntry",
     "QueueItem",
+    "Partitioner",
     "ReadLock",
     "ReadWriteLock",
     "RoomEvent",
@@ -82,6 +85,7 @@ __all__ = [
     "ServiceInstance",
     "ServiceProvider",
     "ServiceRegistry",
+    "Share",
     "SharedValue",
     "SimpleMutex",
     "Snapshot",
