@@ -121,8 +121,9 @@ class Killing:
     moments: tuple[str, ...] = MOMENTS
     # The request in the middle of which it is killed: it was carried out, and not answered.
     creates_with: str = "create2"
-    # The request with which it begins to wait.
+    # The request with which it begins to wait, and which one of them that is.
     waits_with: str = "get"
+    waits_nth: int = 1
     prepare: Callable[[Client], Awaitable[None]] = make_container
     judge: Callable[[Aftermath], Awaitable[None]] = judge_tokens
     # What may be left below the path: patterns of whole paths.
@@ -154,30 +155,28 @@ async def _play(killing: Killing, moment: str, server: EmbeddedServer) -> None:
         proxy = await stack.enter_async_context(FaultProxy(server.address))
         observer = await _client(stack, server.hosts + chroot)
         await killing.prepare(observer)
-        actors: list[Actor] = []
+        before = Actor("before", await _client(stack, server.hosts + chroot))
+        behind = Actor("behind", await _client(stack, server.hosts + chroot))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         if moment == "waiting":
-            before = Actor("before", await _client(stack, server.hosts + chroot))
-            actors.append(before)
             tasks.create_task(_finish(killing, before))
             await before.wait_until_said(HOLDING)
         victim = Victim(killing.take_part, proxy.hosts + chroot)
         reached = _arm(killing, moment, proxy, victim)
         await victim.start()
         try:
-            await _first_of(reached, victim.wait_until_gone())
-            actors.append(Actor("victim", observer))
-            behind = Actor("behind", await _client(stack, server.hosts + chroot))
-            actors.append(behind)
+            await _reach(moment, reached, victim)
             surviving = tasks.create_task(_finish(killing, behind))
         finally:
             await victim.kill()
-        actors[-2].said = victim.said
-        for actor in actors:
-            actor.let_go_on()
+        before.let_go_on()
+        behind.let_go_on()
         await surviving
         await _wait_until_nothing_is_left(killing, observer)
-        await killing.judge(Aftermath(moment, observer, {one.name: one.said for one in actors}))
+        said = {"victim": victim.said, "behind": behind.said}
+        if moment == "waiting":
+            said = {"before": before.said, **said}
+        await killing.judge(Aftermath(moment, observer, said))
 
 
 def _arm(killing: Killing, moment: str, proxy: FaultProxy, victim: Victim) -> Awaitable[object]:
@@ -186,16 +185,22 @@ def _arm(killing: Killing, moment: str, proxy: FaultProxy, victim: Victim) -> Aw
         return victim.wait_until_said(HOLDING)
     if moment == "creating":
         return proxy.when(operation=killing.creates_with).blackhole(Direction.TO_CLIENT).happened()
-    return proxy.when(operation=killing.waits_with).delay_reply(0.0).happened()
+    chosen = proxy.when(operation=killing.waits_with, nth=killing.waits_nth)
+    return chosen.delay_reply(0.0).happened()
 
 
-async def _first_of(reached: Awaitable[object], gone: Awaitable[None]) -> None:
-    """Wait until the victim has come to where it is to be killed; raises if it ended by itself."""
-    waiting = [asyncio.ensure_future(reached), asyncio.ensure_future(gone)]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    assert not waiting[1].done(), "the victim ended before it was killed"
-    waiting[1].cancel()
-    await waiting[0]
+async def _reach(moment: str, reached: Awaitable[object], victim: Victim) -> None:
+    """Wait until the victim is where it is to be killed; raises AssertionError if it goes past."""
+    waiting = [asyncio.ensure_future(reached), asyncio.ensure_future(victim.wait_until_gone())]
+    if moment != HOLDING:
+        waiting.append(asyncio.ensure_future(victim.wait_until_said(HOLDING)))
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert waiting[0].done(), f"the victim never came to this, or ended before: {moment}"
+        await waiting[0]
+    finally:
+        for one in waiting:
+            one.cancel()
 
 
 async def _client(stack: AsyncExitStack, hosts: str) -> Client:

@@ -183,12 +183,13 @@ class Scene:
 
         Its client can be reached, so it has to learn of that soon.
         """
-        record = self._subject.session
-        record.expired_at = self.loop.time()
-        record.learnt_at.append(self.loop.time() + _TOLD_S)
+        client, record = self._subject.client, self._subject.session
         for path in await self._tree():
             stat = await self.observer.exists(path)
-            if stat is not None and stat.ephemeral_owner == self._subject.client.session_id:
+            if stat is not None and stat.ephemeral_owner == client.session_id:
+                if not record.is_expired:
+                    record.expired_at = self.loop.time()
+                    record.learnt_at.append(self.loop.time() + _TOLD_S)
                 await self.observer.delete(path)
 
     def cancel_subject(self) -> None:

@@ -29,7 +29,13 @@ from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import ConnectionLostError, NoNodeError, RecipeError, SessionExpiredError
 from paddock.recipes._nodes import until_answered
-from paddock.testing import EmbeddedServer, FaultProxy, expire_session, run_virtually
+from paddock.testing import (
+    EmbeddedServer,
+    FaultProxy,
+    VirtualClockLoop,
+    expire_session,
+    run_virtually,
+)
 from tests.fault.cutting import FAULTS, in_real_time
 from tests.fault.grant_log import GrantLog
 from tests.fault.recipe_players import SESSION_TIMEOUT_S, Note, Player
@@ -46,6 +52,8 @@ _BEGAN_MS: Final = 1_700_000_000_000
 _REAL_DEADLINE_S: Final = 120
 
 _PLAYERS: Final = (2, 6)
+# A gust comes at one of so many passes of the event loop.
+_PASSES_MAX: Final = 50
 # What ends an act when the session is over, or its player was kept away for too long.
 _EXCUSES: Final = (SessionExpiredError, ConnectionLostError, RecipeError)
 
@@ -109,6 +117,7 @@ class _Sailor:
             await self._have_session()
             self.playing = asyncio.create_task(self._play(place))
             await asyncio.wait((self.playing,))
+            self.player.check_watches()
             if not self.playing.cancelled():
                 self.playing.result()
         except _EXCUSES:
@@ -154,11 +163,20 @@ class _Wind:
         loop = asyncio.get_running_loop()
         while loop.time() < until:
             await asyncio.sleep(self._random.expovariate(1 / _GUST_S))
+            await self._wait_for_a_moment()
             await self._random.choice(self._gusts)(self._random.choice(self._sailors))
         for one in self._changing:
             one.cancel()
         for sailor in self._sailors:
             sailor.proxy.heal()
+
+    async def _wait_for_a_moment(self) -> None:
+        """Wait until something goes on: what is asked and answered takes no virtual time."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualClockLoop)
+        reached = asyncio.Event()
+        loop.call_at_pass(loop.passes + self._random.randint(1, _PASSES_MAX), reached.set)
+        await reached.wait()
 
     async def _break(self, sailor: _Sailor) -> None:
         """Have one of the stage's faults happen to one of the next requests."""
@@ -234,7 +252,7 @@ class World:
                 await self._embark(stack, server, number)
                 for number in range(self._random.randint(*_PLAYERS))
             ]
-            await self._sail(sailors, server)
+            await self._sail(sailors, server, observer)
             await self._settle(observer)
             for sailor in sailors:
                 sailor.player.check_watches()
@@ -252,7 +270,7 @@ class World:
         await player.connect()
         return _Sailor(player, proxy, random)
 
-    async def _sail(self, sailors: list[_Sailor], server: EmbeddedServer) -> None:
+    async def _sail(self, sailors: list[_Sailor], server: EmbeddedServer, observer: Client) -> None:
         until = asyncio.get_running_loop().time() + _STORM_S
         wind = _Wind(sailors, server, Random(self._random.random()))
         try:
@@ -265,7 +283,8 @@ class World:
                     for sailor in sailors:
                         tasks.create_task(sailor.arrive(self._places))
         except TimeoutError:
-            raise AssertionError("somebody waits for ever") from None
+            left = [path for place in self._places for path in await place.left(observer)]
+            raise AssertionError(f"somebody waits for ever: {left}") from None
 
     async def _settle(self, observer: Client) -> None:
         loop = asyncio.get_running_loop()

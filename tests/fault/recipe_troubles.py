@@ -275,6 +275,7 @@ TROUBLES: Final[dict[str, Plays]] = {
 BRIEF: Final[dict[str, Plays]] = {
     "undisturbed": undisturbed,
     "every cut": with_every_cut,
+    "a slow network": on_a_slow_network,
     "the session ended": with_the_session_ended,
     "the subject gone": with_the_subject_gone,
     "every cancellation": with_every_cancellation,

@@ -16,7 +16,7 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.recipes import Lock, MultiLock, Queue, ReadWriteLock, Semaphore, SimpleMutex
-from tests.fault.recipe_players import Fenced, Note, Player
+from tests.fault.recipe_players import SESSION_TIMEOUT_S, Fenced, Note, Player
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,16 @@ class Act:
     judge: Callable[[Client, str, list[Note]], Awaitable[None]] | None = None
 
 
+def some_time(random: Random) -> float:
+    """Give how long something is held: as a rule not long, now and then longer than a session."""
+    return random.uniform(0.0, 3.0) if random.random() < 0.9 else 1.5 * SESSION_TIMEOUT_S
+
+
 async def lock(me: Player, path: str, random: Random) -> None:
     async with Lock(me.client, path) as grant:
         with me.holds(grant.token):
             await me.write(grant)
-            await asyncio.sleep(random.uniform(0.0, 3.0))
+            await asyncio.sleep(some_time(random))
             await me.write(grant)
 
 
@@ -45,7 +50,7 @@ async def mutex(me: Player, path: str, random: Random) -> None:
     async with SimpleMutex(me.client, path, "mutex") as grant:
         with me.holds(grant.token):
             await me.write(grant)
-            await asyncio.sleep(random.uniform(0.0, 3.0))
+            await asyncio.sleep(some_time(random))
 
 
 # More than there are players; a writer holds as many as there are.
@@ -59,7 +64,7 @@ async def read_write_lock(me: Player, path: str, random: Random) -> None:
         async with shared.read as grant:
             with me.holds(grant.token, share=1):
                 await me.write(grant)
-                await asyncio.sleep(random.uniform(0.0, 3.0))
+                await asyncio.sleep(some_time(random))
                 await me.write(grant)
         return
     async with shared.write as writing:
@@ -79,7 +84,7 @@ async def semaphore(me: Player, path: str, random: Random) -> None:
     async with Semaphore(me.client, path, leases=LEASES) as grant:
         with me.holds(grant.token, share=1):
             await me.write(grant)
-            await asyncio.sleep(random.uniform(0.0, 3.0))
+            await asyncio.sleep(some_time(random))
             await me.write(grant)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import pytest
 
-from paddock.recipes import Lock
+from paddock.client.client import Client
+from paddock.recipes import Lock, SimpleMutex
 from tests.fault.recipe_players import Player
 from tests.fault.recipe_stage import Part, Scene, Story, play
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
@@ -16,12 +18,24 @@ from tests.fault.recipe_troubles import BRIEF, TROUBLES
 LONG_S: Final = 12.0
 
 
-def contender(after_s: float = 0.0, for_s: float = 2.0) -> Part:
-    """Give somebody who comes after so long, and holds the lock for so long."""
+# What one contender has of its client.
+Make: TypeAlias = Callable[[Client], Lock | SimpleMutex]
+
+
+def new_lock(client: Client) -> Lock:
+    return Lock(client, "/recipe")
+
+
+def new_mutex(client: Client) -> SimpleMutex:
+    return SimpleMutex(client, "/recipe", "mutex")
+
+
+def contender(after_s: float = 0.0, for_s: float = 2.0, make: Make = new_lock) -> Part:
+    """Give somebody who comes after so long, and holds it for so long."""
 
     async def contend(me: Player) -> None:
         await asyncio.sleep(after_s)
-        async with Lock(me.client, "/recipe") as grant:
+        async with make(me.client) as grant:
             with me.holds(grant.token):
                 await me.write(grant)
                 await asyncio.sleep(for_s)
@@ -45,6 +59,11 @@ IN_THE_MIDDLE: Final = Story(
     judge=judge,
 )
 FIRST: Final = Story(subject=contender(0.0, LONG_S), rivals=(contender(1.0),), judge=judge)
+MUTEX: Final = Story(
+    subject=contender(1.0, LONG_S, new_mutex),
+    rivals=(contender(0.0, 2.0, new_mutex), contender(4.0, 2.0, new_mutex)),
+    judge=judge,
+)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -56,6 +75,17 @@ def test_a_lock_in_every_trouble(trouble: str) -> None:
 def test_the_first_one_of_all_in_trouble(trouble: str) -> None:
     """Who comes first makes the node that the others stand under, too."""
     assert BRIEF[trouble](FIRST) > 1
+
+
+@pytest.mark.parametrize("trouble", [*BRIEF, "its nodes deleted"])
+def test_a_mutex_in_trouble(trouble: str) -> None:
+    assert {**TROUBLES, **BRIEF}[trouble](MUTEX) > 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_mutex_in_every_trouble(trouble: str) -> None:
+    assert TROUBLES[trouble](MUTEX) > 1
 
 
 def test_whoever_waits_hears_only_of_the_one_before() -> None:

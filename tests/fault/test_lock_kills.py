@@ -23,4 +23,5 @@ def test_a_lock_goes_on_when_a_contender_is_killed() -> None:
 
 
 def test_a_mutex_goes_on_when_a_contender_is_killed() -> None:
-    play_kills(Killing(hold_a_mutex, waits_with="exists"))
+    # The first one is to see its own token, had it been free.
+    play_kills(Killing(hold_a_mutex, creates_with="multi", waits_with="exists", waits_nth=2))
