@@ -94,19 +94,22 @@ def test_it_is_stale_from_the_loss_of_the_connection_until_everything_was_read_a
     async def main() -> None:
         async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
             async with connect(server.hosts) as other, connect(proxy.hosts) as client:
+                await other.create("/node/gone", make_parents=True)
                 async with Cache(client, "/node") as cache:
                     stale = [cache.is_stale]
                     proxy.refuse()
                     proxy.cut()
                     await asyncio.sleep(1)
                     stale.append(cache.is_stale)
-                    await other.create("/node", b"meanwhile")
-                    assert cache.get("/node") is None
+                    await other.delete("/node/gone")
+                    await other.set("/node", b"meanwhile")
+                    assert list(cache.snapshot()) == ["/node", "/node/gone"]
                     proxy.heal()
                     await cache.sync()
                     assert [*stale, cache.is_stale] == [False, True, False]
                     node = cache.get("/node")
                     assert node is not None
                     assert node.data == b"meanwhile"
+                    assert list(cache.snapshot()) == ["/node"]
 
     run_virtually(main())

@@ -11,8 +11,9 @@ import pytest
 
 from paddock.api import connect
 from paddock.client.client import Client
+from paddock.errors import SessionExpiredError
 from paddock.recipes import Choice, ServiceInstance, ServiceProvider, ServiceRegistry
-from paddock.testing import EmbeddedServer, expire_session, run_virtually
+from paddock.testing import EmbeddedServer, FaultProxy, expire_session, run_virtually
 from tests.fault.recipe_players import Player
 from tests.fault.recipe_stage import Scene, Story
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
@@ -183,6 +184,46 @@ def test_an_unregistered_one_stays_gone_for_as_long_as_its_owner_lives() -> None
                 await expire_session(server.address, client.session_id, client.session_password)
                 await asyncio.sleep(100.0)
                 assert await other.children("/a/job") == ["10.0.0.2"]
+
+    run_virtually(main())
+
+
+def test_who_registers_anew_is_not_unregistered_by_a_delete_whose_reply_was_lost() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with connect(server.hosts) as owner, connect(proxy.hosts) as client:
+                await owner.create("/a/job/1", make_parents=True)
+                lost = proxy.when(operation="delete").cut_after(stay_away=True)
+                registry = ServiceRegistry(client, "/a")
+                unregistering = asyncio.ensure_future(registry.unregister("job", "1"))
+                await lost.happened()
+                await asyncio.sleep(1.0)
+                assert await owner.exists("/a/job/1") is None
+                await owner.create("/a/job/1")
+                proxy.heal()
+                await unregistering
+                assert await owner.exists("/a/job/1") is not None
+
+    run_virtually(main())
+
+
+def test_a_session_that_comes_after_the_end_of_the_registry_is_ended() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with connect(proxy.hosts) as client:
+                registry = ServiceRegistry(client, "/a")
+                await expire_session(server.address, client.session_id, client.session_password)
+                async for _ in client.states():
+                    pass
+                before = asyncio.all_tasks()
+                proxy.when(operation="create_session").delay_reply(1.0)
+                asking = asyncio.ensure_future(registry.instances("job"))
+                # Another session is on its way.
+                await asyncio.sleep(0.5)
+                await registry.close()
+                with pytest.raises(SessionExpiredError):
+                    await asking
+                assert asyncio.all_tasks() <= before
 
     run_virtually(main())
 

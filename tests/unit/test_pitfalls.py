@@ -93,10 +93,16 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "integration/recipes/test_persistent_node.py": (
             "test_an_ephemeral_of_an_older_session_is_waited_for",
         ),
+        "integration/recipes/test_discovery.py": (
+            "test_a_registration_is_restored_after_an_expired_session",
+        ),
     },
     "nothing is made after close": {
         "integration/recipes/test_persistent_node.py": ("test_a_node_that_is_closed_stays_closed",),
         "fault/test_persistent_node_faults.py": ("test_a_node_that_is_kept_in_every_trouble",),
+        "fault/test_discovery_faults.py": (
+            "test_a_session_that_comes_after_the_end_of_the_registry_is_ended",
+        ),
     },
     "a cache has no change twice or out of order, and in the end equals the service's tree": {
         "integration/recipes/test_cache.py": (

@@ -69,7 +69,7 @@ class Keeper:
         """Give no more clients, and close the last one, if it is one of ours."""
         self._is_over = True
         self._end.cancel()
-        await self._close_own()
+        await asyncio.wait([self._end])
 
     async def _end_with_first(self) -> None:
         try:

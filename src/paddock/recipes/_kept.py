@@ -257,7 +257,6 @@ class Kept:
 
     def _forget_session(self) -> None:
         if self._is_ephemeral:
-            self._written = -1
             self._become(0)
 
     # How it ends.

@@ -104,6 +104,19 @@ def test_what_is_not_to_be_made_again_stays_gone_when_it_was_deleted(
     run(scenario)
 
 
+def test_what_comes_after_a_delete_for_good_is_left_alone(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 1) as [client]:
+            async with recipe(PersistentNode)(client, f"{path}/node", recreate=False) as node:
+                await client.delete(f"{path}/node")
+                await node.wait_over()
+                # Of the same session, and yet nothing that was ever kept here.
+                await client.create(f"{path}/node", b"later", ephemeral=True, make_parents=True)
+            assert await says(client, f"{path}/node", b"later")
+
+    run(scenario)
+
+
 def test_an_ephemeral_of_an_older_session_is_waited_for(service: Service, path: str) -> None:
     async def scenario() -> None:
         async with clients(service, 3) as [older, client, other]:
