@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from random import Random
 from typing import Final
 
 import pytest
 
+from paddock.api import connect
 from paddock.recipes import ReadWriteLock
+from paddock.testing import Direction, EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.recipe_players import Player
 from tests.fault.recipe_stage import Part, Scene, Story
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
@@ -102,3 +105,32 @@ def test_a_writer_that_goes_on_as_a_reader_in_every_trouble(trouble: str) -> Non
 @pytest.mark.parametrize("trouble", BRIEF)
 def test_a_reader_in_trouble(trouble: str) -> None:
     assert BRIEF[trouble](READING) > 1
+
+
+def test_a_writer_that_does_not_know_yet_that_it_is_none_does_not_go_on_as_a_reader() -> None:
+    """Its node has gone, another one writes, and no word of that has come through."""
+
+    async def main() -> None:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            connect(proxy.hosts, random=Random(1)) as client,
+            connect(server.hosts, random=Random(2)) as other,
+        ):
+            lock = ReadWriteLock(client, "/lock")
+            writing = await lock.write.acquire()
+            await client.sync()
+            proxy.blackhole(Direction.TO_CLIENT)
+            await other.delete(writing.path)
+            async with ReadWriteLock(other, "/lock").write as later:
+                asked = proxy.when(operation="multi").delay(0.0)
+                reading = asyncio.create_task(lock.read.acquire())
+                await asked.happened()
+                await asyncio.sleep(1.0)
+                assert writing.is_held
+                assert await other.children("/lock") == [later.path.rpartition("/")[2]]
+                reading.cancel()
+                await asyncio.wait([reading])
+            proxy.heal()
+
+    run_virtually(main())
