@@ -108,7 +108,7 @@ fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
 	$(BIN)/python -m tests.fault.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
-bench: $(VENV)/.dev judges ## measure Paddock beside Apache ZooKeeper, and its client beside kazoo
+bench: $(VENV)/.dev judges ## measure Paddock beside Apache ZooKeeper, and its client and recipes beside kazoo
 	$(BIN)/python -m bench.run $(BENCH)
 
 clean: ## remove everything that was made here, but not ./data

@@ -7,12 +7,14 @@ how many a second that were, and the processor's time that each of them took on 
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,6 +55,18 @@ class Meter:
             return True
         self._end = self._look()
         return False
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Have what is done in this scope count for nothing."""
+        before = self._look()
+        yield
+        if self._begin is not None:
+            began, ours, theirs = (
+                begin + now - then
+                for begin, now, then in zip(self._begin, self._look(), before, strict=True)
+            )
+            self._begin = began, ours, theirs
 
     def result(self) -> clients.Run:
         assert self._begin is not None, "it has run"
@@ -112,12 +126,12 @@ def with_paddock_sync(hosts: str, base: str, op: str, meter: Meter) -> None:
             call()
 
 
-async def _prepare(hosts: str, base: str) -> None:
+async def prepare(hosts: str, base: str) -> None:
     async with paddock.connect(hosts) as client:
         await client.create(base, DATA)
 
 
-async def _clean_up(hosts: str, base: str) -> None:
+async def clean_up(hosts: str, base: str) -> None:
     async with paddock.connect(hosts) as client:
         await client.delete_tree(base)
 
@@ -126,7 +140,7 @@ def main() -> int:
     name, op, window, port, server_pid, seconds, warmup_s = sys.argv[1:]
     hosts = f"127.0.0.1:{port}"
     base = f"/bench-{os.getpid()}-{time.time_ns()}"
-    asyncio.run(_prepare(hosts, base))
+    asyncio.run(prepare(hosts, base))
     meter = Meter(int(window), int(server_pid), float(seconds), float(warmup_s))
     if name == clients.KAZOO:
         with_kazoo(hosts, base, op, int(window), meter)
@@ -136,9 +150,8 @@ def main() -> int:
         uvloop.run(with_paddock(hosts, base, op, int(window), meter))
     else:
         asyncio.run(with_paddock(hosts, base, op, int(window), meter))
-    found = meter.result()
-    asyncio.run(_clean_up(hosts, base))
-    print(json.dumps({slot: getattr(found, slot) for slot in clients.Run.__slots__}))
+    asyncio.run(clean_up(hosts, base))
+    print(json.dumps(asdict(meter.result())))
     return 0
 
 

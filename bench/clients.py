@@ -1,7 +1,7 @@
 """The clients that are measured: kazoo and ours, in turn on the same server.
 
-Each run is a process of its own (`client_load`), so that no client pays for another's threads, and
-the time its processor took is its own.
+Each run is a process of its own (`client_load`, and `recipe_load` for the recipes that are built on
+them), so that no client pays for another's threads, and the time its processor took is its own.
 """
 
 import json
@@ -26,11 +26,31 @@ WINDOWS: Final = (1, 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What the clients have to do: on which server, which operation, how many in flight."""
+class Job:
+    """What each of several clients has to do, on the same server."""
 
     server: str
     op: str
+
+    @property
+    def row(self) -> str:
+        """What tables call it, without its server."""
+        raise NotImplementedError
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Those who can do it."""
+        raise NotImplementedError
+
+    def command(self, client: str) -> list[str]:
+        """Give the module that lets a client do it, and how it is told what to do."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Job):
+    """What the clients themselves have to do: which operation, how many in flight."""
+
     window: int
 
     @property
@@ -43,6 +63,9 @@ class Task:
         # A blocking call is over before the next can be made.
         return CLIENTS if self.window == 1 else (KAZOO, ASYNCIO, UVLOOP)
 
+    def command(self, client: str) -> list[str]:
+        return ["bench.client_load", client, self.op, str(self.window)]
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -53,8 +76,8 @@ class Run:
     server_cpu_us: float
 
 
-# For each task and client, one run a round.
-Runs = dict[Task, dict[str, list[Run]]]
+# For each job and client, one run a round.
+Runs = dict[Job, dict[str, list[Run]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +85,16 @@ class Need:
     """What a client has to reach: so many times kazoo, or so many operations a second."""
 
     client: str
-    task: Task
+    job: Job
     times_kazoo: float | None = None
     ops_per_s: float | None = None
 
     def got(self, runs: Runs) -> float | None:
         """Give what it has reached, in the unit of the need; None if it was not measured."""
-        value = median(runs, self.task, self.client, lambda run: run.ops_per_s)
+        value = median(runs, self.job, self.client, lambda run: run.ops_per_s)
         if self.times_kazoo is None or value is None:
             return value
-        kazoo = median(runs, self.task, KAZOO, lambda run: run.ops_per_s)
+        kazoo = median(runs, self.job, KAZOO, lambda run: run.ops_per_s)
         return value / kazoo if kazoo else None
 
     @property
@@ -97,25 +120,31 @@ def tasks(servers: list[str]) -> list[Task]:
     return [Task(server, op, window) for server in servers for window in WINDOWS for op in OPS]
 
 
-def median(runs: Runs, task: Task, client: str, figure: Callable[[Run], float]) -> float | None:
-    found = runs.get(task, {}).get(client)
+def median(runs: Runs, job: Job, client: str, figure: Callable[[Run], float]) -> float | None:
+    found = runs.get(job, {}).get(client)
     return statistics.median(map(figure, found)) if found else None
 
 
-def run(server: Server, client: str, task: Task, seconds: float, warmup_s: float) -> Run:
-    """Let one client do its task for that long."""
-    command = [sys.executable, "-m", "bench.client_load", client, task.op, str(task.window)]
+def run(server: Server, client: str, job: Job, seconds: float, warmup_s: float) -> Run:
+    """Let one client do its job for that long."""
+    command = job.command(client)
     command += [str(server.port), str(server.pid), str(seconds), str(warmup_s)]
+    said = output_of(command, f"{client}: {job.row}", 60 + 5 * (seconds + warmup_s))
+    return read_run(said)
+
+
+def output_of(command: list[str], what: str, deadline_s: float) -> str:
+    """Give what a module of the benchmark says, run in a process of its own."""
     try:
         result = subprocess.run(
-            command, capture_output=True, text=True, timeout=60 + 5 * (seconds + warmup_s)
+            [sys.executable, "-m", *command], capture_output=True, text=True, timeout=deadline_s
         )
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{client} hangs on {task.row}") from None
+        raise BenchError(f"{what}: it hangs") from None
     if result.returncode:
         said = result.stderr.strip().splitlines() or ["it said nothing"]
-        raise BenchError(f"{client} failed on {task.row}: {said[-1]}")
-    return read_run(result.stdout)
+        raise BenchError(f"{what}: it failed: {said[-1]}")
+    return result.stdout
 
 
 def read_run(line: str) -> Run:

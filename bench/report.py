@@ -1,14 +1,16 @@
 """The tables of the benchmark: ratios first, then what they are made of."""
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
-from bench import clients
-from bench.clients import CLIENTS, KAZOO, NEEDS, Need, Run, Runs, Task
+from bench import clients, recipes
+from bench.clients import KAZOO, Job, Need, Run, Runs
+from bench.recipes import Growths
 from bench.zkload import Cell, Load
 
 NONE = "–"
+_SERVERS = {"paddock": "Paddock", "apache": "Apache ZooKeeper"}
 
 
 @dataclass(slots=True)
@@ -36,6 +38,10 @@ class Results:
     others: dict[str, Pair] = field(default_factory=dict)
     # What each client did for each task.
     clients: Runs = field(default_factory=dict)
+    # What each did with each recipe.
+    recipes: Runs = field(default_factory=dict)
+    # What the hand-over of a lock costs, the more wait for it.
+    growths: Growths = field(default_factory=dict)
     # What could not be measured, and why.
     failures: list[str] = field(default_factory=list)
 
@@ -78,14 +84,10 @@ class Results:
                 name: {"paddock": pair.paddock, "apache": pair.apache, "ratio": pair.ratio}
                 for name, pair in self.others.items()
             },
-            "clients": [
-                {
-                    "server": task.server,
-                    "op": task.op,
-                    "window": task.window,
-                    **{name: [asdict(run) for run in runs] for name, runs in by_client.items()},
-                }
-                for task, by_client in self.clients.items()
+            "clients": _as_json(self.clients),
+            "recipes": _as_json(self.recipes),
+            "lock_growth": [
+                {**asdict(line), **asdict(growth)} for line, growth in self.growths.items()
             ],
             "failures": self.failures,
         }
@@ -113,21 +115,12 @@ class Results:
             ]
             header = ["less is better", "Paddock", "Apache ZooKeeper", "ratio"]
             parts += ["## The rest", _table(header, rows)]
-        if self.clients:
+        parts += _comparison("Clients", self.clients, clients.CLIENTS, clients.NEEDS)
+        parts += _comparison("Recipes", self.recipes, recipes.CLIENTS, recipes.NEEDS)
+        if self.growths:
             parts += [
-                "## Clients: operations a second",
-                self._by_client(ops_per_s, _compact),
-                "## Clients: times kazoo (more is better)",
-                _table(["", *CLIENTS[1:]], map(self._times_kazoo, self.clients)),
-                "## Clients: the client's CPU for one operation in µs",
-                self._by_client(lambda run: run.client_cpu_us, _number),
-                "## Clients: the server's CPU for one operation in µs",
-                self._by_client(lambda run: run.server_cpu_us, _number),
-                "## Clients: what they need to reach, and what they have",
-                _table(
-                    ["", "needed", "got", ""],
-                    [self._need(need) for need in NEEDS if need.task in self.clients],
-                ),
+                "## Recipes: the messages of one hand-over of a lock, the more wait for it",
+                self._growth(),
             ]
         if self.failures:
             parts += ["## What failed", "\n".join(f"- {line}" for line in self.failures)]
@@ -143,48 +136,96 @@ class Results:
             [[row, *(cells.get(column, "") for column in columns)] for row, cells in rows.items()],
         )
 
-    def _by_client(
-        self, figure: Callable[[Run], float], show: Callable[[float | None], str]
-    ) -> str:
-        rows = [
-            [
-                _on_server(task),
-                *(
-                    show(clients.median(self.clients, task, name, figure))
-                    if name in task.clients
-                    else ""
-                    for name in CLIENTS
-                ),
-            ]
-            for task in self.clients
-        ]
-        return _table(["", *CLIENTS], rows)
-
-    def _times_kazoo(self, task: Task) -> list[str]:
-        kazoo = clients.median(self.clients, task, KAZOO, ops_per_s)
-        row = [_on_server(task)]
-        for name in CLIENTS[1:]:
-            ours = clients.median(self.clients, task, name, ops_per_s)
-            if name in task.clients:
-                row.append(_number(ours / kazoo if ours and kazoo else None, "×"))
-            else:
-                row.append("")
-        return row
-
-    def _need(self, need: Need) -> list[str]:
-        unit = "/s" if need.times_kazoo is None else "× kazoo"
-        got = need.got(self.clients)
-        verdict = NONE if got is None else "holds" if got >= need.least else "falls short"
-        row = [f"{need.client}: {_on_server(need.task)}"]
-        return [*row, _number(need.least, unit), _number(got, unit), verdict]
+    def _growth(self) -> str:
+        rows = []
+        for line, growth in self.growths.items():
+            is_constant = recipes.is_constant(self.growths, line.server, line.client)
+            rows.append(
+                [
+                    f"{line.client}, {line.waiters} waiters, on {_SERVERS[line.server]}",
+                    *(_number(one) for one in (growth.requests, growth.replies, growth.events)),
+                    *(_number(one) for one in (growth.messages, growth.bytes)),
+                    NONE if is_constant is None else "constant" if is_constant else "grows",
+                ]
+            )
+        header = ["", "requests", "replies", "events", "messages", "bytes without events", ""]
+        return _table(header, rows)
 
 
 def ops_per_s(run: Load | Run) -> float:
     return run.ops_per_s
 
 
-def _on_server(task: Task) -> str:
-    return f"{task.row}, on {'Paddock' if task.server == 'paddock' else 'Apache ZooKeeper'}"
+def _as_json(runs: Runs) -> list[dict[str, object]]:
+    return [
+        {**asdict(job), **{name: [asdict(run) for run in found] for name, found in done.items()}}
+        for job, done in runs.items()
+    ]
+
+
+def _comparison(
+    title: str, runs: Runs, columns: Sequence[str], needs: Sequence[Need]
+) -> Iterable[str]:
+    """Give the tables of what was done by kazoo, which comes first, and by ours."""
+    if not runs:
+        return []
+    return [
+        f"## {title}: operations a second",
+        _by_client(runs, columns, ops_per_s, _compact),
+        f"## {title}: times kazoo (more is better)",
+        _table(["", *columns[1:]], [_times_kazoo(runs, job, columns[1:]) for job in runs]),
+        f"## {title}: the client's CPU for one operation in µs",
+        _by_client(runs, columns, lambda run: run.client_cpu_us, _number),
+        f"## {title}: the server's CPU for one operation in µs",
+        _by_client(runs, columns, lambda run: run.server_cpu_us, _number),
+        f"## {title}: what they need to reach, and what they have",
+        _table(
+            ["", "needed", "got", ""], [_need(need, runs) for need in needs if need.job in runs]
+        ),
+    ]
+
+
+def _by_client(
+    runs: Runs,
+    columns: Sequence[str],
+    figure: Callable[[Run], float],
+    show: Callable[[float | None], str],
+) -> str:
+    rows = [
+        [
+            _on_server(job),
+            *(
+                show(clients.median(runs, job, name, figure)) if name in job.clients else ""
+                for name in columns
+            ),
+        ]
+        for job in runs
+    ]
+    return _table(["", *columns], rows)
+
+
+def _times_kazoo(runs: Runs, job: Job, columns: Sequence[str]) -> list[str]:
+    kazoo = clients.median(runs, job, KAZOO, ops_per_s)
+    row = [_on_server(job)]
+    for name in columns:
+        value = clients.median(runs, job, name, ops_per_s)
+        if name in job.clients:
+            row.append(_number(value / kazoo if value and kazoo else None, "×"))
+        else:
+            row.append("")
+    return row
+
+
+def _need(need: Need, runs: Runs) -> list[str]:
+    unit = "/s" if need.times_kazoo is None else "× kazoo"
+    got = need.got(runs)
+    verdict = NONE if got is None else "holds" if got >= need.least else "falls short"
+    row = [f"{need.client}: {_on_server(need.job)}"]
+    return [*row, _number(need.least, unit), _number(got, unit), verdict]
+
+
+def _on_server(job: Job) -> str:
+    return f"{job.row}, on {_SERVERS[job.server]}"
 
 
 def _facts(results: Results) -> Iterable[list[str]]:

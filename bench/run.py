@@ -1,9 +1,9 @@
 """Measure Paddock and its peers side by side: `make bench`, or `python -m bench.run --help`.
 
-First the server, beside Apache ZooKeeper; then the client, beside kazoo, on both servers. Figures
-count only as ratios: both sides run on the same machine at the same time, their runs alternate, and
-each cell is the median of the rounds. Both are warmed first. Every cell of the matrix counts, not
-the best one.
+First the server, beside Apache ZooKeeper; then the client and the recipes, beside kazoo and its
+recipes, on both servers. Figures count only as ratios: both sides run on the same machine at the
+same time, their runs alternate, and each cell is the median of the rounds. Both are warmed first.
+Every cell of the matrix counts, not the best one.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench import clients, servers, zkload
-from bench.clients import Task
+from bench import clients, recipes, servers, zkload
+from bench.clients import Job, Runs, Task
 from bench.report import Pair, Results, ops_per_s
 from bench.servers import BenchError, Server, running
 from bench.zkload import Cell
@@ -32,7 +32,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 OPS: Final = ("get", "exists", "kids", "mix", "set", "create", "eph")
 CONNECTIONS: Final = (1, 10, 50)
 WINDOWS: Final = (1, 100)
-PARTS: Final = ("servers", "clients")
+PARTS: Final = ("servers", "clients", "recipes")
 SPREAD_OPS: Final = ("get", "set", "mix")
 SPREAD_KEYS: Final = 100_000
 WATCHERS: Final = 1000
@@ -42,10 +42,14 @@ IN_MEMORY: Final = {"tmpfs", "ramfs"}
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--quick", action="store_true", help="half a second a cell: about ten minutes in all")
+    add("--quick", action="store_true", help="half a second a cell: about twenty minutes in all")
     add("--seconds", type=float, help="how long a cell is measured in each round [2.5]")
     add("--rounds", type=int, default=3, help="how often each cell is measured [3]")
-    add("--only", choices=PARTS, help="only the table of the servers, or of the clients")
+    add(
+        "--only",
+        choices=PARTS,
+        help="only the tables of the servers, of the clients, or of the recipes",
+    )
     add("--ops", nargs="+", choices=OPS, default=list(OPS), help="only these operations")
     add("--nodes", type=int, help="how many nodes for memory and restart [1000000]")
     add("--folder", type=Path, default=ROOT, help="a folder on a real disk for the data")
@@ -83,10 +87,12 @@ class Bench:
 
     def run(self) -> None:
         """Measure everything, or the part that was chosen."""
-        if self._chosen.only != "clients":
+        if self._chosen.only in (None, "servers"):
             self._servers()
-        if self._chosen.only != "servers":
+        if self._chosen.only in (None, "clients"):
             self._clients()
+        if self._chosen.only in (None, "recipes"):
+            self._recipes()
 
     def _servers(self) -> None:
         self._cold_start()
@@ -179,29 +185,56 @@ class Bench:
                     seconds = 1.0 if self._chosen.quick else 4.0
                     clients.run(server, clients.ASYNCIO, Task(name, op, 1000), seconds, 0)
             for task in clients.tasks(list(both)):
-                self._compare(task, both[task.server])
+                self._compare(task, both[task.server], self.results.clients)
 
-    def _compare(self, task: Task, server: Server) -> None:
-        """Let every client do the task, in turn, and each of them be the first once."""
-        runs = self.results.clients.setdefault(task, {name: [] for name in task.clients})
+    def _recipes(self) -> None:
+        both = self._new_servers("recipes")
+        with running(*both.values()):
+            for name, server in both.items():
+                print(f"warming {server.name}", flush=True)
+                for task in recipes.tasks([name]):
+                    seconds = 0.5 if self._chosen.quick else 2.0
+                    clients.run(server, clients.ASYNCIO, task, seconds, 0)
+            for task in recipes.tasks(list(both)):
+                self._compare(task, both[task.server], self.results.recipes)
+            for line in recipes.lines(list(both)):
+                self._grow(line, both[line.server])
+
+    def _compare(self, job: Job, server: Server, results: Runs) -> None:
+        """Let every client do the job, in turn, and each of them be the first once."""
+        runs = results.setdefault(job, {name: [] for name in job.clients})
         for number in range(self._chosen.rounds):
-            first = number % len(task.clients)
-            for name in task.clients[first:] + task.clients[:first]:
+            first = number % len(job.clients)
+            for name in job.clients[first:] + job.clients[:first]:
                 try:
                     run = clients.run(
-                        server, name, task, self._chosen.seconds, self._chosen.warmup_s
+                        server, name, job, self._chosen.seconds, self._chosen.warmup_s
                     )
                 except BenchError as error:
-                    if server.process is None or server.process.poll() is not None:
-                        raise
-                    self.results.failures.append(f"on {server.name}: {error}")
+                    self._failed(server, error)
                 else:
                     runs[name].append(run)
         figures = "  ".join(
-            f"{name} {clients.median(self.results.clients, task, name, ops_per_s) or 0:,.0f}"
-            for name in task.clients
+            f"{name} {clients.median(results, job, name, ops_per_s) or 0:,.0f}"
+            for name in job.clients
         )
-        print(f"{task.row:24} on {server.name:17} {figures} ops/s", flush=True)
+        print(f"{job.row:42} on {server.name:17} {figures} ops/s", flush=True)
+
+    def _grow(self, line: recipes.Line, server: Server) -> None:
+        try:
+            growth = recipes.grow(server, line)
+        except BenchError as error:
+            self._failed(server, error)
+        else:
+            self.results.growths[line] = growth
+            what = f"{line.client}, {line.waiters} waiters, on {server.name}"
+            print(f"{what:42} {growth.messages:.1f} messages a hand-over", flush=True)
+
+    def _failed(self, server: Server, error: BenchError) -> None:
+        """Go on with the next one, if the server is there for it."""
+        if server.process is None or server.process.poll() is not None:
+            raise error
+        self.results.failures.append(f"on {server.name}: {error}")
 
     def _note(self, what: str, figures: dict[str, list[float]]) -> None:
         paddock, apache = (
@@ -255,7 +288,7 @@ def main() -> int:
     try:
         if servers.file_system_of(folder) in IN_MEMORY:
             raise BenchError(f"{chosen.folder} is in memory: name a real disk with --folder")
-        if chosen.only != "clients":
+        if chosen.only in (None, "servers"):
             zkload.build()
         bench = Bench(chosen, folder)
         bench.run()

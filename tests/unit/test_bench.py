@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench import recipes
 from bench.client_load import Meter
 from bench.clients import ASYNCIO, BLOCKING, KAZOO, NEEDS, Need, Run, Task, read_run, tasks
+from bench.recipes import Growth, Line, RecipeTask
 from bench.report import Pair, Results
 from bench.run import SPREAD_KEYS, matrix, options
 from bench.servers import BenchError, file_system_of
@@ -76,7 +78,7 @@ def test_every_client_has_every_operation_and_the_blocking_one_no_window() -> No
     assert len(asked) == len(set(asked)) == 2 * 3 * 2
     assert all((BLOCKING in task.clients) == (task.window == 1) for task in asked)
     assert all({KAZOO, ASYNCIO} < {*task.clients} for task in asked)
-    assert {need.task for need in NEEDS} < {*asked}
+    assert {need.job for need in NEEDS} < {*asked}
 
 
 def test_a_need_is_held_against_kazoo_by_medians() -> None:
@@ -113,3 +115,73 @@ def test_what_is_done_while_warming_does_not_count(monkeypatch: pytest.MonkeyPat
     assert windows == 4
     # The look at the end of the warm-up was at 3, the one at the end at 7.
     assert meter.result().ops_per_s == 3 * 10 / 4
+
+
+def test_what_is_done_aside_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("bench.client_load.time.perf_counter", lambda: now)
+    meter = Meter(window=10, server_pid=os.getpid(), seconds=2, warmup_s=0)
+    windows = 0
+    while meter.wants_more():
+        windows += 1
+        with meter.aside():
+            now += 100
+        now += 1
+    assert windows == 2
+    assert meter.result().ops_per_s == 10
+
+
+def test_only_the_tables_of_one_part_are_made() -> None:
+    assert options([]).only is None
+    assert options(["--only", "recipes"]).only == "recipes"
+
+
+def test_every_recipe_is_measured_beside_kazoos_and_only_its_plain_queue_is_for_the_record() -> (
+    None
+):
+    asked = recipes.tasks(["paddock", "apache"])
+    assert len(asked) == len(set(asked)) == len({(task.server, task.row) for task in asked})
+    assert {task.op for task in asked} == {"lock", "elect", *recipes.QUEUE_OPS}
+    assert all({KAZOO, ASYNCIO, BLOCKING} < {*task.clients} for task in asked)
+    for task in asked:
+        assert (recipes.KAZOO_QUEUE in task.clients) == (task.op in recipes.QUEUE_OPS)
+    needed = {(need.job, need.times_kazoo) for need in recipes.NEEDS}
+    assert (RecipeTask("apache", "lock", 1), 3) in needed
+    assert (RecipeTask("apache", "lock", 10), 3) in needed
+    assert (RecipeTask("apache", "take", 10), 2) in needed
+    assert (RecipeTask("apache", "elect", 10), 1) in needed
+    assert {need.job for need in recipes.NEEDS} < {*asked}
+
+
+def test_recipes_have_tables_of_their_own() -> None:
+    task = RecipeTask("apache", "lock", 10)
+    runs = {KAZOO: [Run(100, 1, 1)], ASYNCIO: [Run(299, 1, 1)]}
+    results = Results(about={}, recipes={task: runs})
+    page = results.as_markdown()
+    row = "lock cycle, 10 contenders, on Apache ZooKeeper"
+    assert f"| {row} | 100 | 299 | – | – |  |" in page
+    assert f"| paddock: {row} | 3.00× kazoo | 2.99× kazoo | falls short |" in page
+    assert "## Clients" not in page
+    found = results.as_json()["recipes"]
+    assert isinstance(found, list)
+    assert found[0]["count"] == 10
+    assert found[0][KAZOO] == [{"ops_per_s": 100, "client_cpu_us": 1, "server_cpu_us": 1}]
+
+
+def test_messages_that_grow_with_those_who_wait_are_called_so() -> None:
+    growths = {
+        Line("apache", ASYNCIO, 10): Growth(3, 3, 2, 800),
+        Line("apache", ASYNCIO, 500): Growth(3, 3, 2, 900),
+        Line("apache", KAZOO, 10): Growth(12, 12, 10, 800),
+        Line("apache", KAZOO, 500): Growth(502, 502, 500, 900),
+        Line("paddock", ASYNCIO, 10): Growth(3, 3, 2, 800),
+    }
+    page = Results(about={}, growths=growths).as_markdown()
+    assert (
+        "| paddock, 500 waiters, on Apache ZooKeeper | 3.00 | 3.00 | 2.00 | 8.00 | 900 | constant |"
+    ) in page
+    assert (
+        "| kazoo, 500 waiters, on Apache ZooKeeper | 502 | 502 | 500 | 1,504 | 900 | grows |"
+        in page
+    )
+    assert "| paddock, 10 waiters, on Paddock | 3.00 | 3.00 | 2.00 | 8.00 | 800 | – |" in page

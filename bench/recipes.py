@@ -1,0 +1,122 @@
+"""The recipes that are measured: kazoo's and ours, in turn on the same server.
+
+Two questions. How often can it be done in a second (`recipe_load`), and how many messages does it
+take to hand a lock over, the more wait for it (`lock_growth`).
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from bench.clients import ASYNCIO, BLOCKING, KAZOO, UVLOOP, Job, Need, output_of
+from bench.servers import BenchError, Server
+
+# It can lose items, so it is here only for the record.
+KAZOO_QUEUE: Final = "kazoo, Queue"
+CLIENTS: Final = (KAZOO, ASYNCIO, UVLOOP, BLOCKING, KAZOO_QUEUE)
+
+SEVERAL: Final = 10
+QUEUE_OPS: Final = ("put", "take", "pass")
+_NAMES: Final = {
+    ("lock", 1): "lock cycle, uncontended",
+    ("lock", SEVERAL): f"lock cycle, {SEVERAL} contenders",
+    ("put", 1): "queue: put, one producer",
+    ("take", 1): "queue: take, acknowledge, one consumer",
+    ("pass", 1): "queue: put, take, acknowledge, one",
+    ("put", SEVERAL): f"queue: put, {SEVERAL} producers",
+    ("take", SEVERAL): f"queue: take, acknowledge, {SEVERAL} consumers",
+    ("pass", SEVERAL): f"queue: put, take, acknowledge, {SEVERAL} at once",
+    ("elect", SEVERAL): f"election hand-over, {SEVERAL} candidates",
+}
+
+WAITERS: Final = (10, 50, 100, 250, 500)
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeTask(Job):
+    """What is done with a recipe, by how many at once; each has a client of its own."""
+
+    count: int
+
+    @property
+    def row(self) -> str:
+        return _NAMES[self.op, self.count]
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        return CLIENTS if self.op in QUEUE_OPS else CLIENTS[:-1]
+
+    def command(self, client: str) -> list[str]:
+        return ["bench.recipe_load", client, self.op, str(self.count)]
+
+
+def tasks(servers: list[str]) -> list[RecipeTask]:
+    return [RecipeTask(server, op, count) for server in servers for op, count in _NAMES]
+
+
+# A put alone is one write of both sides: the service's disk decides, so it is for the record.
+_TIMES_KAZOO: Final = {"lock": 3.0, "take": 2.0, "pass": 2.0, "elect": 1.0}
+NEEDS: Final = tuple(
+    Need(ASYNCIO, task, times_kazoo=_TIMES_KAZOO[task.op])
+    for task in tasks(["apache"])
+    if task.op in _TIMES_KAZOO
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The messages of one hand-over of a lock, seen on the connections of all who want it."""
+
+    requests: float
+    replies: float
+    events: float
+    # Of requests and replies.
+    bytes: float
+
+    @property
+    def messages(self) -> float:
+        return self.requests + self.replies + self.events
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Whose lock is handed over, on which server, and how many waited for it in the beginning."""
+
+    server: str
+    client: str
+    waiters: int
+
+
+Growths = dict[Line, Growth]
+
+
+def lines(servers: list[str]) -> list[Line]:
+    return [
+        Line(server, client, waiters)
+        for server in servers
+        for client in (KAZOO, ASYNCIO)
+        for waiters in WAITERS
+    ]
+
+
+def grow(server: Server, line: Line) -> Growth:
+    """Count the messages of hand-overs while so many wait."""
+    command = ["bench.lock_growth", line.client, str(line.waiters), str(server.port)]
+    said = output_of(command, f"{line.client}: {line.waiters} waiters", 300)
+    try:
+        return Growth(**json.loads(said))
+    except (ValueError, TypeError):
+        raise BenchError(f"a client said {said.strip()!r}") from None
+
+
+def is_constant(growths: Growths, server: str, client: str) -> bool | None:
+    """Tell whether a hand-over takes no more messages the more wait; None if it is not known."""
+    found = [
+        growth.messages
+        for line, growth in growths.items()
+        if (line.server, line.client) == (server, client)
+    ]
+    if len(found) < 2:
+        return None
+    # A holder who leaves before it has heard what it asked last saves a message or two.
+    return max(found) - min(found) < 1
