@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from paddock.client.client import Client
-from paddock.client.results import NodeData
 from paddock.client.transaction import Transaction
 from paddock.errors import (
     BadVersionError,
@@ -32,7 +32,7 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
-from paddock.recipes._nodes import child, until_answered, wait_writable
+from paddock.recipes._nodes import child, discard, until_answered, wait_writable
 from paddock.recipes._shelf import Entry, Places
 from paddock.recipes._sweeper import Sweeper
 
@@ -96,23 +96,34 @@ class Delivery:
     async def claim(self) -> bool:
         """Try to take it; tell whether it is ours. Whatever is raised, `leave` has to follow."""
         while True:
-            # In this order and in one write: what is read is what there is after the transaction.
-            taking, reading = await asyncio.gather(
-                self._take(), self._read(), return_exceptions=True
-            )
-            if isinstance(taking, TransactionFailedError):
-                if not await self._may_try_again(taking):
+            taking = self._take()
+            # In the same write: what is read is what there is after the transaction.
+            reading = self.client.get(self._entry_path)
+            try:
+                _, counted = await taking
+                self.data, stat = await reading
+            except TransactionFailedError as refusal:
+                if not await self._may_try_again(refusal):
                     return False
-            elif isinstance(taking, NotReadOnlyError):
+            except NotReadOnlyError:
                 await wait_writable(self.client)
-            elif isinstance(taking, ConnectionLostError):
+            except ConnectionLostError:
                 if await until_answered(self.client, self._find):
-                    return await self._receive(taking)
-            elif isinstance(taking, BaseException):
-                raise taking
+                    return True
+            except NoNodeError:
+                # It was ours, but somebody has deleted it, so nobody else can have a node like it.
+                self.is_gone = True
+                self._sweeper.add(self.path)
+                return False
             else:
-                self._version = taking
-                return await self._receive(reading)
+                # Either way the zxid of the transaction, and so that of our node.
+                if self._before is None:
+                    self._version, self.token = 0, stat.pzxid
+                else:
+                    self._version, self.token = counted.version, counted.mzxid
+                return True
+            finally:
+                discard(reading)
 
     async def leave(self) -> None:
         """Acknowledge it if the consumer is done with it, or give it back; raises nothing.
@@ -130,50 +141,28 @@ class Delivery:
 
     # Taking it.
 
-    async def _take(self) -> int:
-        """Take it, if nobody else has it; give the version of its counter then."""
+    def _take(self) -> asyncio.Future[list[Any]]:
+        """Take it, if nobody else has it: by our node, and by the next version of its counter."""
         transaction = self.client.transaction()
         transaction.create(self.path, self._mark, acl=self._acl, ephemeral=True)
         if self._before is None:
             transaction.create(self._counter_path, self._mark, acl=self._acl)
-            await transaction.commit()
-            return 0
-        transaction.set(self._counter_path, self._mark, version=self._before)
-        await transaction.commit()
-        return self._before + 1
-
-    async def _read(self) -> tuple[NodeData, NodeData]:
-        """Give what is in our node, and in the item."""
-        return await asyncio.gather(self.client.get(self.path), self.client.get(self._entry_path))
+        else:
+            transaction.set(self._counter_path, self._mark, version=self._before)
+        return transaction.commit()
 
     async def _find(self) -> bool:
-        """Tell whether our transaction has happened."""
+        """Tell whether our transaction has happened, and have what it was for."""
         # The server we are attached to now may be behind the one that took our request.
         await self.client.sync(self._counter_path)
         try:
-            data, stat = await self.client.get(self._counter_path)
+            mark, stat = await self.client.get(self._counter_path)
+            self.data, _ = await self.client.get(self._entry_path)
         except NoNodeError:
             return False
-        if data == self._mark:
-            self._version = stat.version
-        return data == self._mark
-
-    async def _receive(self, reading: tuple[NodeData, NodeData] | BaseException) -> bool:
-        """Have what is ours; tell whether it still was when we looked."""
-        try:
-            if isinstance(reading, ConnectionLostError):
-                reading = await until_answered(self.client, self._read)
-            if isinstance(reading, BaseException):
-                raise reading
-            (mark, stat), (self.data, _) = reading
-        except NoNodeError:
-            # Somebody has deleted the item, or our node.
-            mark = b""
-        if mark != self._mark:
-            await self.leave()
-            return False
-        self.token = stat.czxid
-        return True
+        if mark == self._mark:
+            self._version, self.token = stat.version, stat.mzxid
+        return mark == self._mark
 
     async def _may_try_again(self, refusal: TransactionFailedError) -> bool:
         """Tell whether it may be free, though we could not take it."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final, NamedTuple
 
 from paddock.client.client import Client
+from paddock.client.results import Children
 from paddock.errors import NoNodeError
 from paddock.protocol.records import Stat
-from paddock.recipes._nodes import Signal, child, make_container, until_answered
+from paddock.recipes._nodes import Signal, child, discard, make_container, until_answered
 from paddock.recipes._sequence import NUMBER, Order
 from paddock.recipes._service_clock import ServiceClock
 
@@ -29,7 +30,7 @@ _PATTERN: Final = re.compile(
     rf"-(?P<number>{NUMBER})"
 )
 # So few are listed each time; of more we ask first whether there are others by now.
-_LISTED_ALWAYS: Final = 100
+_LISTED_ALWAYS: Final = 10
 # To list so many costs about as much as trying one in vain.
 _LISTED_FOR_A_TRY: Final = 256
 
@@ -46,9 +47,12 @@ class Entry(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What may be taken, in order, and the seconds until more of it may, if there is more."""
+    """What may be taken, in order."""
 
     entries: list[Entry]
+    # Whether we have looked which of them others have.
+    is_checked: bool
+    # Until more of it may be taken, if there is more.
     seconds_to_next: float | None
 
 
@@ -113,59 +117,80 @@ class Shelf:
         self._places = places
         # What was there when we listed it last, in its order, without what we know to be gone.
         self._known: dict[str, Entry] = {}
+        self._has_delayed = False
         # The children that there should be then, and what tells whether others have come since.
         self._children = 0
         self._created = (0, 0)
+        # Whether others have taken some of it, or may have: then we ask what.
+        self._is_shared = True
 
     def forget(self, entry: Entry) -> None:
         """Note that an item is there no more."""
         if self._known.pop(entry.name, None) is not None:
             self._children -= 1
 
-    async def free(self, signal: Signal | None = None) -> Seen:
+    def expect_others(self) -> None:
+        """Note that others have taken something."""
+        self._is_shared = True
+
+    async def free(self, own: Set[str], signal: Signal | None = None) -> Seen:
         """Give what may be taken now, in order; a part of it may be gone, or taken, by now.
 
-        The signal is given when that may have changed; but not when time has passed.
+        What is our own already, by id, is left out. The signal is given when that may have changed;
+        but not when time has passed.
         """
-        taken = set(await until_answered(self._client, lambda: self._look(signal)))
-        entries = [entry for entry in self._known.values() if entry.id not in taken]
-        now_ms = 0
-        if any(entry.due_ms for entry in entries):
-            now_ms = await self.clock.earliest_ms()
-        waiting = [entry.due_ms for entry in entries if entry.due_ms > now_ms]
-        if not waiting:
-            return Seen(entries, None)
+        names = await until_answered(self._client, lambda: self._look(signal))
+        entries = [entry for entry in self._known.values() if entry.id not in own]
+        is_checked = names is not None
+        if names is not None:
+            taken, count = set(names), len(entries)
+            entries = [entry for entry in entries if entry.id not in taken]
+            self._is_shared = len(entries) < count
+        if not self._has_delayed:
+            return Seen(entries, is_checked, None)
+        now_ms = await self.clock.earliest_ms()
         due = [entry for entry in entries if entry.due_ms <= now_ms]
-        return Seen(due, (min(waiting) - now_ms) / 1000)
+        waiting = [entry.due_ms for entry in entries if entry.due_ms > now_ms]
+        return Seen(due, is_checked, (min(waiting) - now_ms) / 1000 if waiting else None)
 
-    async def _look(self, signal: Signal | None) -> list[str]:
-        """See that we know what is there; give the ids of what is taken."""
+    async def _look(self, signal: Signal | None) -> list[str] | None:
+        """See that we know what is there; give the ids of what others may have."""
         while True:
             is_listed = signal is not None or len(self._known) <= _LISTED_ALWAYS
-            listed = self._list(signal) if is_listed else self._list_if_changed()
+            # Both in one write.
+            listing = self._list(signal) if is_listed else None
+            asking = None if is_listed else self._client.exists(self._places.entries)
+            taken = None
+            if signal is not None or self._is_shared:
+                taken = self._client.children(self._places.taken, watch=signal)
             try:
-                _, taken = await asyncio.gather(
-                    listed, self._client.children(self._places.taken, watch=signal)
-                )
+                if asking is not None and not self._is_known(await asking):
+                    listing = self._list(None)
+                if listing is not None:
+                    self._remember(await listing)
+                return None if taken is None else await taken
             except NoNodeError:
                 await self._places.make()
-            else:
-                return taken
+            finally:
+                for under_way in (listing, asking, taken):
+                    if under_way is not None:
+                        discard(under_way)
 
-    async def _list(self, signal: Signal | None = None) -> None:
-        names, stat = await self._client.children_with_stat(self._places.entries, watch=signal)
-        self._known = {entry.name: entry for entry in in_order(names)}
-        self._children = stat.num_children
-        self._created = _created(stat)
+    def _list(self, signal: Signal | None) -> asyncio.Future[Children]:
+        return self._client.children_with_stat(self._places.entries, watch=signal)
 
-    async def _list_if_changed(self) -> None:
-        """List what is there, unless it is what we know, or little of that has gone since."""
-        stat = await self._client.exists(self._places.entries)
-        if stat is not None and _created(stat) == self._created:
-            gone = self._children - stat.num_children
-            if gone * _LISTED_FOR_A_TRY <= len(self._known):
-                return
-        await self._list()
+    def _remember(self, listed: Children) -> None:
+        self._known = {entry.name: entry for entry in in_order(listed.names)}
+        self._has_delayed = any(entry.due_ms for entry in self._known.values())
+        self._children = listed.stat.num_children
+        self._created = _created(listed.stat)
+
+    def _is_known(self, stat: Stat | None) -> bool:
+        """Tell whether we know all that is there, and little more than that."""
+        if stat is None or _created(stat) != self._created:
+            return False
+        gone = self._children - stat.num_children
+        return gone * _LISTED_FOR_A_TRY <= len(self._known)
 
 
 def _created(stat: Stat) -> tuple[int, int]:

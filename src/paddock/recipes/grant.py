@@ -129,7 +129,9 @@ class BaseGrant:
 class Grant(BaseGrant):
     """Something that is held, until it is released or lost."""
 
-    def __init__(self, *held: Held, token: int | None = None) -> None:
+    def __init__(
+        self, *held: Held, token: int | None = None, watch_after: float | None = None
+    ) -> None:
         super().__init__()
         first = held[0]
         # The node that stands for it.
@@ -145,8 +147,12 @@ class Grant(BaseGrant):
         # What we have asked of the nodes that stand for it, and not heard yet.
         self._asked: set[asyncio.Future[Stat | None]] = set()
         self._client.add_listener(self._on_state)
-        for one in held:
-            self._watch(one)
+        # What is held for a moment only, and is fenced, need not be watched in that moment.
+        self._delay: asyncio.TimerHandle | None = None
+        if watch_after is None:
+            self._watch_all()
+        else:
+            self._delay = self._loop.call_later(watch_after, self._watch_all)
         self._on_state(self._client.state)
 
     def __repr__(self) -> str:
@@ -243,6 +249,10 @@ class Grant(BaseGrant):
         else:
             self._set_alarm()
 
+    def _watch_all(self) -> None:
+        for one in self._held:
+            self._watch(one)
+
     def _watch(self, held: Held) -> None:
         def on_seen(seen: asyncio.Future[Stat | None]) -> None:
             self._asked.discard(seen)
@@ -273,6 +283,8 @@ class Grant(BaseGrant):
         for asked in self._asked:
             # Or a watch would be left for a node that never comes back.
             asked.cancel()
+        if self._delay is not None:
+            self._delay.cancel()
         self._stop_alarm()
         self._leaving = [self._client.start_task(one.leave()) for one in self._held]
         self._become(event)

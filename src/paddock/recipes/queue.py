@@ -61,7 +61,7 @@ from paddock.protocol.records import Stat
 from paddock.recipes._delivery import Delivery
 from paddock.recipes._line import Line
 from paddock.recipes._nodes import Signal, child, until_answered, wait_writable
-from paddock.recipes._shelf import Entry, Places, Shelf, in_order, new_name
+from paddock.recipes._shelf import Entry, Places, Seen, Shelf, in_order, new_name
 from paddock.recipes._sweeper import Sweeper
 from paddock.recipes.grant import Grant, GrantScope
 
@@ -71,6 +71,8 @@ _PRIORITY_MAX: Final = 2**31 - 1
 _DELAY_SECONDS_MAX: Final = 100 * 366 * 86400.0
 # Room for the rest of the largest request that servers take: moving it takes several paths.
 _DATA_BYTES_MAX: Final = 1_000_000
+# An item that is held for longer is watched.
+_WATCH_SECONDS: Final = 0.05
 # Longer than that nobody sleeps without looking.
 _SLEEP_SECONDS_MAX: Final = 3600.0
 
@@ -172,8 +174,8 @@ class Queue:
         self._shelf = Shelf(client, self._places)
         self._sweeper = Sweeper(client)
         self._line = Line(client, path, [_WAITS], b"", acl)
-        # What other takes of ours are trying to have, by id.
-        self._tried: set[str] = set()
+        # What we have, or are trying to have, by id.
+        self._own: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<Queue {self._path}>"
@@ -327,7 +329,12 @@ class Queue:
 
     async def _take_some(self) -> Delivery | None:
         """Take the first of what is free now."""
-        return await self._try((await self._shelf.free()).entries)
+        seen = await self._shelf.free(self._own)
+        delivery = await self._try(seen)
+        if delivery is None and seen.entries and not seen.is_checked:
+            # Others have something: see what they have.
+            delivery = await self._try(await self._shelf.free(self._own))
+        return delivery
 
     async def _wait_in_line(self) -> Delivery | None:
         """Wait for something to be free, and take it; gives None if we have to wait again."""
@@ -337,8 +344,8 @@ class Queue:
             await place.enter()
             await place.reach()
             while True:
-                seen = await self._shelf.free(signal)
-                delivery = await self._try(seen.entries)
+                seen = await self._shelf.free(self._own, signal)
+                delivery = await self._try(seen)
                 if delivery is not None:
                     return delivery
                 await _wait(signal, seen.seconds_to_next)
@@ -350,39 +357,49 @@ class Queue:
             # Not awaited: whoever is cancelled must not wait for the service.
             self._client.start_task(place.leave())
 
-    async def _try(self, entries: Sequence[Entry]) -> Delivery | None:
+    async def _try(self, seen: Seen) -> Delivery | None:
         """Take the first one that nobody else has."""
-        for entry in entries:
-            if entry.id in self._tried:
+        for entry in seen.entries:
+            if entry.id in self._own:
                 continue
             delivery = Delivery(
                 self._client, self._places, entry, self._sweeper, self._acl, self._attempts_max
             )
-            self._tried.add(entry.id)
+            self._own.add(entry.id)
+            is_ours = False
             try:
-                if await delivery.claim():
-                    return delivery
+                is_ours = await delivery.claim()
             except BaseException:
                 self._client.start_task(delivery.leave())
                 raise
             finally:
-                self._tried.discard(entry.id)
+                if not is_ours:
+                    self._own.discard(entry.id)
+            if is_ours:
+                return delivery
             if delivery.is_gone:
                 self._shelf.forget(entry)
+            elif not seen.is_checked:
+                self._shelf.expect_others()
+                break
         return None
 
     @asynccontextmanager
     async def _held(self, delivery: Delivery) -> AsyncIterator[QueueItem]:
-        grant = Grant(delivery)
+        # Whoever has lost it cannot acknowledge it, so there is time to look whether it is.
+        grant = Grant(delivery, watch_after=_WATCH_SECONDS)
         scope = GrantScope(grant)
         try:
-            yield QueueItem(delivery, grant)
-        except BaseException as error:
-            await scope.leave(type(error), error, error.__traceback__)
-            raise
-        # What is lost is being given back already.
-        delivery.is_done = not grant.is_lost
-        await scope.leave(None, None, None)
+            try:
+                yield QueueItem(delivery, grant)
+            except BaseException as error:
+                await scope.leave(type(error), error, error.__traceback__)
+                raise
+            # What is lost is being given back already.
+            delivery.is_done = not grant.is_lost
+            await scope.leave(None, None, None)
+        finally:
+            self._own.discard(delivery.entry.id)
         if not delivery.is_acknowledged:
             raise grant.lost() from delivery.refusal
         self._shelf.forget(delivery.entry)
