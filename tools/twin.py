@@ -61,6 +61,7 @@ _CLIENT: Final = Rules(
     builders=frozenset({"Transaction", "MultiRead"}),
     made_inside=frozenset(
         {
+            "LeaseGrant",
             "LogChannel",
             "MultiGrant",
             "QueueItem",

@@ -187,6 +187,12 @@ def check_seconds(name: str, value: object) -> None:
         raise InvalidArgumentError(f"{name}: {value!r} is no number of seconds")
 
 
+def check_positive_seconds(name: str, value: object) -> None:
+    """See that something is a time that passes."""
+    if not _is_number(value) or value <= 0:
+        raise InvalidArgumentError(f"{name}: {value!r} is no number of seconds above 0")
+
+
 def check_settings(
     session_timeout: object,
     random: object,

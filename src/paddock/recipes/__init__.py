@@ -22,6 +22,7 @@ from paddock.recipes.counter import Counter
 from paddock.recipes.discovery import InstancesListener, ServiceRegistry
 from paddock.recipes.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.grant import Grant, GrantEvent, GrantListener
+from paddock.recipes.lease import Lease, LeaseGrant
 from paddock.recipes.lock import Lock, SimpleMutex
 from paddock.recipes.log_room import LogChannel, LogRoom
 from paddock.recipes.master_worker import Handler, Master, Task, TaskClient, Worker
@@ -57,6 +58,8 @@ __all__ = [
     "GrantListener",
     "Handler",
     "InstancesListener",
+    "Lease",
+    "LeaseGrant",
     "Lock",
     "LogChannel",
     "LogEntry",

@@ -25,6 +25,7 @@ from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.recipes.election import Election
 from paddock.sync.recipes.grant import Grant
+from paddock.sync.recipes.lease import Lease, LeaseGrant
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.log_room import LogChannel, LogRoom
 from paddock.sync.recipes.master_worker import Master, Task, TaskClient, Worker
@@ -60,6 +61,8 @@ __all__ = [
     "GrantListener",
     "Handler",
     "InstancesListener",
+    "Lease",
+    "LeaseGrant",
     "Lock",
     "LogChannel",
     "LogEntry",
