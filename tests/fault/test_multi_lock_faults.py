@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import Final
 
 import pytest
 
+from paddock.api import connect
 from paddock.recipes import Lock, MultiLock
+from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.recipe_players import Fenced, Player
 from tests.fault.recipe_stage import Part, Scene, Story
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
@@ -56,3 +59,31 @@ IN_THE_MIDDLE: Final = Story(
 @pytest.mark.parametrize("trouble", [*BRIEF, "a slow network", "its nodes deleted"])
 def test_several_locks_in_trouble(trouble: str) -> None:
     assert {**TROUBLES, **BRIEF}[trouble](IN_THE_MIDDLE) > 1
+
+
+def test_what_was_taken_is_given_back_once_also_if_that_is_cancelled() -> None:
+    """Or a lock that was held before, and taken once more, would be released for good."""
+
+    async def main() -> None:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            connect(proxy.hosts, random=Random(1)) as client,
+            connect(server.hosts, random=Random(2)) as other,
+        ):
+            ours = Lock(client, "/a", reentrant=True)
+            async with Lock(other, "/c"), ours as grant:
+                all_of_them = MultiLock([ours, Lock(client, "/b"), Lock(client, "/c")])
+                # The first is that of the one that could not be had.
+                given_back = proxy.when(operation="delete", nth=2).delay_reply(1.0)
+                trying = asyncio.create_task(all_of_them.try_acquire())
+                await given_back.happened()
+                trying.cancel()
+                await asyncio.wait([trying])
+                assert trying.cancelled()
+                await client.sync()
+                assert grant.is_held
+                assert await other.children("/b") == []
+            await ours.acquire()
+
+    run_virtually(main())
