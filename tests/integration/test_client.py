@@ -511,8 +511,10 @@ def test_a_call_of_several_requests_begins_in_its_place(server: Server, path: st
         assert (await client.get(path)).data == b"committed"
         await committing
         # Given up before it began to be waited for.
-        for call in (client.create(path, protected=True), client.set(path, b"m", version=2)):
+        calls = (client.create(path, protected=True), client.set(path, b"m", version=2))
+        for call in calls:
             call.cancel()
+        for call in calls:
             with pytest.raises(asyncio.CancelledError):
                 await call
 
