@@ -94,11 +94,38 @@ async def judge_a_member(scene: Scene) -> None:
     left = [note.value.name for note in told if note.what == "disconnected"]
     assert names.count("subject") == left.count("subject") <= 2
     assert names.count("early") == left.count("early") == 1
+    own = [note for note in scene.notes if note.who == "the subject"]
     if scene.is_undisturbed:
         assert names.count("subject") == 1
-        own = [note for note in scene.notes if note.who == "the subject"]
         assert [note.what for note in own] == ["found", "connected", "disconnected", "updated"]
         assert [one.name for one in own[0].value] == ["early"]
+    if not scene.forgiven and not scene.is_subject_gone and not scene.is_subject_cancelled:
+        # So is the subject told of both of them, however late it was.
+        seen = [one.name for one in own[0].value]
+        seen += [note.value.name for note in own if note.what == "connected"]
+        assert seen.count("late") == 1
+        left = [note.value.name for note in own if note.what == "disconnected"]
+        assert seen.count("early") == left.count("early")
+
+
+def claimant(after_s: float, for_s: float, *, twice: bool = False) -> Part:
+    """Give somebody who wants a name that others want as well, or two of one client."""
+
+    async def want(me: Player) -> None:
+        await asyncio.sleep(after_s)
+
+        async def have_it() -> None:
+            membership = Membership(me.client, "/recipe")
+            async with membership.joined("name", me.name.encode()):
+                [own] = await membership.members()
+                with me.holds(own.token):
+                    await asyncio.sleep(for_s)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(2 if twice else 1):
+                tasks.create_task(have_it())
+
+    return want
 
 
 async def judge_an_observer(scene: Scene) -> None:
@@ -120,6 +147,12 @@ OBSERVER: Final = Story(
 )
 
 
+# One has the name before the subject, which wants it twice, and one waits behind it.
+NAME: Final = Story(
+    subject=claimant(1.0, 3.0, twice=True),
+    rivals=(claimant(0.0, 3.0), claimant(1.5, 3.0), observer(60.0)),
+    ends_with=(ExceptionGroup,),
+)
 MORE: Final = ("a slow network", "its nodes deleted")
 PLAYS: Final = BRIEF | {name: TROUBLES[name] for name in MORE}
 
@@ -132,3 +165,8 @@ def test_a_member_in_trouble(trouble: str) -> None:
 @pytest.mark.parametrize("trouble", BRIEF)
 def test_who_looks_in_trouble(trouble: str) -> None:
     assert BRIEF[trouble](OBSERVER) > 1
+
+
+@pytest.mark.parametrize("trouble", BRIEF)
+def test_who_wants_a_name_in_trouble(trouble: str) -> None:
+    assert BRIEF[trouble](NAME) > 1

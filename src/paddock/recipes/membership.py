@@ -25,7 +25,7 @@ for an older session of our own until the service has ended that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
@@ -130,11 +130,6 @@ class Membership:
         mates = [one for one in roster.members if one.token < presence.token]
         if is_told:
             telling = _Telling(roster, presence.token, connected, disconnected)
-            telling.tell_of(
-                MembershipEvent(MembershipChange.JOINED, one)
-                for one in roster.members
-                if one.token > presence.token
-            )
             telling.start(self._client, grant)
         return mates
 
@@ -239,15 +234,6 @@ class _Telling:
         if _is_over(grant):
             self._stop()
 
-    def tell_of(self, events: Iterable[MembershipEvent]) -> None:
-        for event in events:
-            if event.member.token == self._own:
-                continue
-            if event.change is MembershipChange.JOINED:
-                self._connected.tell(event.member)
-            elif event.change is MembershipChange.LEFT:
-                self._disconnected.tell(event.member)
-
     def _on_grant(self, event: GrantEvent) -> None:
         if event in (GrantEvent.RELEASED, GrantEvent.LOST):
             self._stop()
@@ -258,13 +244,26 @@ class _Telling:
             self._task.cancel()
 
     async def _run(self) -> None:
+        # Who came when we had joined, and had not looked yet.
+        for member in self._roster.members:
+            if member.token > self._own:
+                self._connected.tell(member)
         try:
             while True:
                 await self._roster.wait()
-                self.tell_of(await self._roster.read())
+                for event in await self._roster.read():
+                    self._tell_of(event)
         except SessionExpiredError:
             # So are we, and nothing more is known of the others.
             pass
+
+    def _tell_of(self, event: MembershipEvent) -> None:
+        if event.member.token == self._own:
+            return
+        if event.change is MembershipChange.JOINED:
+            self._connected.tell(event.member)
+        elif event.change is MembershipChange.LEFT:
+            self._disconnected.tell(event.member)
 
 
 async def _events(client: Client, path: str) -> AsyncGenerator[MembershipEvent, None]:

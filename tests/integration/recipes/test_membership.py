@@ -303,6 +303,37 @@ def test_what_another_one_says_is_left_alone(service: Service, path: str) -> Non
     run(scenario)
 
 
+def test_what_others_write_into_our_node_does_not_keep_us_from_it(
+    service: Service, path: str
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 2) as [client, operator]:
+            membership = membership_of(client, path)
+            await membership.join("name", b"ours")
+            await operator.set(f"{path}/name", b"theirs")
+            await membership.update(b"ours again")
+            assert [one.payload for one in await membership.members()] == [b"ours again"]
+
+    run(scenario)
+
+
+def test_a_node_of_our_session_that_is_no_member_is_left_alone(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 1) as [client]:
+            await client.create(f"{path}/name", ephemeral=True, make_parents=True)
+            membership = membership_of(client, path)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await membership.join("name")
+            await membership_of(client, path).join("other")
+            assert await client.exists(f"{path}/name") is not None
+            await client.delete(f"{path}/name")
+            await membership.join("name")
+            assert membership.is_member
+
+    run(scenario)
+
+
 def test_what_is_no_member_is_of_no_matter(service: Service, path: str) -> None:
     async def scenario() -> None:
         async with clients(service, 1) as [client]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from paddock.client.client import Client
+from paddock.client.states import EventType
 from paddock.errors import (
     GrantLostError,
     InvalidArgumentError,
@@ -115,6 +117,119 @@ def test_an_item_is_let_go_when_the_next_share_is_asked_for(service: Service, pa
                     assert (share.items, share.gained) == (frozenset("ab"), frozenset("b"))
 
     run(scenario)
+
+
+def test_who_leaves_lets_go_what_was_about_to_go(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 2) as [one, two], AsyncExitStack() as later:
+            async with partitioner_of(one, path, ["a", "b"]) as first:
+                firsts = first.shares()
+                assert (await anext(firsts)).items == frozenset("ab")
+                second = await later.enter_async_context(partitioner_of(two, path, ["a", "b"]))
+                assert (await anext(firsts)).removed == frozenset("b")
+                # Nobody asks for the next one.
+            owners: set[str] = set()
+            async for share in second.shares():
+                owners |= share.items
+                if owners == {"a", "b"}:
+                    break
+
+    run(scenario)
+
+
+def test_what_comes_too_late_is_given_on(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 3) as [one, two, operator]:
+            # Somebody has it, and so it is waited for.
+            await operator.create(f"{path}/items/item-d", ephemeral=True, make_parents=True)
+            async with partitioner_of(one, path, ["c", "d"], data=b"one") as first:
+                async with aclosing(first.shares()) as firsts:
+                    assert (await anext(firsts)).items == frozenset("c")
+                    # Whoever is busy gets it, without knowing; meanwhile it is another one's.
+                    await operator.delete(f"{path}/items/item-d")
+                    await until(lambda: _is_of(operator, f"{path}/items/item-d", b"one"))
+                    async with partitioner_of(two, path, ["c", "d"]) as second:
+                        async with aclosing(second.shares()) as seconds:
+                            waiting = asyncio.ensure_future(anext(seconds))
+                            await until(lambda: _has_divided(operator, path, 2))
+                            asking = asyncio.ensure_future(anext(firsts))
+                            assert (await waiting).items == frozenset("d")
+                            assert first.items == frozenset("c")
+                    assert (await asking).items == frozenset("cd")
+
+    run(scenario)
+
+
+def test_who_is_to_have_it_no_more_does_not_wait_for_it(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        seen: list[tuple[EventType, str | None]] = []
+        item = f"{path}/items/item-d"
+        async with clients(service, 3) as [one, two, operator]:
+            await operator.create(item, ephemeral=True, make_parents=True)
+            await operator.add_watch(item, lambda event: seen.append((event.type, event.path)))
+            async with partitioner_of(one, path, ["c", "d"]) as first:
+                async with aclosing(first.shares()) as firsts:
+                    assert (await anext(firsts)).items == frozenset("c")
+                    asking = asyncio.ensure_future(anext(firsts))
+                    async with partitioner_of(two, path, ["c", "d"]) as second:
+                        await first.wait_settled()
+                        await operator.delete(item)
+                        for _ in range(3):
+                            # It would have asked for it by now.
+                            await one.sync()
+                        async with aclosing(second.shares()) as seconds:
+                            assert (await anext(seconds)).items == frozenset("d")
+                        await operator.sync()
+                        assert seen == [(EventType.DELETED, item), (EventType.CREATED, item)]
+                    await asking
+
+    run(scenario)
+
+
+def test_who_asks_anew_has_asked_for_the_next_one(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 2) as [one, two]:
+            async with partitioner_of(one, path, ["a", "b"]) as first:
+                async with aclosing(first.shares()) as shares:
+                    assert (await anext(shares)).items == frozenset("ab")
+                async with partitioner_of(two, path, ["a", "b"]) as second:
+                    async with aclosing(first.shares()) as shares:
+                        # It begins with what is ours.
+                        share = await anext(shares)
+                        while not share.removed:
+                            share = await anext(shares)
+                    asking = asyncio.ensure_future(anext(first.shares()))
+                    assert (await anext(second.shares())).items == frozenset("b")
+                    assert (await asking).items == frozenset("a")
+
+    run(scenario)
+
+
+def test_the_items_of_who_has_been_there_longest_count(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        owners: dict[str, object] = {}
+        async with clients(service, 2) as [one, two]:
+            first, second = partitioner_of(one, path, ["a"]), partitioner_of(two, path, ["b"])
+            async with working(first, owners):
+                await first.wait_settled()
+                async with working(second, owners):
+                    await asyncio.gather(first.wait_settled(), second.wait_settled())
+                    for _ in range(3):
+                        await two.sync()
+                    assert (first.items, second.items) == (frozenset("a"), frozenset())
+                    division = json.loads((await one.get(f"{path}/members")).data)
+                    assert sorted(division.values()) == [[], ["a"]]
+
+    run(scenario)
+
+
+async def _is_of(client: Client, path: str, data: bytes) -> bool:
+    return await client.exists(path) is not None and (await client.get(path)).data == data
+
+
+async def _has_divided(client: Client, path: str, members: int) -> bool:
+    division = json.loads((await client.get(f"{path}/members")).data or b"{}")
+    return len(division) == members
 
 
 async def _is_not_ours(partitioner: Any, item: str) -> bool:
