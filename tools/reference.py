@@ -42,8 +42,18 @@ _MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
 _NAMES: Final = {id(OPEN): "OPEN_ACL"}
 # Modules that are written from others by tools/twin.py.
 _TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.sync.multiread")
-# What a proxy asks its faults, and a recipe its grants.
-_INNER: Final = ("Fault.takes", "Fault.hit", "Grant.deepen", "Grant.lost")
+# What a proxy asks its faults, a recipe its grants, and one recipe another.
+_INNER: Final = (
+    "Fault.takes",
+    "Fault.hit",
+    "Grant.deepen",
+    "Grant.lost",
+    "MultiGrant.lost",
+    "PersistentNode.leave_soon",
+    "ServiceRegistry.follow_cached",
+    "ServiceRegistry.new_number",
+    "ServiceRegistry.start_task",
+)
 # Classes that users call by themselves; they get all others from a method.
 _MADE_BY_USERS: Final = (
     "EmbeddedServer",

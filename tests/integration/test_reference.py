@@ -20,11 +20,14 @@ from paddock.client.client import Client
 from paddock.errors import SessionExpiredError
 from paddock.recipes import (
     Cache,
+    DoubleBarrier,
     Election,
     Lock,
+    LogRoom,
     Master,
     Membership,
     Partitioner,
+    Queue,
     ServiceInstance,
     ServiceRegistry,
     TaskClient,
@@ -39,7 +42,7 @@ from tools.reference import FOLDER, PAGES, examples, pages
 
 # The nodes that examples take for granted, with their data; and those of recipes besides.
 NODES = {"/config": b"v1"}
-NODES_OF_RECIPES = {"/report": b"", "/app": b"", "/app/color": b"blue"}
+NODES_OF_RECIPES = {"/report": b"", "/result": b"", "/app": b"", "/app/color": b"blue"}
 
 # Errors have a page of their own.
 ON_ANOTHER_PAGE = {"errors", "sync", "__version__"}
@@ -168,12 +171,55 @@ async def partitioner(client: Client, scope: AsyncExitStack) -> object:
     return await scope.enter_async_context(recipe(Partitioner)(client, "/given/shards", ["a", "b"]))
 
 
+async def barrier(client: Client, scope: AsyncExitStack) -> object:
+    """Let two others come to the barrier of the examples, which is for three."""
+
+    async def come() -> None:
+        async with recipe(DoubleBarrier)(client, "/barriers/step", 3):
+            pass
+
+    for _ in range(2):
+        coming = asyncio.ensure_future(come())
+        scope.callback(coming.cancel)
+    return recipe(DoubleBarrier)(client, "/barriers/step", 3)
+
+
+async def queue(client: Client, scope: AsyncExitStack) -> Queue:
+    found = recipe(Queue)(client, "/given/queue")
+    await found.put(b"resize 7.png")
+    return found
+
+
+async def item(client: Client, scope: AsyncExitStack) -> object:
+    return await scope.enter_async_context((await queue(client, scope)).take())
+
+
+async def room(client: Client, scope: AsyncExitStack) -> object:
+    """Have channels come and go in a room, for as long as somebody may follow them."""
+    found = recipe(LogRoom)(client, "/given/room")
+
+    async def write() -> None:
+        with suppress(SessionExpiredError):
+            while True:
+                channel = await found.open_channel()
+                await channel.append(b"mkdir /home")
+                await channel.delete()
+
+    writing = asyncio.ensure_future(write())
+    scope.callback(writing.cancel)
+    return found
+
+
 # What the examples of recipes take for granted, by its name.
 GIVEN = {
     one.__name__: one
     for one in (
+        barrier,
         lock,
         grant,
+        item,
+        queue,
+        room,
         cache,
         snapshot,
         election,

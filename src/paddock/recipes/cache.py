@@ -1,4 +1,4 @@
-"""A cache: a part of the service's tree in memory, kept up with what changes there.
+"""Cache: a part of the service's tree in memory, kept up with what changes there.
 
     async with Cache(client, "/app") as cache:
         print(cache.get("/app/color").data)  # b'blue'

@@ -1,4 +1,4 @@
-"""A counter that many share.
+"""Counter: a number that many share.
 
     visits = Counter(client, "/app/visits")
     print(await visits.add(2))  # 2

@@ -1,4 +1,4 @@
-"""A grant: that something is held, for as long as the session surely lives.
+"""Grants: that something is held, for as long as the session surely lives.
 
     async with Lock(client, "/locks/report") as grant:
         async with grant.guard() as transaction:

@@ -1,4 +1,4 @@
-"""A lease: a lock that is held for so many seconds at most, unless it is renewed.
+"""Leases: a lock that is held for so many seconds at most, unless it is renewed.
 
     async with Lease(client, "/leases/report", seconds=30) as grant:
         await grant.renew()

@@ -1,4 +1,4 @@
-"""Logs that many follow: a room has channels, a channel has numbered entries.
+"""Log rooms: logs that many follow; a room has channels, a channel has numbered entries.
 
     room = LogRoom(client, "/rooms/masters")
     channel = await room.open_channel()
@@ -105,7 +105,7 @@ class LogRoom:
     def follow(self, *, after: LogEntry | None = None) -> AsyncIterator[RoomEvent]:
         """Give everything that is in the room, then everything that comes, in its order.
 
-            async for event in LogRoom(client, "/rooms/masters").follow():
+            async for event in room.follow():
                 match event:
                     case ChannelOpened(channel):
                         print("channel", channel)
@@ -113,6 +113,7 @@ class LogRoom:
                         print(channel, number, data)
                     case ChannelDeleted(channel, is_complete):
                         print("the end of", channel)
+                        break
 
         The room may be made later. Who was told everything up to an entry, by another client, goes
         on behind it with `after`: the channels that are there are told again, and of the entries

@@ -1,4 +1,4 @@
-"""A master with workers: those who want something done, and those who do it.
+"""Master and workers: those who want something done, and those who do it.
 
     tasks = TaskClient(client, "/office")
     status = await tasks.run(b"apples")

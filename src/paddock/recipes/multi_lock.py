@@ -1,4 +1,4 @@
-"""Several locks as one: all of them are held, or none.
+"""Multi-lock: several locks as one; all of them are held, or none.
 
     both = MultiLock([Lock(client, "/locks/from"), Lock(client, "/locks/to")])
     async with both as grant:

@@ -1,4 +1,4 @@
-"""A set that is divided among members, so that each item belongs to one of them at a time.
+"""Partitioner: a set that is divided among members, each item belongs to one of them at a time.
 
     async with Partitioner(client, "/shards", ["a", "b", "c"]) as partitioner:
         async for share in partitioner.shares():

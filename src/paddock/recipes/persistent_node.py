@@ -1,4 +1,4 @@
-"""A node that is kept in existence: over lost connections, over sessions, and if it is deleted.
+"""Persistent node: kept in existence over lost connections, over sessions, and if it is deleted.
 
     async with PersistentNode(client, "/workers/7", b"ready") as node:
         await node.set_data(b"busy")

@@ -1,4 +1,4 @@
-"""Which instance of a service to use: all that there are at hand, and one of them chosen.
+"""Service provider: all instances of a service at hand, and one of them chosen.
 
     async with ServiceProvider(registry, "search", Choice.ROUND_ROBIN) as provider:
         instance = provider.choose()

@@ -1,4 +1,4 @@
-"""A queue: every item is handed to one consumer at a time, until one of them is done with it.
+"""Queue: every item is handed to one consumer at a time, until one of them is done with it.
 
     queue = Queue(client, "/jobs", attempts_max=3)
     await queue.put(b"resize 7.png")

@@ -1,4 +1,4 @@
-"""A read-write lock: many readers or one writer, in the order in which they came.
+"""Read-write lock: many readers or one writer, in the order in which they came.
 
     lock = ReadWriteLock(client, "/locks/catalogue")
     async with lock.read as grant:

@@ -1,4 +1,4 @@
-"""A semaphore: so many leases, given out in the order in which they were asked for.
+"""Semaphore: so many leases, given out in the order in which they were asked for.
 
     async with Semaphore(client, "/semaphores/printers", leases=3) as grant:
         print(grant.is_held)  # True

@@ -1,4 +1,4 @@
-"""A value that many share: read, replaced, updated and followed.
+"""Shared value: read, replaced, updated and followed by many.
 
     color = SharedValue(client, "/app/color")
     await color.set(b"blue")

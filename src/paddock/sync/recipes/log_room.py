@@ -102,7 +102,7 @@ class LogRoom(Twin[AsyncLogRoom]):
     def follow(self, *, after: LogEntry | None = None) -> Stream[RoomEvent]:
         """Give everything that is in the room, then everything that comes, in its order.
 
-            for event in LogRoom(client, "/rooms/masters").follow():
+            for event in room.follow():
                 match event:
                     case ChannelOpened(channel):
                         print("channel", channel)
@@ -110,6 +110,7 @@ class LogRoom(Twin[AsyncLogRoom]):
                         print(channel, number, data)
                     case ChannelDeleted(channel, is_complete):
                         print("the end of", channel)
+                        break
 
         The room may be made later. Who was told everything up to an entry, by another client, goes
         on behind it with `after`: the channels that are there are told again, and of the entries
