@@ -18,6 +18,7 @@ from paddock.recipes._tasks import TaskState, TaskStatus, WorkerLoad
 from paddock.recipes._tree import CachedNode, Snapshot
 from paddock.recipes.barrier import Barrier, DoubleBarrier
 from paddock.recipes.cache import Cache, CacheChange, ChangeKind
+from paddock.recipes.configuration import Configuration
 from paddock.recipes.counter import Counter
 from paddock.recipes.discovery import InstancesListener, ServiceRegistry
 from paddock.recipes.election import Election, ElectionEvent, ElectionListener
@@ -28,6 +29,7 @@ from paddock.recipes.log_room import LogChannel, LogRoom
 from paddock.recipes.master_worker import Handler, Master, Task, TaskClient, Worker
 from paddock.recipes.membership import MemberListener, Membership
 from paddock.recipes.multi_lock import MultiGrant, MultiLock
+from paddock.recipes.naming import Naming
 from paddock.recipes.partitioner import Partitioner, Share
 from paddock.recipes.persistent_node import PersistentNode
 from paddock.recipes.provider import Choice, ServiceCache, ServiceProvider
@@ -46,6 +48,7 @@ __all__ = [
     "ChannelDeleted",
     "ChannelOpened",
     "Choice",
+    "Configuration",
     "Contender",
     "Counter",
     "DeadLetter",
@@ -72,6 +75,7 @@ __all__ = [
     "MembershipEvent",
     "MultiGrant",
     "MultiLock",
+    "Naming",
     "Partitioner",
     "PersistentNode",
     "Queue",

@@ -21,6 +21,7 @@ from paddock.recipes.provider import Choice
 from paddock.recipes.queue import DeadLetter, QueueEntry
 from paddock.sync.recipes.barrier import Barrier, DoubleBarrier
 from paddock.sync.recipes.cache import Cache
+from paddock.sync.recipes.configuration import Configuration
 from paddock.sync.recipes.counter import Counter
 from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.recipes.election import Election
@@ -31,6 +32,7 @@ from paddock.sync.recipes.log_room import LogChannel, LogRoom
 from paddock.sync.recipes.master_worker import Master, Task, TaskClient, Worker
 from paddock.sync.recipes.membership import Membership
 from paddock.sync.recipes.multi_lock import MultiGrant, MultiLock
+from paddock.sync.recipes.naming import Naming
 from paddock.sync.recipes.partitioner import Partitioner
 from paddock.sync.recipes.persistent_node import PersistentNode
 from paddock.sync.recipes.provider import ServiceCache, ServiceProvider
@@ -49,6 +51,7 @@ __all__ = [
     "ChannelDeleted",
     "ChannelOpened",
     "Choice",
+    "Configuration",
     "Contender",
     "Counter",
     "DeadLetter",
@@ -75,6 +78,7 @@ __all__ = [
     "MembershipEvent",
     "MultiGrant",
     "MultiLock",
+    "Naming",
     "Partitioner",
     "PersistentNode",
     "Queue",
