@@ -27,6 +27,8 @@ from typing import Final
 from paddock.client.client import Client
 
 WRITES: Final = "/guarded-writes"
+# In virtual time: so long it may take until somebody knows what the service tells.
+TOLD_S: Final = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +61,9 @@ class SessionRecord:
     # When it was ended from outside, and when its client learnt that it is over, or may be.
     expired_at: float = math.inf
     learnt_at: list[float] = field(default_factory=list)
+    # When its nodes were deleted by somebody else, and the tokens that they stood for.
+    deleted_at: float = math.inf
+    deleted: set[int] = field(default_factory=set)
 
     @property
     def is_expired(self) -> bool:
@@ -107,6 +112,14 @@ class GrantLog:
                         f"held on, though its client knew at {learnt_at:.3f} s that its session was"
                         f" over, or might be: {hold}"
                     )
+            record = hold.session
+            told_at = record.deleted_at + TOLD_S
+            # What it got anew after that is its own.
+            was_deleted = hold.begun_at <= record.deleted_at or hold.token in record.deleted
+            if was_deleted and told_at < hold.ended_at:
+                self.problems.append(
+                    f"held on, though its nodes were deleted at {record.deleted_at:.3f} s: {hold}"
+                )
         if self.problems:
             raise AssertionError("\n".join(self.problems))
 

@@ -52,8 +52,6 @@ _DEADLINE_S: Final = 300.0
 # In virtual time: what has not gone by then is left behind. Longer than a session lives.
 _SETTLED_S: Final = 30.0
 _LOOK_S: Final = 0.5
-# In virtual time: so long it may take until somebody knows what the service tells.
-_TOLD_S: Final = 1.0
 # In real time, for somebody who spins instead of waiting.
 _REAL_DEADLINE_S: Final = 60
 # The time of day at which every play begins.
@@ -188,8 +186,8 @@ class Scene:
             stat = await self.observer.exists(path)
             if stat is not None and stat.ephemeral_owner == client.session_id:
                 if not record.is_expired:
-                    record.expired_at = self.loop.time()
-                    record.learnt_at.append(self.loop.time() + _TOLD_S)
+                    record.expired_at = record.deleted_at = self.loop.time()
+                record.deleted.add(stat.czxid)
                 await self.observer.delete(path)
 
     def cancel_subject(self) -> None:
