@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -342,12 +343,13 @@ class Cache:
 
     def _apply(self, answers: Iterable[tuple[str, NodeData | None]]) -> None:
         """Have the tree be as it was found, and tell what is new."""
-        gone: list[str] = []
+        # By path: since when another one is there, if one is.
+        gone: dict[str, float] = {}
         news: list[tuple[int, int, CachedNode]] = []
         for path, found in answers:
             old = self._tree.get(path)
             if old is not None and (found is None or found.stat.czxid != old.stat.czxid):
-                gone.append(path)
+                gone[path] = math.inf if found is None else found.stat.czxid
                 old = None
             if found is not None and (old is None or found.stat.mzxid != old.stat.mzxid):
                 # In the order of the service; what was written as one, parents first.
@@ -355,9 +357,12 @@ class Cache:
                 node = CachedNode(path, found.data, found.stat)
                 news.append((zxid, path.count("/"), node))
         for path in sorted(gone, key=lambda one: one.count("/"), reverse=True):
-            # What we knew below it went before it, even if we have not read so yet.
+            # What we knew below it went before it, even if we have not read so yet; unless it was
+            # read before this one was, and came after it.
             for node in self._tree.remove(path):
                 self._tell(node.path, node, None)
+                if node.stat.czxid >= gone[path]:
+                    news.append((node.stat.czxid, node.path.count("/"), node))
         for _, _, node in sorted(news, key=lambda one: one[:2]):
             old = self._tree.get(node.path)
             self._tree.put(node)
@@ -401,8 +406,8 @@ class _Backlog:
     def add(self, path: str, old: CachedNode | None, new: CachedNode | None) -> None:
         if path in self._pending:
             old, _ = self._pending[path]
-            if old is None and new is None:
-                # It has come and gone, and the reader never heard of it.
+            if old is new:
+                # It has come and gone, and the reader never heard of it; or gone and come back.
                 del self._pending[path]
                 return
         self._pending[path] = (old, new)

@@ -196,6 +196,38 @@ def test_a_node_that_was_made_anew_is_seen_as_another_one(service: Service, path
     run(scenario)
 
 
+def test_what_stands_below_a_node_that_was_made_anew_is_seen_whatever_is_read_first(
+    service: Service, path: str
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 2) as [writer, reader]:
+            # More than are read at once, so that some are read before the node above them.
+            names = [f"{path}/a/{number}" for number in range(300)]
+            await writer.create(f"{path}/a", make_parents=True)
+            await asyncio.gather(*(writer.create(name) for name in names))
+            async with recipe(Cache)(reader, path) as cache:
+                known: dict[str, Any] = {}
+                changes = cache.changes()
+                while len(known) < 302:
+                    follow(known, await anext(changes), path)
+                async with writer.transaction() as transaction:
+                    for name in names:
+                        transaction.delete(name)
+                    transaction.delete(f"{path}/a").create(f"{path}/a", b"anew")
+                    for name in names:
+                        transaction.create(name, b"anew")
+                await cache.sync()
+                there = await tree_of(writer, path, None)
+                assert contents(cache.snapshot()) == there
+                while {node.data for node in known.values()} != {b"", b"anew"} or any(
+                    known[name].data != b"anew" for name in [*names, f"{path}/a"]
+                ):
+                    follow(known, await anext(changes), path)
+                await changes.aclose()
+
+    run(scenario)
+
+
 def test_snapshots_never_change(service: Service, path: str) -> None:
     async def scenario() -> None:
         async with clients(service, 2) as [client, other]:
