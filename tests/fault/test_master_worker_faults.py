@@ -7,8 +7,10 @@ from typing import Final
 
 import pytest
 
+import paddock
 from paddock.client.client import Client
 from paddock.recipes import Master, Task, TaskClient, TaskState, TaskStatus, Worker
+from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.recipe_players import Player
 from tests.fault.recipe_processes import Actor, Aftermath, Killing, play_kills
 from tests.fault.recipe_stage import Part, Scene, Story
@@ -124,6 +126,44 @@ def test_the_subject_in_trouble(who: str, trouble: str) -> None:
 @pytest.mark.parametrize("who", STORIES)
 def test_the_subject_in_every_trouble(who: str, trouble: str) -> None:
     assert TROUBLES[trouble](STORIES[who]) > 1
+
+
+def test_a_worker_that_has_its_task_anew_before_it_hears_that_it_failed() -> None:
+    """The reply to "it has failed" is lost, and by the next connect the task is ours again."""
+    begun: list[int] = []
+
+    async def fail_once(task: Task) -> bytes:
+        begun.append(task.attempt)
+        if task.attempt == 1:
+            raise ValueError
+        return b"done"
+
+    async def play() -> TaskStatus:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            paddock.connect(server.hosts) as good,
+            paddock.connect(proxy.hosts) as cut_off,
+        ):
+            those = (Master(good, PATH), Worker(cut_off, PATH, fail_once))
+            serving = [asyncio.ensure_future(one.serve()) for one in those]
+            fault = proxy.when(operation="multi").cut_after(stay_away=True)
+            tasks = TaskClient(good, PATH)
+            task = await tasks.submit(b"a task")
+            await fault.happened()
+            await asyncio.sleep(1.0)
+            proxy.heal()
+            # So that time goes on, should it ask for ever.
+            proxy.when(times=None).delay(0.01)
+            async with asyncio.timeout(30.0):
+                status = await tasks.result(task)
+            for one in serving:
+                one.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
+            return status
+
+    status = run_virtually(play())
+    assert (status.state, status.attempts, begun) == (TaskState.DONE, 2, [1, 2])
 
 
 async def take_part(me: Actor) -> None:

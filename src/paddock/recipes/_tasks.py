@@ -20,15 +20,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from paddock.client.arguments import checked_bytes
 from paddock.client.client import Client
 from paddock.client.states import Event
 from paddock.client.transaction import Transaction
-from paddock.errors import NoNodeError, NotEmptyError
+from paddock.errors import InvalidArgumentError, NoNodeError, NotEmptyError
 from paddock.protocol.acl import ACL
 from paddock.recipes._nodes import Signal, child, make_node, until_answered
 
 TASK_KIND: Final = "task-"
 WORKER_KIND: Final = "worker-"
+# Room for the rest of the largest request that servers take, which moves a task and its status.
+_DATA_BYTES_MAX: Final = 1_000_000
+# So much is kept of why an attempt has failed.
+_REASON_BYTES_MAX: Final = 10_000
 _NUMBER: Final = re.compile(rf"{TASK_KIND}(-?\d+)$")
 
 
@@ -105,6 +110,28 @@ def decode_worker(kept: bytes) -> tuple[str, int]:
         return str(fields["name"]), int(fields["capacity"])
     except (TypeError, KeyError) as error:
         raise ValueError(f"not a worker: {kept!r}") from error
+
+
+def checked_size(name: str, data: bytes) -> bytes:
+    """Give data that can be kept for a task, and moved; raises InvalidArgumentError."""
+    if len(checked_bytes(name, data)) > _DATA_BYTES_MAX:
+        raise InvalidArgumentError(f"{name}: {len(data)} bytes, and a task has {_DATA_BYTES_MAX}")
+    return data
+
+
+def checked_result(result: bytes) -> bytes:
+    """Give what a handler has made of a task."""
+    return checked_size("result", result)
+
+
+def reason_of(error: BaseException) -> bytes:
+    """Give what is said of an attempt that has failed."""
+    try:
+        said = f"{type(error).__name__}: {error}"
+    except Exception:
+        # Somebody else's error may not even be able to say what it is.
+        said = type(error).__name__
+    return said.encode(errors="backslashreplace")[:_REASON_BYTES_MAX]
 
 
 def tasks_in_order(names: Sequence[str]) -> list[str]:

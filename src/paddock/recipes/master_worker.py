@@ -33,7 +33,6 @@ from paddock.client.arguments import (
     check_count,
     check_watcher,
     checked_acl,
-    checked_data,
     checked_path,
 )
 from paddock.client.client import Client
@@ -57,7 +56,10 @@ from paddock.recipes._tasks import (
     Office,
     TaskState,
     TaskStatus,
+    checked_result,
+    checked_size,
     encode_worker,
+    reason_of,
     tasks_in_order,
 )
 from paddock.recipes.grant import Grant, GrantListener
@@ -76,7 +78,7 @@ class TaskClient:
 
         A lost reply is no matter. If it is cancelled, it may have been submitted.
         """
-        checked_data(data)
+        checked_size("data", data)
         path = child(self._office.tasks, TASK_KIND)
         return await create_numbered(self._client, path, data, acl=self._office.acl)
 
@@ -164,7 +166,7 @@ class Task:
 
     async def report(self, data: bytes) -> None:
         """Tell whoever follows the task how far it is."""
-        checked_data(data)
+        checked_size("data", data)
         await self._worker._say(self._grant, self, TaskState.RUNNING, data)
 
 
@@ -257,21 +259,33 @@ class Worker:
             return
         task = Task(self, grant, name, data, stat.version)
         try:
-            result = await self._handler(task)
-            checked_data(result)
+            result = checked_result(await self._handler(task))
+        except asyncio.CancelledError as error:
+            doing = asyncio.current_task()
+            if doing is None or doing.cancelling():
+                raise
+            # Not us, but something that the handler has waited for.
+            await self._say(grant, task, TaskState.RETRYING, reason_of(error))
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}".encode()
-            await self._say(grant, task, TaskState.RETRYING, reason)
+            await self._say(grant, task, TaskState.RETRYING, reason_of(error))
         else:
             await self._say(grant, task, TaskState.DONE, result)
 
     async def _say(self, grant: Grant, task: Task, state: TaskState, data: bytes) -> None:
-        """Record how far a task is, as long as it is ours."""
+        """Record how far a task is, as long as it is ours, by this very attempt."""
         office, worker = self._office, _name_of(grant.path)
         assignment = office.assignment(worker, task.name)
         path = child(office.tasks, task.name)
         status = TaskStatus(state, data, self._name, task.attempt)
         while await self._is_there(assignment):
+            stat = await until_answered(self._client, lambda: self._client.exists(path))
+            if stat is None:
+                # Somebody has deleted it by hand.
+                await self._drop(grant, task.name)
+                return
+            if stat.version != task.attempt - 1:
+                # That it has failed was recorded before a reply was lost, and it is ours anew.
+                return
             transaction = grant.guard()
             if state is TaskState.RUNNING:
                 transaction.check(assignment)

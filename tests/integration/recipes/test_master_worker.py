@@ -22,7 +22,7 @@ from paddock.recipes import (
     least_loaded,
 )
 from paddock.testing import expire_session
-from tests.support.apis import recipe
+from tests.support.apis import asyncio_only, recipe
 from tests.support.recipes import clients, run, until
 from tests.support.server import Service
 
@@ -268,6 +268,91 @@ def test_a_task_that_is_deleted_by_hand_is_in_nobodys_way(service: Service, path
                 await tasks.result(task)
             async with serving(recipe(Master)(one, path), recipe(Worker)(two, path, upper)):
                 assert (await tasks.run(b"wanted")).data == b"WANTED"
+
+    run(scenario)
+
+
+class MuteError(Exception):
+    """An error that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+FAILURES: dict[str, Exception] = {
+    "said at length": ValueError("x" * 2_000_000),
+    "not to be encoded": ValueError("\ud800"),
+    "not to be said": MuteError(),
+}
+
+
+@pytest.mark.parametrize("how", ["nothing", "too much", "cancelled", *FAILURES])
+@asyncio_only
+def test_no_handler_can_end_its_worker(service: Service, path: str, how: str) -> None:
+    async def strange(task: Any) -> Any:
+        if task.data == b"good":
+            return b"done"
+        match how:
+            case "nothing":
+                return None
+            case "too much":
+                return b"x" * 1_048_000
+            case "cancelled":
+                # As by something that it has waited for.
+                raise asyncio.CancelledError
+        raise FAILURES[how]
+
+    async def scenario() -> None:
+        async with clients(service, 3) as [one, two, three]:
+            master = recipe(Master)(one, path, attempts_max=2)
+            async with serving(master, recipe(Worker)(two, path, strange)):
+                tasks = recipe(TaskClient)(three, path)
+                status = await tasks.run(b"bad")
+                assert (status.state, status.attempts) == (TaskState.FAILED, 2)
+                assert (await tasks.run(b"good")).state is TaskState.DONE
+
+    run(scenario)
+
+
+def test_a_task_that_could_not_be_moved_is_refused(service: Service, path: str) -> None:
+    async def fail(task: Any) -> bytes:
+        raise ValueError("not this one")
+
+    async def scenario() -> None:
+        async with clients(service, 3) as [one, two, three]:
+            tasks = recipe(TaskClient)(three, path)
+            with pytest.raises(InvalidArgumentError, match="data: 1000001 bytes"):
+                await tasks.submit(b"x" * 1_000_001)
+            master = recipe(Master)(one, path, attempts_max=2)
+            async with serving(master, recipe(Worker)(two, path, fail)):
+                assert (await tasks.run(b"x" * 1_000_000)).data == b"ValueError: not this one"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("outcome", ["done", "failed"])
+@pytest.mark.parametrize("change", ["deleted", "changed"])
+def test_a_task_that_somebody_meddles_with_keeps_no_worker_busy(
+    service: Service, path: str, change: str, outcome: str
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 3) as [one, two, three]:
+
+            async def handle(task: Any) -> bytes:
+                if task.data == b"a":
+                    node = f"{path}/tasks/{task.name}"
+                    await (three.delete(node) if change == "deleted" else three.set(node, b"b"))
+                    if outcome == "failed":
+                        raise ValueError
+                data: bytes = task.data
+                return data.upper()
+
+            async with serving(recipe(Master)(one, path), recipe(Worker)(two, path, handle)):
+                tasks = recipe(TaskClient)(three, path)
+                task = await tasks.submit(b"a")
+                assert (await tasks.run(b"c")).data == b"C"
+                if change == "changed":
+                    assert (await tasks.result(task)).data == b"B"
 
     run(scenario)
 
