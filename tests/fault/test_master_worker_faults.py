@@ -166,6 +166,58 @@ def test_a_worker_that_has_its_task_anew_before_it_hears_that_it_failed() -> Non
     assert (status.state, status.attempts, begun) == (TaskState.DONE, 2, [1, 2])
 
 
+def test_a_worker_that_comes_while_a_master_looks_is_not_taken_for_dead() -> None:
+    async def play() -> TaskStatus:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            paddock.connect(server.hosts) as good,
+            paddock.connect(proxy.hosts) as slow,
+        ):
+            # The master sees what there was before the worker came, then what there is since.
+            fault = proxy.when(operation="get_children", path=f"{PATH}/assign").delay(5.0)
+            serving = [asyncio.ensure_future(Master(slow, PATH).serve())]
+            await fault.happened()
+            worker = Worker(good, PATH, finish)
+            serving.append(asyncio.ensure_future(worker.serve()))
+            async with asyncio.timeout(30.0):
+                status = await TaskClient(good, PATH).run(b"a task")
+            assert not [one for one in proxy.requests if one.name == "delete"]
+            for one in serving:
+                one.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
+            return status
+
+    assert run_virtually(play()).state is TaskState.DONE
+
+
+async def finish(task: Task) -> bytes:
+    return b"done"
+
+
+def test_what_waits_for_room_is_not_read_again_whenever_something_changes() -> None:
+    async def play() -> int:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            paddock.connect(server.hosts) as good,
+            paddock.connect(proxy.hosts) as watched,
+        ):
+            tasks = TaskClient(good, PATH)
+            names = [await tasks.submit(b"%d" % number) for number in range(30)]
+            those = (Master(watched, PATH), Worker(good, PATH, finish))
+            serving = [asyncio.ensure_future(one.serve()) for one in those]
+            for name in names:
+                assert (await tasks.result(name)).state is TaskState.DONE
+            for one in serving:
+                one.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
+            return sum(1 for one in proxy.requests if one.name == "get")
+
+    # Each once to see how often it has failed, once to be assigned, and some for the worker.
+    assert run_virtually(play()) < 80
+
+
 async def take_part(me: Actor) -> None:
     """Be master and worker, until the one task is done."""
 

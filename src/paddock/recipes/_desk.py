@@ -58,6 +58,8 @@ class Desk:
         self._assigned: dict[str, Listing] = {}
         # What each worker says about itself.
         self._known: dict[str, tuple[str, int]] = {}
+        # Tasks that have an attempt left, and wait for a worker to have room.
+        self._waiting: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +77,10 @@ class Desk:
                 await self._signal.wait()
 
     async def _look(self) -> bool:
-        await refresh_all((self._tasks, self._workers, self._folders))
+        await refresh_all((self._tasks, self._folders))
+        # Not before: a worker registers, then it has a folder. So one that has a folder and is not
+        # listed after it is dead, and not just new.
+        await self._workers.refresh()
         for worker in self._folders.names:
             if worker not in self._assigned:
                 path = child(self._office.assign, worker)
@@ -134,14 +139,19 @@ class Desk:
     async def _distribute(self) -> bool:
         """Assign tasks as long as workers have room; tell whether nothing was in the way."""
         taken = {task for listing in self._assigned.values() for task in listing.names}
-        for task in tasks_in_order(self._tasks.names):
-            if task not in taken and not await self._give_away(task):
+        free = [task for task in tasks_in_order(self._tasks.names) if task not in taken]
+        # What was assigned meanwhile, by whomever, may have failed.
+        self._waiting.intersection_update(free)
+        for task in free:
+            if task in self._waiting and not self._with_room():
+                continue
+            if not await self._give_away(task):
                 return False
         return True
 
     async def _give_away(self, task: str) -> bool:
         path = child(self._office.tasks, task)
-        with_room = [worker for worker in self._loads() if worker.load < worker.capacity]
+        with_room = self._with_room()
         try:
             data, stat = await until_answered(self._client, lambda: self._client.get(path))
         except NoNodeError:
@@ -156,7 +166,9 @@ class Desk:
             await self._office.put_status(transaction, task, status)
             return await self._carry_out(transaction)
         if not with_room:
+            self._waiting.add(task)
             return True
+        self._waiting.discard(task)
         chosen = self._assign(data, with_room)
         if chosen not in {worker.id for worker in with_room}:
             raise RecipeError(f"assign: {chosen!r} is not the id of a worker that has room")
@@ -169,13 +181,15 @@ class Desk:
             self._assigned[chosen].names.append(task)
         return is_done
 
-    def _loads(self) -> list[WorkerLoad]:
-        loads = []
+    def _with_room(self) -> list[WorkerLoad]:
+        found = []
         for worker in self._living():
             if worker in self._known:
                 name, capacity = self._known[worker]
-                loads.append(WorkerLoad(worker, name, len(self._assigned[worker].names), capacity))
-        return loads
+                load = len(self._assigned[worker].names)
+                if load < capacity:
+                    found.append(WorkerLoad(worker, name, load, capacity))
+        return found
 
     async def _carry_out(self, transaction: Transaction) -> bool:
         """Commit it; if that is not as we thought, everything is read again."""

@@ -201,6 +201,8 @@ class Listing:
     def __init__(self, client: Client, path: str, signal: Signal) -> None:
         self.path = path
         self.names: list[str] = []
+        # Whether the node was there.
+        self.is_there = False
         self._client = client
         self._signal = signal
         self._is_stale = True
@@ -222,8 +224,9 @@ class Listing:
             self.names = await until_answered(
                 self._client, lambda: self._client.children(self.path, watch=self)
             )
+            self.is_there = True
         except NoNodeError:
-            self.names = []
+            self.names, self.is_there = [], False
         except BaseException:
             self._is_stale = True
             raise

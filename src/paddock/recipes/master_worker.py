@@ -232,6 +232,11 @@ class Worker:
                         # If it is there from now on, it is there again.
                         assigned.spoil()
                 await assigned.refresh()
+                if not assigned.is_there:
+                    # Somebody has deleted it, and without it nothing is assigned to us.
+                    await make_node(self._client, folder)
+                    assigned.spoil()
+                    continue
                 for name in tasks_in_order(assigned.names):
                     if name not in under_way:
                         under_way[name] = asyncio.create_task(self._do(grant, name))

@@ -272,6 +272,18 @@ def test_a_task_that_is_deleted_by_hand_is_in_nobodys_way(service: Service, path
     run(scenario)
 
 
+def test_a_worker_whose_folder_is_deleted_by_hand_has_another(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 3) as [one, two, three]:
+            async with serving(recipe(Master)(one, path), recipe(Worker)(two, path, upper)):
+                await until(partial(_has_folders, three, path, 1))
+                [folder] = await three.children(f"{path}/assign")
+                await three.delete(f"{path}/assign/{folder}")
+                assert (await recipe(TaskClient)(three, path).run(b"a")).data == b"A"
+
+    run(scenario)
+
+
 class MuteError(Exception):
     """An error that cannot say what it is."""
 
