@@ -223,7 +223,6 @@ def test_what_stands_below_a_node_that_was_made_anew_is_seen_whatever_is_read_fi
                     known[name].data != b"anew" for name in [*names, f"{path}/a"]
                 ):
                     follow(known, await anext(changes), path)
-                await changes.aclose()
 
     run(scenario)
 
