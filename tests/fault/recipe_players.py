@@ -107,6 +107,11 @@ class Player:
         now = asyncio.get_running_loop().time()
         self._notes.append(Note(self.name, what, value, now, self.log))
 
+    def expect(self, is_so: bool, problem: str) -> None:
+        """Tell the judge of something that must not be, whatever becomes of the play."""
+        if not is_so:
+            self.log.problems.append(f"{self.name}: {problem}")
+
     async def close(self) -> None:
         """End all its sessions."""
         for client in self._clients:

@@ -7,15 +7,39 @@ happens to it. It may raise what a recipe raises when its session is over, and i
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter as Tally
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.recipes import Lock, MultiLock, Queue, ReadWriteLock, Semaphore, SimpleMutex
+from paddock.recipes import (
+    Cache,
+    Counter,
+    DoubleBarrier,
+    Election,
+    Lease,
+    Lock,
+    LogRoom,
+    Master,
+    Membership,
+    MultiLock,
+    Partitioner,
+    PersistentNode,
+    Queue,
+    ReadWriteLock,
+    Semaphore,
+    ServiceInstance,
+    ServiceRegistry,
+    SharedValue,
+    SimpleMutex,
+    Task,
+    TaskClient,
+    TaskState,
+    Worker,
+)
 from tests.fault.recipe_players import SESSION_TIMEOUT_S, Fenced, Note, Player
 
 
@@ -100,6 +124,59 @@ async def multi_lock(me: Player, path: str, random: Random) -> None:
             await me.write(wanted)
 
 
+async def election(me: Player, path: str, random: Random) -> None:
+    async with Election(me.client, path).lead() as leadership:
+        with me.holds(leadership.token):
+            await me.write(leadership)
+            await asyncio.sleep(some_time(random))
+            await me.write(leadership)
+
+
+async def lease(me: Player, path: str, random: Random) -> None:
+    async with Lease(me.client, path, seconds=5.0) as grant:
+        with me.holds(grant.token):
+            await me.write(grant)
+            await asyncio.sleep(random.uniform(0.0, 2.0))
+            await grant.renew()
+            await asyncio.sleep(random.uniform(0.0, 2.0))
+            await me.write(grant)
+
+
+async def membership(me: Player, path: str, random: Random) -> None:
+    """Have a name that everybody wants."""
+    members = Membership(me.client, path)
+    async with members.joined("the name"):
+        [own] = await members.members()
+        with me.holds(own.token):
+            await asyncio.sleep(some_time(random))
+
+
+async def partitioner(me: Player, path: str, random: Random) -> None:
+    """Be a member until we had the one item that there is."""
+    async with (
+        Partitioner(me.client, path, ["only"]) as members,
+        aclosing(members.shares()) as shares,
+    ):
+        async for share in shares:
+            if share.items:
+                grant = members.grant("only")
+                with me.holds(grant.token):
+                    await me.write(grant)
+                    await asyncio.sleep(some_time(random))
+                return
+
+
+async def double_barrier(me: Player, path: str, random: Random) -> None:
+    """Wait for another one, but not for ever: there may be none."""
+    try:
+        async with asyncio.timeout(30.0) as limit:
+            async with DoubleBarrier(me.client, path, 2):
+                limit.reschedule(None)
+                await asyncio.sleep(random.uniform(0.0, 3.0))
+    except TimeoutError:
+        pass
+
+
 async def queue(me: Player, path: str, random: Random) -> None:
     """Put an item, and take one, whichever that is; some are not finished with it."""
     shared = Queue(me.client, path)
@@ -120,19 +197,139 @@ async def queue(me: Player, path: str, random: Random) -> None:
 async def judge_queue(observer: Client, path: str, notes: list[Note]) -> None:
     """See that nothing is lost, and nothing was acknowledged twice or is there nevertheless."""
     put, finished, done = (
-        Counter(note.value for note in notes if note.what == what)
+        Tally(note.value for note in notes if note.what == what)
         for what in ("put", "finished", "done")
     )
-    left = Counter(item.data for item in await Queue(observer, path).items())
+    left = Tally(item.data for item in await Queue(observer, path).items())
     assert set(put) <= set(finished) | set(left)
     assert max((done + left).values(), default=0) <= 1
 
 
+async def counter(me: Player, path: str, random: Random) -> None:
+    me.note("tried")
+    me.note("added", await Counter(me.client, f"{path}/number").add())
+
+
+async def judge_counter(observer: Client, path: str, notes: list[Note]) -> None:
+    """See that no sum came twice, and that everything that was added counts, once at most."""
+    sums = [note.value for note in notes if note.what == "added"]
+    tried = sum(note.what == "tried" for note in notes)
+    assert len(set(sums)) == len(sums)
+    number = await Counter(observer, f"{path}/number").get()
+    assert max(*sums, len(sums)) <= number <= tried
+
+
+async def shared_value(me: Player, path: str, random: Random) -> None:
+    own = me.client.new_mark().encode()
+    value = SharedValue(me.client, f"{path}/words")
+    await value.update(lambda words: b" ".join([words or b"", own]))
+    me.note("added", own)
+
+
+async def judge_value(observer: Client, path: str, notes: list[Note]) -> None:
+    """See that every word is there that was surely added, and none is there twice."""
+    words = Tally((await SharedValue(observer, f"{path}/words").get() or b"").split())
+    assert max(words.values()) == 1
+    assert {note.value for note in notes} <= set(words)
+
+
+async def log_room(me: Player, path: str, random: Random) -> None:
+    own = me.client.new_mark().encode()
+    room = LogRoom(me.client, path)
+    channels = await room.channels()
+    if channels and random.random() < 0.9:
+        channel = channels[-1]
+    else:
+        channel = await room.open_channel()
+    number = await channel.append(own)
+    me.note("appended", (channel.number, number, own))
+
+
+async def judge_log_room(observer: Client, path: str, notes: list[Note]) -> None:
+    """See that each entry is where its writer was told, no other one is twice, and none missing."""
+    channels = await LogRoom(observer, path).channels()
+    entries = [entry for channel in channels for entry in await channel.entries()]
+    assert {note.value for note in notes} <= {
+        (entry.channel, entry.number, entry.data) for entry in entries
+    }
+    assert len({entry.data for entry in entries}) == len(entries)
+    for channel in channels:
+        numbers = [entry.number for entry in entries if entry.channel == channel.number]
+        assert numbers == [*range(len(numbers))]
+
+
+async def cache(me: Player, path: str, random: Random) -> None:
+    """See what we have made ourselves, and that it has gone."""
+    own = f"{path}/{me.client.new_mark()}"
+    async with Cache(me.client, path) as tree:
+        await me.client.create(own, b"here", ephemeral=True, make_parents=True)
+        await tree.sync()
+        me.expect(own in tree.snapshot(), "the cache lacks what was made")
+        await asyncio.sleep(random.uniform(0.0, 3.0))
+        await me.client.delete(own)
+        await tree.sync()
+        me.expect(own not in tree.snapshot(), "the cache has what was deleted")
+
+
+async def persistent_node(me: Player, path: str, random: Random) -> None:
+    own = f"{path}/{me.client.new_mark()}"
+    async with PersistentNode(me.client, own, b"here") as node:
+        await asyncio.sleep(some_time(random))
+        await node.wait_there()
+
+
+async def discovery(me: Player, path: str, random: Random) -> None:
+    own = ServiceInstance("search", me.client.new_mark())
+    async with ServiceRegistry(me.client, path) as registry:
+        await registry.register(own)
+        await asyncio.sleep(some_time(random))
+        await registry.instances("search")
+
+
+async def master_worker(me: Player, path: str, random: Random) -> None:
+    """Be master and worker until a task of our own is done, whoever does it."""
+
+    async def handle(task: Task) -> bytes:
+        await asyncio.sleep(random.uniform(0.0, 1.0))
+        return task.data.upper()
+
+    own = me.client.new_mark().encode()
+    name = await TaskClient(me.client, path).submit(own)
+    serving = [
+        asyncio.create_task(one.serve())
+        for one in (Master(me.client, path, attempts_max=100), Worker(me.client, path, handle))
+    ]
+    try:
+        status = await TaskClient(me.client, path).result(name)
+        is_right = (status.state, status.data) == (TaskState.DONE, own.upper())
+        me.expect(is_right, f"a task has another result: {status}")
+    finally:
+        for one in serving:
+            one.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+
 ACTS: Final[dict[str, Act]] = {
+    # What a player makes there without a recipe is its own to forget.
+    "cache": Act(cache, remains=("*",)),
+    "counter": Act(counter, remains=("*/number",), judge=judge_counter),
+    "discovery": Act(discovery, remains=("*/search",)),
+    "double barrier": Act(double_barrier),
+    "election": Act(election),
+    "lease": Act(lease),
     "lock": Act(lock),
-    "mutex": Act(mutex),
+    "log room": Act(log_room, remains=("*",), judge=judge_log_room),
+    "master and workers": Act(
+        master_worker,
+        remains=("*/tasks", "*/tasks/*", "*/workers", "*/assign", "*/status", "*/status/*"),
+    ),
+    "membership": Act(membership),
     "multi lock": Act(multi_lock, remains=("*/[a-e]",)),
+    "mutex": Act(mutex),
+    "partitioner": Act(partitioner, remains=("*/members", "*/items")),
+    "persistent node": Act(persistent_node),
     "queue": Act(queue, remains=("/queue/*",), judge=judge_queue),
     "read-write lock": Act(read_write_lock, capacity=READERS),
     "semaphore": Act(semaphore, capacity=LEASES, remains=("*/locks", "*/leases")),
+    "shared value": Act(shared_value, remains=("*/words",), judge=judge_value),
 }
