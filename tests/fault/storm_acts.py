@@ -16,7 +16,9 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.recipes import (
+    Barrier,
     Cache,
+    Configuration,
     Counter,
     DoubleBarrier,
     Election,
@@ -26,6 +28,7 @@ from paddock.recipes import (
     Master,
     Membership,
     MultiLock,
+    Naming,
     Partitioner,
     PersistentNode,
     Queue,
@@ -177,6 +180,19 @@ async def double_barrier(me: Player, path: str, random: Random) -> None:
         pass
 
 
+async def gate(me: Player, path: str, random: Random) -> None:
+    """Close a gate and open it again; others may have closed it meanwhile, and have gone."""
+    shared = Barrier(me.client, f"{path}/gate")
+    await shared.close()
+    await asyncio.sleep(random.uniform(0.0, 3.0))
+    await shared.open()
+    try:
+        async with asyncio.timeout(30.0):
+            await shared.wait()
+    except TimeoutError:
+        pass
+
+
 async def queue(me: Player, path: str, random: Random) -> None:
     """Put an item, and take one, whichever that is; some are not finished with it."""
     shared = Queue(me.client, path)
@@ -231,6 +247,32 @@ async def judge_value(observer: Client, path: str, notes: list[Note]) -> None:
     words = Tally((await SharedValue(observer, f"{path}/words").get() or b"").split())
     assert max(words.values()) == 1
     assert {note.value for note in notes} <= set(words)
+
+
+async def configuration(me: Player, path: str, random: Random) -> None:
+    """Add one, and have that pushed."""
+    async with Configuration(me.client, f"{path}/number", int, default=0) as shared:
+        me.note("tried")
+        me.note("added", await shared.update(lambda number: number + 1))
+        async with aclosing(shared.changes()) as changes:  # type: ignore[type-var]
+            async for number in changes:
+                if number > 0:
+                    break
+
+
+async def naming(me: Player, path: str, random: Random) -> None:
+    names = Naming(me.client, path)
+    me.note("number", await names.new_id())
+    own = me.client.new_mark()
+    await names.bind(own, b"here")
+    me.expect(await names.resolve(own) == b"here", "a name that was bound is not")
+    await names.unbind(own)
+    me.expect(await names.resolve(own) is None, "a name that was unbound is bound")
+
+
+async def judge_naming(observer: Client, path: str, notes: list[Note]) -> None:
+    numbers = [note.value for note in notes]
+    assert len(set(numbers)) == len(numbers)
 
 
 async def log_room(me: Player, path: str, random: Random) -> None:
@@ -312,10 +354,12 @@ async def master_worker(me: Player, path: str, random: Random) -> None:
 ACTS: Final[dict[str, Act]] = {
     # What a player makes there without a recipe is its own to forget.
     "cache": Act(cache, remains=("*",)),
+    "configuration": Act(configuration, remains=("*/number",), judge=judge_counter),
     "counter": Act(counter, remains=("*/number",), judge=judge_counter),
     "discovery": Act(discovery, remains=("*/search",)),
     "double barrier": Act(double_barrier),
     "election": Act(election),
+    "gate": Act(gate, remains=("*/gate",)),
     "lease": Act(lease),
     "lock": Act(lock),
     "log room": Act(log_room, remains=("*",), judge=judge_log_room),
@@ -326,6 +370,8 @@ ACTS: Final[dict[str, Act]] = {
     "membership": Act(membership),
     "multi lock": Act(multi_lock, remains=("*/[a-e]",)),
     "mutex": Act(mutex),
+    # Whoever was interrupted has left its name.
+    "naming": Act(naming, remains=("*/names", "*/names/*", "*/ids"), judge=judge_naming),
     "partitioner": Act(partitioner, remains=("*/members", "*/items")),
     "persistent node": Act(persistent_node),
     "queue": Act(queue, remains=("/queue/*",), judge=judge_queue),

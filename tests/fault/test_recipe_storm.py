@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
+import paddock.recipes
+from tests.fault import storm_acts
 from tests.fault.recipe_storm import play_world
+
+
+def test_every_recipe_is_played() -> None:
+    """Whatever is made for a client has an act; the names of these say which."""
+    kinds = {name: getattr(paddock.recipes, name) for name in paddock.recipes.__all__}
+    made = {
+        name
+        for name, kind in kinds.items()
+        if inspect.isclass(kind) and "client" in [*inspect.signature(kind).parameters][:1]
+    }
+    # What only recipes make.
+    made -= {"LogChannel", "MultiGrant"}
+    assert made <= set(vars(storm_acts))
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -44,6 +44,9 @@ from tools.reference import FOLDER, PAGES, examples, pages
 NODES = {"/config": b"v1"}
 NODES_OF_RECIPES = {"/report": b"", "/result": b"", "/app": b"", "/app/color": b"blue"}
 
+# At most three words.
+NAME = r"[A-Z][\w-]*( [\w-]+){0,2}"
+
 # Errors have a page of their own.
 ON_ANOTHER_PAGE = {"errors", "sync", "__version__"}
 # How records go over the wire: public for the rest of Paddock.
@@ -63,6 +66,12 @@ def test_every_public_name_is_on_a_page_once(page: Any) -> None:
         name for name in module.__all__ if name not in ON_ANOTHER_PAGE and not hasattr(errors, name)
     ]
     assert sorted(page.names()) == sorted(public)
+
+
+def test_a_recipe_begins_with_its_name() -> None:
+    """`Name: what it is` is how its module begins, and the name is the heading of its section."""
+    [page] = [page for page in PAGES if page.module == "paddock.recipes"]
+    assert [one.heading for one in page.sections if not re.fullmatch(NAME, one.heading)] == []
 
 
 def test_everything_public_says_what_it_is() -> None:

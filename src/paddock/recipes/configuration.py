@@ -1,4 +1,7 @@
-"""Configuration that all share, as a value of a type, and that is pushed when it changes.
+"""Configuration: a value of a type that all share, and that is pushed when it changes.
+
+    from dataclasses import dataclass
+
 
     @dataclass
     class Limits:

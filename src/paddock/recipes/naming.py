@@ -1,4 +1,4 @@
-"""Names that resolve to values and are watched, and numbers that nobody has twice.
+"""Naming: names that resolve to values and are watched, and numbers that nobody has twice.
 
     naming = Naming(client, "/naming")
     await naming.bind("printer", b"10.0.0.7:631")
