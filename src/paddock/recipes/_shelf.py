@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Final, NamedTuple
 
 from paddock.client.client import Client
@@ -72,6 +72,15 @@ def in_order(names: Iterable[str]) -> list[Entry]:
             entries.append(Entry(name, found["id"], priority, int(found["due"] or 0), number))
     order = Order([entry.number for entry in entries])
     return sorted(entries, key=lambda entry: (entry.priority, order.rank(entry.number)))
+
+
+def draw(entries: Sequence[Entry], lot: float) -> int:
+    """Give the index of one that is as urgent as the first of them; the lot is from 0 to below 1.
+
+    The entries are in their order.
+    """
+    alike = sum(entry.priority == entries[0].priority for entry in entries)
+    return int(lot * alike)
 
 
 class Places:

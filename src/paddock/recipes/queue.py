@@ -60,8 +60,8 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat
 from paddock.recipes._delivery import Delivery
 from paddock.recipes._line import Line
-from paddock.recipes._nodes import Signal, child, until_answered, wait_writable
-from paddock.recipes._shelf import Entry, Places, Seen, Shelf, in_order, new_name
+from paddock.recipes._nodes import Signal, child, fraction, until_answered, wait_writable
+from paddock.recipes._shelf import Entry, Places, Seen, Shelf, draw, in_order, new_name
 from paddock.recipes._sweeper import Sweeper
 from paddock.recipes.grant import Grant, GrantScope
 
@@ -358,8 +358,13 @@ class Queue:
             self._client.start_task(place.leave())
 
     async def _try(self, seen: Seen) -> Delivery | None:
-        """Take the first one that nobody else has."""
-        for entry in seen.entries:
+        """Take the first one that nobody else has, or one close to it if others are at it, too."""
+        rest = list(seen.entries)
+        # Whoever was slower than another had better not be in its way again: those who looked at
+        # the same time would otherwise try everything one after the other, and together.
+        choice = 1
+        while rest:
+            entry = rest.pop(draw(rest[:choice], fraction(self._client)) if choice > 1 else 0)
             if entry.id in self._own:
                 continue
             delivery = Delivery(
@@ -382,6 +387,8 @@ class Queue:
             elif not seen.is_checked:
                 self._shelf.expect_others()
                 break
+            else:
+                choice *= 2
         return None
 
     @asynccontextmanager

@@ -116,6 +116,27 @@ def test_what_failed_too_often_is_a_dead_letter_and_can_be_put_back(
     run(scenario)
 
 
+def test_a_consumer_alone_keeps_the_order_over_items_that_are_dead(
+    service: Service, path: str
+) -> None:
+    """Only those who are in each other's way draw lots."""
+
+    async def scenario() -> None:
+        async with clients(service, 1) as [client]:
+            queue = recipe(Queue)(client, path, attempts_max=1)
+            # All taken at once, or the first would be among the dead before the next is taken.
+            for _ in range(3):
+                await queue.put(b"bad")
+            with pytest.raises(ZeroDivisionError):
+                async with queue.take(), queue.take(), queue.take():
+                    raise ZeroDivisionError
+            for number in range(8):
+                await queue.put(b"%d" % number)
+            assert [await take(queue) for _ in range(8)] == [b"%d" % one for one in range(8)]
+
+    run(scenario)
+
+
 def test_items_come_by_priority_and_within_it_in_the_order_they_were_put(
     service: Service, path: str
 ) -> None:

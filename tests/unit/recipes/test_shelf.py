@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddock.recipes._shelf import in_order, new_name
+from paddock.recipes._shelf import draw, in_order, new_name
 
 ID = "0123456789abcdef" * 2
 
@@ -37,3 +37,12 @@ def test_after_the_largest_number_comes_the_least() -> None:
 def test_names_of_others_are_ignored() -> None:
     strangers = ["item-", "element0000000001", f"item-1-{ID}-12", f"item-1-{ID}-due-0000000001"]
     assert in_order(strangers) == []
+
+
+def test_what_is_drawn_by_lot_is_as_urgent_as_the_first() -> None:
+    entries = in_order(
+        new_name(priority, ID, 0) + f"{number:010d}"
+        for number, priority in enumerate((5, 5, 5, 6, 6))
+    )
+    assert [draw(entries, lot) for lot in (0.0, 0.33, 0.34, 0.67, 0.999)] == [0, 0, 1, 2, 2]
+    assert draw(entries[3:4], 0.999) == 0
