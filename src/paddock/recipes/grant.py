@@ -148,11 +148,12 @@ class Grant(BaseGrant):
         self._asked: set[asyncio.Future[Stat | None]] = set()
         self._client.add_listener(self._on_state)
         # What is held for a moment only, and is fenced, need not be watched in that moment.
-        self._delay: asyncio.TimerHandle | None = None
-        if watch_after is None:
-            self._watch_all()
-        else:
-            self._delay = self._loop.call_later(watch_after, self._watch_all)
+        # Nor, fenced or not, what is released before anything else happens.
+        self._delay: asyncio.Handle = (
+            self._loop.call_soon(self._watch_all)
+            if watch_after is None
+            else self._loop.call_later(watch_after, self._watch_all)
+        )
         self._on_state(self._client.state)
 
     def __repr__(self) -> str:
@@ -283,8 +284,7 @@ class Grant(BaseGrant):
         for asked in self._asked:
             # Or a watch would be left for a node that never comes back.
             asked.cancel()
-        if self._delay is not None:
-            self._delay.cancel()
+        self._delay.cancel()
         self._stop_alarm()
         self._leaving = [self._client.start_task(one.leave()) for one in self._held]
         self._become(event)
