@@ -95,6 +95,26 @@ def test_a_release_is_over_when_the_service_has_confirmed_it() -> None:
     run_virtually(main())
 
 
+def test_who_has_gone_before_it_could_be_watched_is_not_waited_for() -> None:
+    """The list says that somebody is ahead, and when the watch is set there is nobody."""
+
+    async def main() -> None:
+        async with a_place() as place:
+            first = await Lock(place.other, "/lock").acquire()
+            looking = place.proxy.when(operation="get").delay(AWAY_S)
+            waiting = asyncio.create_task(Lock(place.subject, "/lock").acquire())
+            await looking.happened()
+            await first.release()
+            assert not waiting.done()
+            async with asyncio.timeout(2 * AWAY_S):
+                second = await waiting
+            assert second.token > first.token
+            assert place.proxy.events == ()
+            await second.release()
+
+    run_virtually(main())
+
+
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_whoever_takes_it_again_after_a_release_that_was_given_up_does_not_wait_for_itself(
     is_cancelled: bool,

@@ -72,6 +72,32 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "integration/recipes/test_lock.py": ("test_strangers_below_the_lock_are_of_no_matter",),
     },
+    "who has gone before it could be watched is not waited for": {
+        "fault/test_lock_pitfalls.py": (
+            "test_who_has_gone_before_it_could_be_watched_is_not_waited_for",
+        ),
+    },
+    "what was deleted before it could be read holds up no reader": {
+        "integration/recipes/test_log_room.py": (
+            "test_an_entry_that_was_deleted_first_is_skipped",
+            "test_who_joins_while_a_channel_is_deleted_gets_what_is_there",
+        ),
+    },
+    "it is the tasks of the dead that go to others, and each has one result": {
+        "integration/recipes/test_master_worker.py": (
+            "test_the_tasks_of_a_dead_worker_go_to_others",
+            "test_a_master_that_fails_is_followed_by_another",
+        ),
+        "fault/test_master_worker_faults.py": (
+            "test_a_master_and_worker_that_is_killed_is_followed_by_another",
+        ),
+    },
+    "a service that anybody has unregistered stays gone, although its owner lives": {
+        "fault/test_discovery_faults.py": (
+            "test_four_services_come_and_go_and_each_is_told_as_it_should_be",
+            "test_an_unregistered_one_stays_gone_for_as_long_as_its_owner_lives",
+        ),
+    },
     "what is released is free when the service says so": {
         "fault/test_lock_pitfalls.py": (
             "test_a_release_is_over_when_the_service_has_confirmed_it",
