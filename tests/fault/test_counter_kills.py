@@ -1,26 +1,35 @@
-"""Counters whose users are killed, as processes: what they were adding is there once at most."""
+"""A counter whose users are killed in the middle of an addition, as processes: it counts once."""
 
 from __future__ import annotations
 
+from paddock.client.client import Client
 from paddock.recipes import Counter
-from tests.fault.recipe_processes import HOLDING, Actor, Aftermath, Killing, play_kills
+from tests.fault.recipe_processes import HOLDING, PATH, Actor, Aftermath, Killing, play_kills
+
+NUMBER = f"{PATH}/number"
 
 
-async def count(me: Actor) -> None:
-    number = await Counter(me.client, me.path).add()
-    me.say(HOLDING, number)
-    await me.wait_to_go_on()
+async def add(me: Actor) -> None:
+    me.say(HOLDING, await Counter(me.client, NUMBER).add(2))
 
 
-async def judge_count(aftermath: Aftermath) -> None:
-    """See that what was surely added is there, and what was in the middle of it once at most."""
-    number = await Counter(aftermath.observer, "/recipe").get()
-    said = [value for heard in aftermath.said.values() for word, value in heard if word == HOLDING]
-    assert len(set(said)) == len(said)
-    assert number == (len(said) + 1 if aftermath.moment == "creating" else len(said))
+async def make_number(observer: Client) -> None:
+    await observer.create(NUMBER, b"5", make_parents=True)
 
 
-def test_a_counter_goes_on_when_somebody_is_killed_in_an_addition() -> None:
+async def judge(aftermath: Aftermath) -> None:
+    assert (await aftermath.observer.get(NUMBER)).data == b"9"
+    assert aftermath.said["behind"] == [(HOLDING, "9")]
+
+
+def test_an_addition_counts_once_when_whoever_added_is_killed() -> None:
     play_kills(
-        Killing(count, moments=(HOLDING, "creating"), creates_with="multi", judge=judge_count)
+        Killing(
+            add,
+            moments=("creating",),
+            creates_with="multi",
+            prepare=make_number,
+            judge=judge,
+            remains=(NUMBER,),
+        )
     )
