@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import Final
 
 import pytest
 
 from paddock.api import connect
 from paddock.client.client import Client
+from paddock.errors import NodeExistsError, NoNodeError, NotEmptyError, TransactionFailedError
 from paddock.recipes import Cache
+from paddock.recipes._nodes import parent
+from paddock.recipes._tree import CachedNode
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.recipe_players import Player
 from tests.fault.recipe_stage import Scene, Story
@@ -113,3 +117,76 @@ def test_it_is_stale_from_the_loss_of_the_connection_until_everything_was_read_a
                     assert list(cache.snapshot()) == ["/node"]
 
     run_virtually(main())
+
+
+async def make_and_delete(client: Client, random: Random, path: str = "/recipe") -> None:
+    """Have branches of a small tree come and go, faster than anybody reads them."""
+    for _ in range(random.randint(20, 80)):
+        node = path + "".join("/" + random.choice("ab") for _ in range(random.randint(0, 3)))
+        transaction = client.transaction()
+        try:
+            match random.randint(0, 7):
+                case 0 | 1:
+                    await client.create(node, random.randbytes(1), make_parents=True)
+                case 2:
+                    await client.set(node, random.randbytes(1))
+                case 3 | 4:
+                    await client.delete(node)
+                case 5:
+                    await client.delete_tree(node)
+                case 6:
+                    await asyncio.sleep(random.uniform(0.0, 0.01))
+                case 7:
+                    transaction.delete(f"{node}/a").delete(node).create(node).create(f"{node}/a")
+                    await transaction.commit()
+        except (NodeExistsError, NoNodeError, NotEmptyError, TransactionFailedError):
+            pass
+
+
+async def keep_a_tree(cache: Cache, known: dict[str, CachedNode], random: Random) -> None:
+    """Follow a cache, slowly, and see that what was told is a tree at every moment."""
+    async for change in cache.changes():
+        assert known.get(change.path) == change.old
+        if change.new is not None:
+            known[change.path] = change.new
+            assert change.path == cache.path or parent(change.path) in known
+        else:
+            del known[change.path]
+            assert not any(path.startswith(f"{change.path}/") for path in known)
+        if random.random() < 0.2:
+            await asyncio.sleep(random.uniform(0.0, 0.003))
+
+
+def contents(known: dict[str, CachedNode]) -> dict[str, tuple[bytes, int, int]]:
+    return {path: (node.data, node.stat.czxid, node.stat.mzxid) for path, node in known.items()}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_branches_that_come_and_go_while_they_are_read(seed: int) -> None:
+    async def play() -> None:
+        random = Random(seed)
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            connect(server.hosts) as one,
+            connect(server.hosts) as two,
+            connect(proxy.hosts) as reader,
+        ):
+            proxy.when(operation="get", times=None).delay(random.uniform(0.0, 0.003))
+            async with Cache(reader, "/recipe") as cache:
+                known: dict[str, CachedNode] = {}
+                following = asyncio.ensure_future(keep_a_tree(cache, known, random))
+                for _ in range(4):
+                    await asyncio.gather(make_and_delete(one, random), make_and_delete(two, random))
+                    await asyncio.sleep(random.choice((0.0, 1.0)))
+                await one.create("/recipe/end", make_parents=True)
+                await cache.sync()
+                async with Cache(one, "/recipe") as fresh:
+                    assert contents(dict(cache.snapshot())) == contents(dict(fresh.snapshot()))
+                await asyncio.wait([following], timeout=5.0)
+                if following.done():
+                    following.result()
+                assert known == dict(cache.snapshot())
+                following.cancel()
+
+    run_virtually(play())

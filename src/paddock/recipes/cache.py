@@ -46,7 +46,7 @@ from paddock.errors import (
     SessionExpiredError,
     UsageError,
 )
-from paddock.recipes._nodes import child, until_answered
+from paddock.recipes._nodes import child, parent, until_answered
 from paddock.recipes._tree import CachedNode, Snapshot, Tree, is_below, names_below
 
 T = TypeVar("T")
@@ -104,6 +104,8 @@ class Cache:
         self._task: asyncio.Task[None] | None = None
         # Where something has happened that we have not read yet.
         self._told: dict[str, None] = {}
+        # What is there, but not for us to read.
+        self._hidden: set[str] = set()
         # Whether events may have been missed, so that everything is to be read.
         self._has_gap = True
         self._is_stale = True
@@ -333,6 +335,7 @@ class Cache:
         found: list[tuple[str, T | None]] = []
         for path, answer in zip(paths, answers, strict=True):
             is_hidden = isinstance(answer, NoAuthError) and path != self.path
+            (self._hidden.add if is_hidden else self._hidden.discard)(path)
             if isinstance(answer, NoNodeError) or is_hidden:
                 found.append((path, None))
             elif isinstance(answer, BaseException):
@@ -343,13 +346,13 @@ class Cache:
 
     def _apply(self, answers: Iterable[tuple[str, NodeData | None]]) -> None:
         """Have the tree be as it was found, and tell what is new."""
-        # By path: since when another one is there, if one is.
+        # By path: since when what is below it may be there all the same.
         gone: dict[str, float] = {}
         news: list[tuple[int, int, CachedNode]] = []
         for path, found in answers:
             old = self._tree.get(path)
             if old is not None and (found is None or found.stat.czxid != old.stat.czxid):
-                gone[path] = math.inf if found is None else found.stat.czxid
+                gone[path] = self._made_anew(path, found)
                 old = None
             if found is not None and (old is None or found.stat.mzxid != old.stat.mzxid):
                 # In the order of the service; what was written as one, parents first.
@@ -361,12 +364,29 @@ class Cache:
             # read before this one was, and came after it.
             for node in self._tree.remove(path):
                 self._tell(node.path, node, None)
-                if node.stat.czxid >= gone[path]:
+                if node.path != path and node.stat.czxid >= gone[path]:
                     news.append((node.stat.czxid, node.path.count("/"), node))
         for _, _, node in sorted(news, key=lambda one: one[:2]):
+            if not self._has_place(node.path):
+                # It has come since we read what is above it, or gone before that.
+                self._told |= {parent(node.path): None, node.path: None}
+                continue
             old = self._tree.get(node.path)
             self._tree.put(node)
             self._tell(node.path, old, node)
+
+    def _made_anew(self, path: str, found: NodeData | None) -> float:
+        """Give since when something may be below a node that is not the one that we know."""
+        if found is not None:
+            return found.stat.czxid
+        return 0 if path in self._hidden else math.inf
+
+    def _has_place(self, path: str) -> bool:
+        """Tell whether what is above a node is there."""
+        if path == self.path:
+            return True
+        above = parent(path)
+        return above in self._hidden or self._tree.get(above) is not None
 
     def _tell(self, path: str, old: CachedNode | None, new: CachedNode | None) -> None:
         for backlog in self._backlogs:

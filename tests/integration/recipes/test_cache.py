@@ -23,7 +23,7 @@ from paddock.errors import (
 from paddock.recipes import Cache, CacheChange, ChangeKind, Snapshot
 from paddock.testing import expire_session
 from tests.support.apis import lose_connection, recipe
-from tests.support.recipes import clients, run
+from tests.support.recipes import clients, run, until
 from tests.support.server import Service
 
 Tree = dict[str, tuple[bytes, int, int]]
@@ -338,6 +338,28 @@ def test_what_may_not_be_read_is_left_out(service: Service, path: str) -> None:
             with pytest.raises(NoAuthError):
                 async with recipe(Cache)(client, f"{path}/hidden"):
                     pass
+
+    run(scenario)
+
+
+def test_what_is_below_a_node_that_may_not_be_read_any_more_stays(
+    service: Service, path: str
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 2) as [writer, reader]:
+            await writer.add_auth("digest", b"alice:secret")
+            await writer.create(f"{path}/hidden/below", b"seen", make_parents=True)
+            async with recipe(Cache)(reader, path) as cache:
+                await writer.set_acl(f"{path}/hidden", CREATOR_ALL_ACL)
+                # Nobody is told of that, but it is read again.
+                lose_connection(reader)
+
+                async def is_hidden() -> bool:
+                    return cache.get(f"{path}/hidden") is None
+
+                await until(is_hidden)
+                await cache.sync()
+                assert sorted(cache.snapshot()) == [path, f"{path}/hidden/below"]
 
     run(scenario)
 
