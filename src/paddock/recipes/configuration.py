@@ -34,6 +34,7 @@ from functools import partial
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from paddock.client.arguments import check_watcher
 from paddock.client.client import Client
 from paddock.errors import (
     InvalidValueError,
@@ -75,6 +76,10 @@ class Configuration(Generic[T]):
         validate: Callable[[T], str | None] | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        given = {"parse": parse, "serialize": serialize, "validate": validate}
+        for name, function in given.items():
+            if function is not None:
+                check_watcher(name, function)
         # The node that holds it.
         self.path: str = path
         self._client = client

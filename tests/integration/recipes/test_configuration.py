@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paddock.errors import (
+    InvalidArgumentError,
     InvalidValueError,
     NoNodeError,
     PaddockError,
@@ -17,7 +18,7 @@ from paddock.errors import (
     UsageError,
 )
 from paddock.recipes import Configuration
-from tests.support.apis import recipe
+from tests.support.apis import asyncio_only, recipe
 from tests.support.recipes import clients, run, until
 from tests.support.server import Service
 
@@ -210,5 +211,22 @@ def test_any_type_will_do_with_functions_of_ones_own(service: Service, path: str
                 await client.set(path, b"high")
                 await until(lambda: _has_error(level))
                 assert "invalid literal" in str(level.error)
+
+    run(scenario)
+
+
+@asyncio_only
+def test_bad_arguments_are_named(service: Service, path: str) -> None:
+    async def later(value: object) -> None:
+        """Judge nothing: nobody awaits it."""
+
+    async def scenario() -> None:
+        async with clients(service, 1) as [client]:
+            with pytest.raises(InvalidArgumentError, match="path: "):
+                recipe(Configuration)(client, "no slash", int)
+            for name in ("parse", "serialize", "validate"):
+                for bad in (7, later):
+                    with pytest.raises(InvalidArgumentError, match=f"{name}: "):
+                        recipe(Configuration)(client, path, int, **{name: bad})
 
     run(scenario)
