@@ -69,8 +69,25 @@ async def make_container(client: Client, path: str) -> None:
         except NodeExistsError:
             pass
 
-    if path != "/":
-        await until_answered(client, make)
+    await until_answered(client, _make_root(client) if path == "/" else make)
+
+
+def _make_root(client: Client) -> Callable[[], Awaitable[None]]:
+    """Give what makes a client's own root, which may be a chroot that is not there yet."""
+    # It is made on the way to something below it, and in no other way.
+    below = f"/root-{client.new_mark()}"
+
+    async def make() -> None:
+        try:
+            await client.create(below, ephemeral=True, make_parents=True)
+        except NodeExistsError:
+            pass
+        try:
+            await client.delete(below)
+        except NoNodeError:
+            pass
+
+    return make
 
 
 async def make_node(client: Client, path: str) -> None:

@@ -19,7 +19,7 @@ from paddock.errors import (
 )
 from paddock.recipes import Grant, GrantEvent, Lock, SimpleMutex
 from paddock.testing import expire_session
-from tests.support.apis import lose_connection, recipe
+from tests.support.apis import connect, lose_connection, recipe
 from tests.support.recipes import clients, run, until
 from tests.support.server import Service
 
@@ -351,6 +351,16 @@ def test_of_three_the_next_in_line_leads_when_the_session_of_the_first_is_killed
             assert acquired == [0, 1]
             await second.release()
             await (await leading[2]).release()
+
+    run(scenario)
+
+
+@both
+def test_the_chroot_need_not_exist(service: Service, path: str, kind: str) -> None:
+    async def scenario() -> None:
+        async with connect(service.hosts + path) as client:
+            async with lock_of(kind, client, "/") as grant:
+                assert grant.is_held
 
     run(scenario)
 
