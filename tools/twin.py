@@ -74,6 +74,7 @@ _CLIENT: Final = Rules(
         {
             "Client.another",
             "Client.start_task",
+            "Client.together",
             "Grant.deepen",
             "Grant.lost",
             "MultiGrant.lost",

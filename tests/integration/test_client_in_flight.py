@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,28 @@ def test_the_first_is_written_at_once_and_what_else_is_asked_in_that_pass_is_one
                 assert len(written) == 1
                 await asyncio.gather(*futures)
                 assert len(written) == 2
+
+    run(scenario)
+
+
+def test_what_is_asked_together_is_one_write_at_the_end_of_its_scope(
+    run: Run, server: ServerProcess, written: list[bytes]
+) -> None:
+    async def scenario() -> None:
+        async with paddock.connect(server.hosts) as client:
+            written.clear()
+            with client.together():
+                first = client.exists("/")
+                with client.together():
+                    second = client.children("/")
+                assert written == []
+            assert len(written) == 1
+            await asyncio.gather(first, second)
+            with suppress(ValueError), client.together():
+                third = client.exists("/")
+                raise ValueError("whatever goes wrong, what was asked is asked")
+            await third
+            assert len(written) == 2
 
     run(scenario)
 

@@ -15,7 +15,8 @@ import asyncio
 import logging
 import math
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from struct import Struct
 from typing import Any, Final
 
@@ -110,6 +111,8 @@ class Session:
         # One for all replies, which are read one after the other.
         self._reader = Reader(b"")
         self._flush_is_due = False
+        # Whether what is asked has to wait for what is asked with it.
+        self._is_gathering = False
         # Why a request fails that is asked now; None if it does not.
         self._refusal: Failure | None = _NOT_STARTED
         self._link: Link | None = None
@@ -187,9 +190,20 @@ class Session:
             self._outstanding.unsent.append(call)
             if self._outstanding.sent or self._flush_is_due:
                 self._schedule_flush()
-            else:
+            elif not self._is_gathering:
                 # It comes alone, and need not wait for a pass of the loop that brings nothing else.
                 # What follows in this pass is written in the next, so that is one write in each.
+                self._flush()
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Have what is asked in a scope, without an await in it, written as one at its end."""
+        outer, self._is_gathering = self._is_gathering, True
+        try:
+            yield
+        finally:
+            self._is_gathering = outer
+            if not outer and self._outstanding.unsent and not self._flush_is_due:
                 self._flush()
 
     def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:

@@ -25,6 +25,7 @@ from paddock.errors import (
 from paddock.protocol.acl import ACL
 from paddock.protocol.records import Stat
 from paddock.recipes._nodes import (
+    Leaver,
     Signal,
     discard,
     make_container,
@@ -34,7 +35,7 @@ from paddock.recipes._nodes import (
 )
 
 
-class Claim:
+class Claim(Leaver):
     """An ephemeral node that is ours, or that we want."""
 
     def __init__(

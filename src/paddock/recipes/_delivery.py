@@ -32,12 +32,12 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
-from paddock.recipes._nodes import child, discard, until_answered, wait_writable
+from paddock.recipes._nodes import Leaver, child, discard, until_answered, wait_writable
 from paddock.recipes._shelf import Entry, Places
 from paddock.recipes._sweeper import Sweeper
 
 
-class Delivery:
+class Delivery(Leaver):
     """One attempt at one item."""
 
     def __init__(

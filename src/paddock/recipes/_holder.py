@@ -118,11 +118,11 @@ class Holder:
             if waits:
                 await place.reach()
             elif not await place.is_reached():
-                await self.client.start_task(place.leave())
+                await place.begin_to_leave()
                 return None
         except BaseException:
             # Not awaited: whoever is cancelled must not wait for the service.
-            self.client.start_task(place.leave())
+            place.begin_to_leave()
             raise
         finally:
             self._is_waiting = False

@@ -15,10 +15,12 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from paddock.client.arguments import checked_acl, checked_data, checked_path
 from paddock.client.client import Client
+from paddock.client.composites import PROTECTION_PREFIX
 from paddock.client.results import Created
 from paddock.client.watches import Watcher
 from paddock.errors import (
@@ -31,10 +33,13 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.recipes._nodes import (
+    Leaver,
     Signal,
     child,
     discard,
     make_container,
+    pass_on,
+    settle,
     until_answered,
     wait_writable,
 )
@@ -151,7 +156,7 @@ class Line:
             return []
 
 
-class Place:
+class Place(Leaver):
     """One contender's node, from before its create until it is surely gone."""
 
     def __init__(self, line: Line, kind: str, obstacle: Obstacle) -> None:
@@ -177,9 +182,10 @@ class Place:
 
     async def enter(self) -> None:
         """Stand at the end of the line. Whatever is raised, `leave` has to follow."""
-        asked = self._ask()
         # In the same write: what we see behind our own node costs no round trip of its own.
-        listed = self.client.children(self.line.path)
+        with self.client.together():
+            asked = self._ask()
+            listed = self.client.children(self.line.path)
         try:
             self.path, stat = await self._see_through(asked)
             self.token = stat.czxid
@@ -251,14 +257,35 @@ class Place:
             # And with it the node.
             pass
 
+    def begin_to_leave(self) -> asyncio.Future[None]:
+        """Ask at once that our node be deleted; a task is needed only if that does not come off."""
+        if not self.path:
+            return super().begin_to_leave()
+        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def on_answer(asked: asyncio.Future[None]) -> None:
+            error = asked.exception()
+            if isinstance(error, ConnectionLostError | NotReadOnlyError):
+                self.client.start_task(self.leave()).add_done_callback(partial(pass_on, left))
+            elif isinstance(error, NoNodeError | SessionExpiredError):
+                # It is gone, too.
+                settle(left, None)
+            else:
+                settle(left, error)
+
+        self.client.delete(self.path).add_done_callback(on_answer)
+        return left
+
     def _ask(self) -> asyncio.Future[Created]:
+        # The name of a protected create. It is we who look for the node if the reply is lost, so
+        # there is no need for a task of the client's that does.
+        name = f"{PROTECTION_PREFIX}{self._mark}-{self.kind}"
         return self.client.create_with_stat(
-            child(self.line.path, self.kind),
+            child(self.line.path, name),
             self.line.data,
             acl=self.line.acl,
             ephemeral=True,
             sequential=True,
-            protected=self._mark,
         )
 
     async def _see_through(self, asked: asyncio.Future[Created]) -> Created:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
@@ -175,3 +176,34 @@ def discard(future: asyncio.Future[Any]) -> None:
     """Give up an answer that nobody will look at."""
     if not future.cancel() and not future.cancelled():
         future.exception()
+
+
+def settle(future: asyncio.Future[None], error: BaseException | None) -> None:
+    """Have a future end, well or with an error, unless whoever waited for it has given it up."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
+
+
+def pass_on(future: asyncio.Future[None], task: asyncio.Task[None]) -> None:
+    """Have a future end as a task has; one that was cancelled is over, too."""
+    settle(future, None if task.cancelled() else task.exception())
+
+
+class Leaver:
+    """Something of ours in the service that has to be given up, whatever becomes of its owner."""
+
+    client: Client
+
+    async def leave(self) -> None:
+        """Give it up, for good; ends when it is gone, or the session is."""
+        raise NotImplementedError
+
+    def begin_to_leave(self) -> asyncio.Future[None]:
+        """Begin to give it up; that goes on also if whoever waits for the future is cancelled."""
+        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.client.start_task(self.leave()).add_done_callback(partial(pass_on, left))
+        return left

@@ -23,7 +23,14 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.records import Stat
-from paddock.recipes._nodes import Signal, make_container, parent, until_answered, wait_writable
+from paddock.recipes._nodes import (
+    Leaver,
+    Signal,
+    make_container,
+    parent,
+    until_answered,
+    wait_writable,
+)
 
 # By client and path: whose turn it is among those of the same client, while there are any.
 _turns: Final[WeakKeyDictionary[Client, WeakValueDictionary[str, asyncio.Lock]]] = (
@@ -31,7 +38,7 @@ _turns: Final[WeakKeyDictionary[Client, WeakValueDictionary[str, asyncio.Lock]]]
 )
 
 
-class Presence:
+class Presence(Leaver):
     """The node of a member, from before its create until it is surely gone."""
 
     def __init__(self, client: Client, path: str, payload: bytes, acl: Sequence[ACL]) -> None:

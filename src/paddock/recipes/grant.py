@@ -27,6 +27,7 @@ from paddock.client.transaction import Transaction
 from paddock.errors import GrantLostError, LockStateError
 from paddock.protocol.records import Stat
 from paddock.recipes._listeners import Listeners
+from paddock.recipes._nodes import settle
 
 
 class GrantEvent(enum.Enum):
@@ -60,8 +61,8 @@ class Held(Protocol):
     def guarded(self) -> Sequence[str]:
         """What is there as long as it is held, and what a guarded write therefore checks."""
 
-    async def leave(self) -> None:
-        """Give it up, for good; ends when it is gone, or the session is."""
+    def begin_to_leave(self) -> asyncio.Future[None]:
+        """Begin to give it up, for good; ends when it is gone, or the session is."""
 
 
 class BaseGrant:
@@ -143,7 +144,7 @@ class Grant(BaseGrant):
         self._loop = asyncio.get_running_loop()
         self._depth = 1
         self._alarm: asyncio.TimerHandle | None = None
-        self._leaving: list[asyncio.Task[None]] = []
+        self._leaving: list[asyncio.Future[None]] = []
         # What we have asked of the nodes that stand for it, and not heard yet.
         self._asked: set[asyncio.Future[Stat | None]] = set()
         self._client.add_listener(self._on_state)
@@ -206,15 +207,23 @@ class Grant(BaseGrant):
         if self._depth > 0:
             return
         self._end(GrantEvent.RELEASED)
-        waiting = set(self._leaving)
-        while waiting:
-            remaining = self._client.session_valid_until - self._loop.time()
-            if self.is_lost or remaining <= 0:
-                return
-            done, waiting = await asyncio.wait(waiting, timeout=remaining)
-            for one in done:
-                if not one.cancelled():
-                    one.result()
+        if self.is_lost:
+            return
+        for left in self._leaving:
+            self._wait_at_most(left)
+            try:
+                # Somebody else may wait for it, too, and not be cancelled.
+                await asyncio.shield(left)
+            finally:
+                self._stop_alarm()
+
+    def _wait_at_most(self, left: asyncio.Future[None]) -> None:
+        """Have nobody wait longer than the session surely lives, which may be longer by then."""
+        until = self._client.session_valid_until
+        if self._loop.time() >= until:
+            settle(left, None)
+        else:
+            self._alarm = self._loop.call_at(until, self._wait_at_most, left)
 
     def deepen(self) -> None:
         """Have it released only when it was released once more."""
@@ -286,7 +295,7 @@ class Grant(BaseGrant):
             asked.cancel()
         self._delay.cancel()
         self._stop_alarm()
-        self._leaving = [self._client.start_task(one.leave()) for one in self._held]
+        self._leaving = [one.begin_to_leave() for one in self._held]
         self._become(event)
 
 

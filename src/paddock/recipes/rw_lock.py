@@ -44,7 +44,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes._holder import Contending, Holder
 from paddock.recipes._line import Entry, Line, Place
-from paddock.recipes._nodes import child, until_answered
+from paddock.recipes._nodes import Leaver, child, until_answered
 from paddock.recipes.grant import Grant
 
 # What the names of the nodes say before their numbers, as in Curator's lock.
@@ -124,7 +124,7 @@ def _last_writer(before: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in reversed(before) if entry.kind == _WRITE), None)
 
 
-class _Stay:
+class _Stay(Leaver):
     """The place of a writer that goes on as a reader: where it stands, not at the end of the line.
 
     A writer that waits behind it has to wait for the reader, too, so the reader's node has the

@@ -38,7 +38,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes._holder import Holder
 from paddock.recipes._line import Contender, Line
-from paddock.recipes._nodes import Signal, child
+from paddock.recipes._nodes import Leaver, Signal, child
 
 # What the names of the nodes say before their numbers, as in Curator's semaphore.
 _TURN: Final = "lock-"
@@ -81,7 +81,7 @@ class Semaphore(Holder):
         return _Turn(self._turns, self._leases, self._count)
 
 
-class _Turn:
+class _Turn(Leaver):
     """One lease, from a place in the line to a place among those that are held.
 
     Nobody but the first in the line stands among the leases without holding one. That is for

@@ -19,7 +19,7 @@ from paddock.errors import (
 )
 from paddock.recipes import Grant, GrantEvent, Lock, SimpleMutex
 from paddock.testing import expire_session
-from tests.support.apis import connect, lose_connection, recipe
+from tests.support.apis import asyncio_only, connect, lose_connection, recipe
 from tests.support.recipes import clients, run, until
 from tests.support.server import Service
 
@@ -116,6 +116,22 @@ def test_it_cannot_be_taken_twice_nor_released_by_who_has_it_not(
             assert not lock.is_held
             with pytest.raises(LockStateError, match="it is not held"):
                 await lock.release()
+
+    run(scenario)
+
+
+@asyncio_only
+def test_two_may_wait_for_one_release_and_one_of_them_give_up(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 1) as [client]:
+            grant = await recipe(Lock)(client, path).acquire()
+            one, two = (asyncio.ensure_future(grant.release()) for _ in range(2))
+            await asyncio.sleep(0)
+            one.cancel()
+            await two
+            with pytest.raises(asyncio.CancelledError):
+                await one
+            await grant.release()
 
     run(scenario)
 

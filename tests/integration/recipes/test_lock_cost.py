@@ -78,6 +78,13 @@ def test_a_lock_that_nobody_else_wants_costs_three_requests_and_a_delete(
             await settle(client)
             found = messages(proxy, since)
             assert found.pop("sync") == 3
+            assert found == Counter(create2=1, get_children=1, delete=1)
+            since = len(proxy.seen)
+            async with Lock(client, path):
+                await settle(client)
+            await settle(client)
+            found = messages(proxy, since)
+            assert found.pop("sync") == 6
             # The event is that our own node has gone, which we had to hear of while we held it.
             assert found == Counter(create2=1, get_children=1, exists=1, delete=1, event=1)
 
