@@ -166,9 +166,11 @@ class Cache:
     async def sync(self) -> None:
         """Wait until it has everything that was written before, by anybody.
 
-        await client.create("/app/color", b"blue")
-        await cache.sync()
-        print(cache.get("/app/color").data)  # b'blue'
+            await client.set("/app/color", b"green")
+            await cache.sync()
+            print(cache.get("/app/color").data)  # b'green'
+
+        Raises SessionExpiredError; and NoAuthError if we may not read the node.
         """
         self._check()
         await self._ready.wait()
@@ -200,9 +202,11 @@ class Cache:
         return self._tree.children(path)
 
     def snapshot(self) -> Snapshot:
-        """Give everything as it is now, by its path; it never changes, and costs next to nothing.
+        """Give everything as it is now, by its path.
 
-        print(*cache.snapshot())  # /app /app/color
+            print(*cache.snapshot())  # /app /app/color
+
+        It never changes, and costs next to nothing.
         """
         return self._tree.snapshot()
 

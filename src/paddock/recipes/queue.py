@@ -217,8 +217,10 @@ class Queue:
     async def try_take(self) -> AsyncIterator[QueueItem | None]:
         """Have an item for the length of a scope, as `take` does, or None if none is free now.
 
-        async with queue.try_take() as item:
-            print(item)  # None
+            async with queue.try_take() as item:
+                print("nothing is free" if item is None else item.data)
+
+        It waits for nobody.
         """
         delivery = await self._take_some()
         if delivery is None:

@@ -71,9 +71,11 @@ class Cache(Twin[AsyncCache]):
     def sync(self) -> None:
         """Wait until it has everything that was written before, by anybody.
 
-        client.create("/app/color", b"blue")
-        cache.sync()
-        print(cache.get("/app/color").data)  # b'blue'
+            client.set("/app/color", b"green")
+            cache.sync()
+            print(cache.get("/app/color").data)  # b'green'
+
+        Raises SessionExpiredError; and NoAuthError if we may not read the node.
         """
         self._bridge.call(self._inner.sync)
 
@@ -96,9 +98,11 @@ class Cache(Twin[AsyncCache]):
         return self._bridge.run(self._inner.children, path)
 
     def snapshot(self) -> Snapshot:
-        """Give everything as it is now, by its path; it never changes, and costs next to nothing.
+        """Give everything as it is now, by its path.
 
-        print(*cache.snapshot())  # /app /app/color
+            print(*cache.snapshot())  # /app /app/color
+
+        It never changes, and costs next to nothing.
         """
         return self._bridge.run(self._inner.snapshot)
 

@@ -77,8 +77,10 @@ class Queue(Twin[AsyncQueue]):
     def try_take(self) -> Scope[QueueItem | None]:
         """Have an item for the length of a scope, as `take` does, or None if none is free now.
 
-        with queue.try_take() as item:
-            print(item)  # None
+            with queue.try_take() as item:
+                print("nothing is free" if item is None else item.data)
+
+        It waits for nobody.
         """
         return Scope(
             self._bridge.portal,
