@@ -69,6 +69,8 @@ _CLOSED_BEFORE: Final = Failure(
 )
 # Nobody gets it: whoever asks too early has a program to mend.
 _NOT_STARTED: Final = Failure(ConnectionLostError)
+# So many requests in a write are no crowd.
+_FEW: Final = 8
 
 
 class Session:
@@ -113,6 +115,8 @@ class Session:
         self._flush_is_due = False
         # Whether what is asked has to wait for what is asked with it.
         self._is_gathering = False
+        # Whether the last write had many requests: who asks like that does better with one write.
+        self._comes_in_crowds = False
         # Why a request fails that is asked now; None if it does not.
         self._refusal: Failure | None = _NOT_STARTED
         self._link: Link | None = None
@@ -188,7 +192,7 @@ class Session:
             self._loop.call_soon(call.fail, self._refusal)
         else:
             self._outstanding.unsent.append(call)
-            if self._outstanding.sent or self._flush_is_due:
+            if self._outstanding.sent or self._flush_is_due or self._comes_in_crowds:
                 self._schedule_flush()
             elif not self._is_gathering:
                 # It comes alone, and need not wait for a pass of the loop that brings nothing else.
@@ -402,8 +406,10 @@ class Session:
 
     def _write(self, link: Link) -> None:
         now = self._loop.time()
+        before = len(self._outstanding.sent)
         requests = self._outstanding.take(now)
         if requests:
+            self._comes_in_crowds = len(self._outstanding.sent) - before > _FEW
             self._clock.sent_at = now
             link.write(requests)
 
