@@ -37,7 +37,10 @@ async def clients(service: Service, count: int, **settings: Any) -> AsyncIterato
         ]
 
 
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something is so; for what no event tells of."""
-    while not await condition():  # noqa: ASYNC110 (it is another process that does it)
+async def until(condition: Callable[[], Awaitable[bool] | bool]) -> None:
+    """Wait until something is so; for what no event tells of, or what another thread notes."""
+    while True:
+        answer = condition()
+        if await answer if isinstance(answer, Awaitable) else answer:
+            return
         await asyncio.sleep(0.01)
