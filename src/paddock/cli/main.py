@@ -14,13 +14,13 @@ import click
 
 from paddock import __version__
 
-# Each is in a module of its name, as a function of its name.
+# By name: the module and the function in it, and what the list of commands says.
 _COMMANDS = {
-    "serve": "Run a server.",
-    "backup": "Write a backup of a data folder, also while a server runs.",
-    "restore": "Restore a backup, also while a server runs.",
-    "fsck": "Check a data folder, and repair a copy of it.",
-    "upgrade": "Take over the data of an Apache ZooKeeper server.",
+    "serve": ("serve:serve", "Run a server."),
+    "backup": ("backup:backup", "Write a backup of a data folder, also while a server runs."),
+    "restore": ("restore:restore", "Restore a backup, also while a server runs."),
+    "fsck": ("fsck:fsck", "Check a data folder, and repair a copy of it."),
+    "upgrade": ("upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
 }
 
 
@@ -33,13 +33,14 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = getattr(import_module(f"paddock.cli.{name}"), name)
+        module, _, function = _COMMANDS[name][0].partition(":")
+        command = getattr(import_module(f"paddock.cli.{module}"), function)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl([(name, says) for name, (_, says) in _COMMANDS.items()])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,181 @@
+"""What every command has that asks a service: the options that say which one, and who asks.
+
+    @click.command()
+    @service_options
+    def shout(service: ServiceOptions) -> int:
+        async def shouting(client: Client) -> int: ...
+
+        return service.run(shouting)
+
+A failure is one line and status 1. Ctrl-C ends what is done, closes the session, and gives 130.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.paths import PATH
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from paddock.client.client import Client
+
+T = TypeVar("T")
+
+DEFAULT_HOSTS = "127.0.0.1:2181"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """Which service a command asks, and as whom."""
+
+    hosts: str = DEFAULT_HOSTS
+    session_timeout: float = 10.0
+    # Scheme and credentials, in the order in which they were given.
+    identities: tuple[tuple[str, str], ...] = ()
+    tls: ssl.SSLContext | None = None
+
+    def connect(self) -> AbstractAsyncContextManager[Client]:
+        """Give a client whose scope opens the session and says who we are."""
+        return self._connect()
+
+    def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """Do something with a client on an event loop of its own; a failure is one line."""
+
+        async def main() -> T:
+            async with self.connect() as client:
+                return await work(client)
+
+        return run(main)
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncIterator[Client]:
+        from paddock.api import connect
+
+        async with connect(
+            self.hosts, session_timeout=self.session_timeout, tls=self.tls
+        ) as client:
+            for scheme, credentials in self.identities:
+                await client.add_auth(scheme, credentials.encode())
+            yield client
+
+
+def run(main: Callable[[], Awaitable[T]]) -> T:
+    """Run what a command does; what our code or the system refuses becomes one line, status 1."""
+
+    async def whole() -> T:
+        return await main()
+
+    with one_line():
+        try:
+            return asyncio.run(whole())
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(130) from None
+        except BaseExceptionGroup as group:
+            raise CannotBeDone(str(_first(group))) from group
+
+
+def service_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the options that say which service is asked; the command gets them as `service`."""
+
+    @click.option(
+        "--server",
+        "-s",
+        metavar="HOSTS",
+        envvar="PADDOCK_SERVER",
+        default=DEFAULT_HOSTS,
+        show_default=True,
+        show_envvar=True,
+        help="The service: host:port, or several with commas between, and /chroot behind.",
+    )
+    @click.option(
+        "--timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0, min_open=True),
+        default=10.0,
+        show_default=True,
+        help="The session timeout, and how long to look for a server.",
+    )
+    @click.option(
+        "--auth",
+        metavar="SCHEME:CREDENTIALS",
+        multiple=True,
+        help="Who asks, such as digest:user:password; may be given several times.",
+    )
+    @click.option("--tls", is_flag=True, help="Secure the connection, with the system's CAs.")
+    @click.option("--tls-ca", metavar="FILE", type=PATH, help="Secure it, with these CAs (PEM).")
+    @click.option("--tls-cert", metavar="FILE", type=PATH, help="Our own certificate (PEM).")
+    @click.option("--tls-key", metavar="FILE", type=PATH, help="Its key, if not in the same file.")
+    @functools.wraps(command)
+    def wrapped(
+        *arguments: object,
+        server: str,
+        timeout: float,
+        auth: tuple[str, ...],
+        tls: bool,
+        tls_ca: Path | None,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        **others: object,
+    ) -> T:
+        from paddock.client.hosts import parse_hosts
+        from paddock.errors import PaddockError
+
+        try:
+            parse_hosts(server)
+        except PaddockError as error:
+            raise click.BadParameter(str(error), param_hint="--server") from None
+        others["service"] = ServiceOptions(
+            server,
+            timeout,
+            tuple(_identity(one) for one in auth),
+            _tls(tls, tls_ca, tls_cert, tls_key),
+        )
+        return command(*arguments, **others)
+
+    return wrapped
+
+
+def _identity(given: str) -> tuple[str, str]:
+    scheme, colon, credentials = given.partition(":")
+    if not scheme or not colon:
+        raise click.BadParameter(
+            f"{given!r} is not SCHEME:CREDENTIALS, such as digest:user:password",
+            param_hint="--auth",
+        )
+    return scheme, credentials
+
+
+def _tls(
+    wanted: bool, ca: Path | None, certificate: Path | None, key: Path | None
+) -> ssl.SSLContext | None:
+    if not (wanted or ca or certificate or key):
+        return None
+    if key is not None and certificate is None:
+        raise click.BadParameter("needs --tls-cert as well", param_hint="--tls-key")
+    with one_line():
+        try:
+            context = ssl.create_default_context(cafile=ca)
+            if certificate is not None:
+                context.load_cert_chain(certificate, key)
+        except ssl.SSLError as error:
+            raise CannotBeDone(f"{certificate or ca}: {error.reason or error}") from None
+    return context
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
