@@ -31,7 +31,7 @@ PORT := 2181
 DATA := ./data
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all checked-and-compiled check format generated bench compiled differ crash hostile fuzz storm judges clean help
+.PHONY: install serve test test-all checked-and-compiled check format generated docs bench compiled differ crash hostile fuzz storm judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -89,6 +89,10 @@ generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, th
 	$(BIN)/python tools/settings.py
 	$(BIN)/python tools/reference.py
 
+docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link into nothing, is a failure
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'open site/index.html'
+
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -q --no-header $(SHARED) -m 'not long' $(COMPILED_SUITES)
@@ -112,7 +116,7 @@ bench: $(VENV)/.dev judges ## measure Paddock beside Apache ZooKeeper, and its c
 	$(BIN)/python -m bench.run $(BENCH)
 
 clean: ## remove everything that was made here, but not ./data
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f bench/zkload
 	find src tests tools bench -name __pycache__ -type d -exec rm -rf {} +
 

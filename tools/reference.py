@@ -1,4 +1,4 @@
-"""Write the reference of the public API into docs/reference; the tests compare the two.
+"""Write the reference of the public API into docs/reference/api; the tests compare the two.
 
     python tools/reference.py            write the pages
     python tools/reference.py --check    tell which are not as they would be written
@@ -31,7 +31,7 @@ from paddock import errors
 from paddock.protocol.acl import OPEN
 from paddock.sync.bridge import Twin
 
-FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference"
+FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference" / "api"
 
 _WIDTH_MAX: Final = 88
 # A paragraph of a docstring that is indented, as Markdown has code.

@@ -1,4 +1,4 @@
-"""docs/backup.md keeps its word: its commands run in order, and say what it says they do."""
+"""docs/how-to/back-up.md keeps its word: its commands run in order, and say what it says."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.support.documents import Page, assert_shown, run
 from tests.unit.log.folders import FolderBuilder, names
 from tests.unit.log.helpers import flip, segments
 
-PAGE = Page("docs/backup.md")
+PAGE = Page("docs/how-to/back-up.md")
 
 
 def test_the_commands_of_the_page_say_what_it_says(tmp_path: Path) -> None:

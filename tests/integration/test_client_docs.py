@@ -1,4 +1,4 @@
-"""docs/client.md keeps its word: typed in from top to bottom, it does what it says."""
+"""docs/tutorial/client.md keeps its word: typed in from top to bottom, it does what it says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.certificates import Authority, name
 from tests.support.documents import Page
 from tests.support.examples import run_example
 
-PAGE = Page("docs/client.md")
+PAGE = Page("docs/tutorial/client.md")
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
@@ -43,6 +43,6 @@ def test_the_page_can_be_typed_in_from_top_to_bottom(
             for block in PAGE.blocks("python"):
                 text = block.text.replace("2181", str(server.address[1]))
                 text = text.replace("2281", str(server.secure_address[1]))
-                await run_example(text, names, f"docs/client.md, {block}")
+                await run_example(text, names, f"docs/tutorial/client.md, {block}")
 
     asyncio.run(main())

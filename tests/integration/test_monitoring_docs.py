@@ -1,4 +1,4 @@
-"""docs/monitoring.md keeps its word: its commands run, and what it names is there."""
+"""docs/how-to/monitor.md keeps its word: its commands run, and what it names is there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.command import serving
 from tests.support.documents import Page, run
 from tests.support.server import free_port
 
-PAGE = Page("docs/monitoring.md")
+PAGE = Page("docs/how-to/monitor.md")
 BLOCKS = [block.text for block in PAGE.blocks("sh")]
 SERVES = [block for block in BLOCKS if block.startswith("paddock serve")]
 ASKS = [block for block in BLOCKS if not block.startswith("paddock serve")]

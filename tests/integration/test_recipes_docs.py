@@ -1,4 +1,4 @@
-"""docs/recipes.md keeps its word: typed in from top to bottom, it does what it says."""
+"""docs/tutorial/recipes.md keeps its word: typed in from top to bottom, it does what it says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paddock.testing import EmbeddedServer
 from tests.support.documents import Page
 from tests.support.examples import run_example
 
-PAGE = Page("docs/recipes.md")
+PAGE = Page("docs/tutorial/recipes.md")
 # What only recipes make.
 GIVEN_BY_OTHERS = {"LogChannel", "MultiGrant"}
 
@@ -26,7 +26,7 @@ def test_the_page_can_be_typed_in_from_top_to_bottom() -> None:
             names = {"asyncio": asyncio}
             for block in PAGE.blocks("python"):
                 text = block.text.replace("2181", str(server.address[1]))
-                await run_example(text, names, f"docs/recipes.md, {block}")
+                await run_example(text, names, f"docs/tutorial/recipes.md, {block}")
 
     asyncio.run(main())
 

@@ -1,4 +1,4 @@
-"""docs/running.md keeps its word: commands run, files are understood, the log says these lines."""
+"""docs/how-to/run-as-a-service.md keeps its word: its commands, its files, the lines of its log."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.documents import ROOT, Page, assert_shown, run
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Options
 
-PAGE = Page("docs/running.md")
+PAGE = Page("docs/how-to/run-as-a-service.md")
 UNIT = (ROOT / "packaging" / "systemd" / "paddock.service").read_text(encoding="utf-8")
 
 

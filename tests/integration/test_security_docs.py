@@ -1,4 +1,4 @@
-"""docs/security.md keeps its word: its certificates, its settings and its client work together."""
+"""docs/how-to/secure.md keeps its word: certificates, settings and client work together."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.support.command import serving
 from tests.support.documents import Page, run
 from tests.support.server import free_port
 
-PAGE = Page("docs/security.md")
+PAGE = Page("docs/how-to/secure.md")
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:

@@ -1,4 +1,4 @@
-"""docs/testing.md keeps its word: each of its programs runs and says what it should."""
+"""docs/how-to/test.md keeps its word: each of its programs runs and says what it should."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.documents import DEADLINE_S, Block, Page, assert_shown
 
-PAGE = Page("docs/testing.md")
+PAGE = Page("docs/how-to/test.md")
 SAID = [
     "b'blue'\n",
     "b'blue'\n",

@@ -181,7 +181,7 @@ def test_damage_of_any_kind_ends_with_one_line(apache: ApacheFolder) -> None:
 
 # The page of the docs keeps its word: every block of it runs, one after the other.
 
-PAGE = Page("docs/upgrade.md")
+PAGE = Page("docs/how-to/take-over-apache-data.md")
 
 
 def test_every_block_of_the_page_is_of_a_kind_that_is_run() -> None:

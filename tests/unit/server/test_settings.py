@@ -7,7 +7,7 @@ from paddock.server.config import ServerConfig
 from paddock.server.settings import SETTINGS, as_file, differing, settings_table
 from paddock.server.unused import why_unused
 
-DOCUMENTATION = Path(__file__).parents[3] / "docs" / "configuration.md"
+DOCUMENTATION = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 
 
 def test_every_field_has_one_setting() -> None:

@@ -10,7 +10,7 @@ from paddock.server.settings import SETTINGS
 from paddock.server.sources import Settings
 
 DIGEST = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
-DOCUMENTATION = Path(__file__).parents[3] / "docs" / "configuration.md"
+DOCUMENTATION = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 
 
 @pytest.fixture
