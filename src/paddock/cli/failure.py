@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from paddock.errors import PaddockError
+from paddock.errors import InvalidArgumentError, PaddockError
 
 
 class CannotBeDone(click.ClickException):
@@ -16,11 +16,19 @@ class CannotBeDone(click.ClickException):
 
 @contextlib.contextmanager
 def one_line() -> Iterator[None]:
-    """Turn what our code and the system refuse into one line and status 1."""
+    """Turn what our code and the system refuse into one line and a status."""
     try:
         yield
+    except InvalidArgumentError as error:
+        # What the client refuses before anything is sent was given wrongly: a path, for one.
+        raise click.UsageError(str(error)) from None
     except PaddockError as error:
         raise CannotBeDone(str(error)) from None
+    except BrokenPipeError:
+        # Nobody reads our output any more: main.py knows what to do.
+        raise
+    except TimeoutError as error:
+        raise CannotBeDone(error.strerror or str(error) or "it took too long") from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise CannotBeDone(

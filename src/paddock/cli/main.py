@@ -21,7 +21,11 @@ _COMMANDS = {
     "restore": ("restore:restore", "Restore a backup, also while a server runs."),
     "fsck": ("fsck:fsck", "Check a data folder, and repair a copy of it."),
     "upgrade": ("upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
+    "ls": ("commands.ls:command", "List the children of a node."),
 }
+
+# What a shell says of a program that wrote to a pipe which nobody reads any more.
+_BROKEN_PIPE = 128 + 13
 
 
 class _Commands(click.Group):
@@ -37,6 +41,17 @@ class _Commands(click.Group):
         command = getattr(import_module(f"paddock.cli.{module}"), function)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            status: object = super().invoke(context)
+            # Here and not at the interpreter's end, where nobody could catch what it raises.
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # As `paddock ls / | head -1` ends. Click would make it status 1, that of a failure.
+            _let_go_of_stdout()
+            return _BROKEN_PIPE
+        return status
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -65,6 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # Ctrl-C before there was anything to stop.
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _let_go_of_stdout() -> None:
+    """Lead what is still to be written to nowhere, or the interpreter fails at it as it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _occupy_standard_streams() -> None:

@@ -7,13 +7,15 @@
 
         return service.run(shouting)
 
-A failure is one line and status 1. Ctrl-C ends what is done, closes the session, and gives 130.
+A failure is one line and status 1, or 2 for an argument that cannot be used. Ctrl-C ends what is
+done, closes the session, and gives 130.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -67,12 +69,12 @@ class ServiceOptions:
             self.hosts, session_timeout=self.session_timeout, tls=self.tls
         ) as client:
             for scheme, credentials in self.identities:
-                await client.add_auth(scheme, credentials.encode())
+                await client.add_auth(scheme, os.fsencode(credentials))
             yield client
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Run what a command does; what our code or the system refuses becomes one line, status 1."""
+    """Run what a command does; what our code or the system refuses becomes one line."""
 
     async def whole() -> T:
         return await main()
@@ -83,7 +85,8 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
         except BaseExceptionGroup as group:
-            raise CannotBeDone(str(_first(group))) from group
+            # Of several that fail together the first says why; a bug of ours stays one.
+            raise _first(group) from group
 
 
 def service_options(command: Callable[..., T]) -> Callable[..., T]:
@@ -111,6 +114,8 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
         "--auth",
         metavar="SCHEME:CREDENTIALS",
         multiple=True,
+        envvar="PADDOCK_AUTH",
+        show_envvar=True,
         help="Who asks, such as digest:user:password; may be given several times.",
     )
     @click.option("--tls", is_flag=True, help="Secure the connection, with the system's CAs.")
@@ -165,12 +170,19 @@ def _tls(
     if key is not None and certificate is None:
         raise click.BadParameter("needs --tls-cert as well", param_hint="--tls-key")
     with one_line():
+        for file in (ca, certificate, key):
+            if file is not None:
+                # The functions below do not say which of them they cannot read.
+                file.open("rb").close()
         try:
             context = ssl.create_default_context(cafile=ca)
+        except ssl.SSLError as error:
+            raise CannotBeDone(f"{ca}: {error.reason or error}") from None
+        try:
             if certificate is not None:
                 context.load_cert_chain(certificate, key)
         except ssl.SSLError as error:
-            raise CannotBeDone(f"{certificate or ca}: {error.reason or error}") from None
+            raise CannotBeDone(f"{key or certificate}: {error.reason or error}") from None
     return context
 
 

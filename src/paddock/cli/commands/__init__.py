@@ -1,0 +1,1 @@
+"""The commands that ask a service, one module each; main.py names them, and imports one of them."""

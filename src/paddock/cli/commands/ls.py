@@ -1,0 +1,63 @@
+"""`paddock ls`: the children of a node, or everything below it.
+
+Names are lines: a name has no line break in it. With --json each node is an object on a line.
+"""
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
+from paddock.cli.service import ServiceOptions, service_options
+
+if TYPE_CHECKING:
+    from paddock.cli.walk import Found
+    from paddock.client.client import Client
+
+
+@click.command()
+@click.argument("path", default="/")
+@click.option(
+    "--long",
+    "-l",
+    "is_long",
+    is_flag=True,
+    help="With version, bytes, number of children, time of the last write, owner.",
+)
+@click.option("--recursive", "-R", is_flag=True, help="Everything below it, as whole paths.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@service_options
+def command(
+    service: ServiceOptions, path: str, is_long: bool, recursive: bool, as_json: bool
+) -> int:
+    """List the children of a node by name, or with -R everything below it.
+
+    PATH is the root unless it is given. Status 1 says that something could not be read.
+    """
+    from paddock.cli.walk import Limits, walk
+
+    def show(found: "Found") -> None:
+        name = found.path if recursive else found.name
+        if as_json:
+            print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
+        else:
+            print(long_line(found.stat, name) if is_long else name)
+
+    async def listing(client: "Client") -> int:
+        if not (recursive or is_long or as_json):
+            # The plain names take one request, however many they are.
+            for name in sorted(await client.children(path)):
+                print(name)
+            return 0
+        status = 0
+        limits = Limits(None if recursive else 1)
+        async with aclosing(walk(client, path, limits)) as nodes:
+            async for found in nodes:
+                if found.problem is not None:
+                    status = tell_problem(found.problem)
+                if found.depth:
+                    show(found)
+        return status
+
+    return service.run(listing)

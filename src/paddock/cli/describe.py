@@ -1,0 +1,87 @@
+"""Nodes as commands show them: to programs as JSON, to people as short text.
+
+Data are bytes and JSON has none, so `encoding` says what stands in `data`: "utf-8", the text that
+they are, or "base64". Sessions are text in hexadecimal, as in ZooKeeper's own tools: most programs
+read the numbers of JSON as doubles, which such large ones do not fit.
+"""
+
+import base64
+import json
+import sys
+import unicodedata
+from datetime import datetime
+from typing import Any
+
+import click
+
+from paddock.errors import PaddockError
+from paddock.protocol.records import Stat
+
+
+def session_text(session: int) -> str:
+    """Write a session as everybody does: without a sign, in hexadecimal."""
+    return f"0x{session & (1 << 64) - 1:x}"
+
+
+def owner_text(stat: Stat) -> str | None:
+    """Name the session that an ephemeral node belongs to."""
+    return session_text(stat.ephemeral_owner) if stat.ephemeral_owner else None
+
+
+def stat_fields(stat: Stat | None) -> dict[str, Any]:
+    """Give what JSON says about a node beside its path and its data."""
+    if stat is None:
+        return {"stat": None}
+    return {"stat": {**stat._asdict(), "ephemeral_owner": owner_text(stat)}}
+
+
+def data_fields(data: bytes | None) -> dict[str, Any]:
+    """Give what JSON says about the data of a node."""
+    if data is None:
+        return {"data": None, "encoding": None}
+    try:
+        return {"data": data.decode(), "encoding": "utf-8"}
+    except UnicodeDecodeError:
+        return {"data": base64.b64encode(data).decode(), "encoding": "base64"}
+
+
+def print_json(document: object) -> None:
+    """Print a document as one line, which a reader of lines gets at once."""
+    # In ASCII, so that no terminal and no locale can spoil it.
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+def time_text(time_ms: int) -> str:
+    """Write a time for people, in their zone."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        # What a server says need not be a time.
+        return str(time_ms)
+
+
+def long_line(stat: Stat, name: str) -> str:
+    """Give a node as a line of a long list."""
+    return (
+        f"{stat.version:>6}  {stat.data_length:>8}  {stat.num_children:>6}"
+        f"  {time_text(stat.mtime)}  {owner_text(stat) or '-':>18}  {name}"
+    )
+
+
+def tell_problem(problem: PaddockError) -> int:
+    """Say on stderr what was left out, and go on; give the status to end with."""
+    click.echo(f"paddock: {problem}", err=True)
+    return 1
+
+
+def harmless(text: str) -> str:
+    """Write what a terminal would obey as an escape sequence of Python, which it shows."""
+    return "".join(
+        one if one == " " or unicodedata.category(one)[0] not in "CZ" else _escaped(one)
+        for one in text
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
