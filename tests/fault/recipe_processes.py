@@ -119,8 +119,10 @@ class Killing:
 
     take_part: TakePart
     moments: tuple[str, ...] = MOMENTS
-    # The request in the middle of which it is killed: it was carried out, and not answered.
+    # The request in the middle of which it is killed, and which one of them that is: it was carried
+    # out, and not answered.
     creates_with: str = "create2"
+    creates_nth: int = 1
     # The request with which it begins to wait, and which one of them that is.
     waits_with: str = "get"
     waits_nth: int = 1
@@ -184,7 +186,8 @@ def _arm(killing: Killing, moment: str, proxy: FaultProxy, victim: Victim) -> Aw
     if moment == HOLDING:
         return victim.wait_until_said(HOLDING)
     if moment == "creating":
-        return proxy.when(operation=killing.creates_with).blackhole(Direction.TO_CLIENT).happened()
+        chosen = proxy.when(operation=killing.creates_with, nth=killing.creates_nth)
+        return chosen.blackhole(Direction.TO_CLIENT).happened()
     chosen = proxy.when(operation=killing.waits_with, nth=killing.waits_nth)
     return chosen.delay_reply(0.0).happened()
 

@@ -29,4 +29,5 @@ async def judge(aftermath: Aftermath) -> None:
 
 
 def test_a_barrier_opens_again_when_those_within_are_killed() -> None:
-    play_kills(Killing(come_as_two, waits_with="exists", judge=judge))
+    # In the second create: one who died alone would have taken one half of a group that survives.
+    play_kills(Killing(come_as_two, creates_nth=2, waits_with="exists", judge=judge))
