@@ -117,3 +117,50 @@ def greeting_of(process: subprocess.Popen[str]) -> list[str]:
                 raise AssertionError(f"ended with {process.returncode} before it served: {errors}")
             said += chunk
     return said.decode().splitlines()
+
+
+class Started:
+    """A command that runs on, and what it says line by line."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._said = b""
+
+    def line(self) -> str:
+        """Wait for its next line."""
+        assert self.process.stdout is not None
+        limit = time.monotonic() + DEADLINE_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._said:
+                assert selector.select(limit - time.monotonic()), f"only {self._said!r}"
+                chunk = os.read(self.process.stdout.fileno(), 65536)
+                assert chunk, (self._said, self.end())
+                self._said += chunk
+        line, _, self._said = self._said.partition(b"\n")
+        return line.decode()
+
+    def end(self, number: int | None = None) -> Ended:
+        """Send it a signal, if one is given, and wait for its end; it says what it said since."""
+        if number is not None:
+            self.process.send_signal(number)
+        output, errors = self.process.communicate(timeout=DEADLINE_S)
+        whole = (self._said + output).decode()
+        return Ended(self.process.returncode, whole, errors.decode())
+
+
+@contextlib.contextmanager
+def started(*arguments: str | Path) -> Iterator[Started]:
+    """Start a command that runs until it is told to end, or has done what it was to do."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield Started(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=DEADLINE_S)

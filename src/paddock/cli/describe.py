@@ -6,6 +6,7 @@ read the numbers of JSON as doubles, which such large ones do not fit.
 """
 
 import base64
+import codecs
 import json
 import sys
 import unicodedata
@@ -69,6 +70,16 @@ def long_line(stat: Stat, name: str) -> str:
     )
 
 
+def preview(data: bytes, width: int = 60) -> str:
+    """Show the beginning of some data on one line; what is no text as hexadecimal digits."""
+    try:
+        # A character has four bytes at the most, and the last one may be cut.
+        text = harmless(data.decode() if len(data) < 4 * width else _beginning(data, width))
+    except UnicodeDecodeError:
+        text = f"0x{data[:width].hex()}"
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
 def tell_problem(problem: PaddockError) -> int:
     """Say on stderr what was left out, and go on; give the status to end with."""
     click.echo(f"paddock: {problem}", err=True)
@@ -81,6 +92,11 @@ def harmless(text: str) -> str:
         one if one == " " or unicodedata.category(one)[0] not in "CZ" else _escaped(one)
         for one in text
     )
+
+
+def _beginning(data: bytes, characters: int) -> str:
+    """Decode so much of some data, if it is text at all up to there."""
+    return codecs.getincrementaldecoder("utf-8")().decode(data[: 4 * characters])
 
 
 def _escaped(character: str) -> str:

@@ -21,6 +21,7 @@ _COMMANDS = {
     "restore": ("restore:restore", "Restore a backup, also while a server runs."),
     "fsck": ("fsck:fsck", "Check a data folder, and repair a copy of it."),
     "upgrade": ("upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
+    "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
     "ls": ("commands.ls:command", "List the children of a node."),
 }
 

@@ -164,6 +164,17 @@ class Client:
         """
         return self._session.valid_until
 
+    @property
+    def last_zxid(self) -> int:
+        """The number of the newest write that we surely know of, whoever has made it.
+
+            await client.sync()
+            print(client.last_zxid >= (await client.get("/config")).stat.mzxid)  # True
+
+        After a `sync`, what is larger was written since.
+        """
+        return self._session.last_zxid
+
     def states(self) -> AsyncIterator[SessionState]:
         """Give the present state of the session, then every newer one, until a final one.
 

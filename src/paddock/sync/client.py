@@ -70,6 +70,17 @@ class Client(Owner[AsyncClient]):
         """
         return self._inner.session_valid_until
 
+    @property
+    def last_zxid(self) -> int:
+        """The number of the newest write that we surely know of, whoever has made it.
+
+            client.sync()
+            print(client.last_zxid >= (client.get("/config")).stat.mzxid)  # True
+
+        After a `sync`, what is larger was written since.
+        """
+        return self._inner.last_zxid
+
     def states(self) -> Stream[SessionState]:
         """Give the present state of the session, then every newer one, until a final one.
 

@@ -1,0 +1,83 @@
+"""`paddock watch`: a line for every change, as it comes."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from paddock.cli.describe import preview, print_json, time_text
+from paddock.cli.service import ServiceOptions, service_options
+
+if TYPE_CHECKING:
+    from paddock.cli.news import News
+    from paddock.client.client import Client
+
+# What is done with each change; the next one waits until it is done.
+Telling: TypeAlias = Callable[["News"], Awaitable[None]]
+
+_COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
+
+
+@click.command()
+@click.argument("path")
+@click.option("--recursive", "-R", is_flag=True, help="Also everything below it.")
+@click.option("--initial", is_flag=True, help="First say what is there now.")
+@click.option(
+    "--count", "-n", metavar="N", type=click.IntRange(min=1), help="End after so many lines."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@service_options
+def command(
+    service: ServiceOptions,
+    path: str,
+    recursive: bool,
+    initial: bool,
+    count: int | None,
+    as_json: bool,
+) -> None:
+    """Say what happens to a node: a line when it is created, changed or deleted.
+
+    PATH need not be there yet. It goes on, over lost connections as well, until Ctrl-C ends it
+    (status 130), or the session is over (status 1): then changes may have been missed. Changes in
+    quick succession may come as one, with the last state.
+    """
+    tell = _print_json if as_json else _print_line
+
+    async def watching(client: "Client") -> None:
+        await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
+
+    service.run(watching)
+
+
+async def watch(
+    client: "Client",
+    path: str,
+    tell: Telling,
+    *,
+    recursive: bool = False,
+    initial: bool = False,
+    count: int | None = None,
+) -> None:
+    """Tell of changes, of so many or for ever."""
+    from paddock.cli.news import news_of
+
+    told = 0
+    async with aclosing(news_of(client, path, recursive=recursive, initially=initial)) as stream:
+        async for news in stream:
+            await tell(news)
+            told += 1
+            if told == count:
+                return
+
+
+async def _print_json(news: "News") -> None:
+    print_json(news.fields())
+
+
+async def _print_line(news: "News") -> None:
+    change = click.style(f"{news.change:7}", fg=_COLOURS.get(news.change))
+    line = f"{time_text(news.time_ms)}  {change}  {news.path}"
+    if news.stat is not None and news.data is not None:
+        line += f"  version {news.stat.version}  {preview(news.data)}"
+    click.echo(line.rstrip())
