@@ -90,7 +90,7 @@ generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, th
 	$(BIN)/python tools/reference.py
 
 docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link into nothing, is a failure
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'open site/index.html'
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them

@@ -19,16 +19,21 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 DEADLINE_S: Final = 60.0
 
-_FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", flags=re.DOTALL | re.MULTILINE)
+_FENCE: Final = re.compile(
+    r'^( *)```(\w*)(?: title="([^"\n]+)")?\n(.*?)^ *```$', flags=re.DOTALL | re.MULTILINE
+)
+# Every fence there is, so that none is overlooked because of how it is written.
+_ANY_FENCE: Final = re.compile(r"^ *(```|~~~)", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: its language, its text, and the line on which it begins."""
+    """A fenced block: its language, its text, the line on which it begins, and its title."""
 
     language: str
     text: str
     line: int
+    title: str = ""
 
     def __str__(self) -> str:
         return f"line-{self.line}"
@@ -44,11 +49,22 @@ class Page:
     """A page, by its path from the root of the project."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         self.text = (ROOT / name).read_text(encoding="utf-8")
         self._blocks = [
-            Block(fence[2], textwrap.dedent(fence[3]), self.text.count("\n", 0, fence.start()) + 1)
+            Block(
+                fence[2],
+                textwrap.dedent(fence[4]),
+                self.text.count("\n", 0, fence.start()) + 1,
+                fence[3] or "",
+            )
             for fence in _FENCE.finditer(self.text)
         ]
+        assert 2 * len(self._blocks) == len(_ANY_FENCE.findall(self.text)), name
+
+    def every_block(self) -> list[Block]:
+        """All blocks, in their order."""
+        return self._blocks
 
     def languages(self) -> set[str]:
         """The languages of all blocks, so that a test can say which ones it runs."""
@@ -79,9 +95,14 @@ def environment() -> dict[str, str]:
 
 
 def assert_shown(expected: str, actual: str) -> None:
-    """Compare what a page shows with what came.
+    """Compare what a page shows with what came, as `is_shown` does."""
+    assert is_shown(expected, actual), actual
+
+
+def is_shown(expected: str, actual: str) -> bool:
+    """Tell whether what a page shows is what came.
 
     `...` stands for anything, as in doctest; so does what stands between the lines that are shown.
     """
     wanted = "".join(f"...{line}\n" for line in expected.splitlines()) + "..."
-    assert doctest.OutputChecker().check_output(wanted, actual, doctest.ELLIPSIS), actual
+    return doctest.OutputChecker().check_output(wanted, actual, doctest.ELLIPSIS)

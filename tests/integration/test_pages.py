@@ -1,0 +1,163 @@
+"""Every page keeps its word: there is no block of code that no test runs.
+
+A page is followed from top to bottom by a reader (`tests/support/reader.py`), unless a test module
+has it as `Page("its name")`: that one runs its blocks in a way of its own, and says so by comparing
+the languages that the page has with those that it runs. What nobody can run is named below.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import time
+from contextlib import AsyncExitStack
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from paddock.state.limits import Quota
+from paddock.testing import EmbeddedServer
+from tests.support.documents import ROOT, Block, Page
+from tests.support.reader import Reader
+from tests.support.server import free_port
+from tools.reference import FOLDER as REFERENCE
+
+# Blocks that nothing runs, by page and first line, and why.
+NOT_RUN: Final = {
+    (
+        "docs/explanation/locks.md",
+        "alice     holds the lock ── paused ──────────────────────────── writes!",
+    ): "a drawing",
+    (
+        "CONTRIBUTING.md",
+        "def test_a_write_outlives_the_leader(ensemble: ApacheEnsemble) -> None:",
+    ): "a sketch of a test",
+    (
+        "docs/reference/configuration.md",
+        "session 0x19a2b0c4d0001: quota of /app exceeded: 12 nodes, the soft limit is 10",
+    ): "a line of the log, which tests/unit/server/test_notices.py looks at",
+}
+
+# Blocks that are looked at here, by page and first line.
+CHECKED: Final = {
+    (
+        "docs/reference/configuration.md",
+        "count=10,bytes=-1=;byteHardLimit=1000000;countHardLimit=20",
+    )
+}
+
+# The reference runs its examples in test_reference.py, each with what it takes for granted.
+_IN_REFERENCE: Final = {"python", "py"}
+_SERVES: Final = re.compile(r"^\$? ?(\S*paddock serve|make serve)", flags=re.MULTILINE)
+
+
+def pages() -> list[Page]:
+    paths = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    return [Page(str(path.relative_to(ROOT))) for path in paths]
+
+
+@cache
+def owners() -> dict[str, Path]:
+    """Give the pages that test modules run, each with its module."""
+    return {
+        name: path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r'\bPage\("([^"]+)"\)', path.read_text(encoding="utf-8"))
+    }
+
+
+def is_run(page: Page, block: Block) -> bool:
+    return (page.name, block.text.partition("\n")[0]) not in {*NOT_RUN, *CHECKED}
+
+
+def is_reference(page: Page) -> bool:
+    return (ROOT / page.name).parent == REFERENCE
+
+
+FOLLOWED: Final = [
+    page
+    for page in pages()
+    if page.name not in owners()
+    and not is_reference(page)
+    and any(is_run(page, block) for block in page.every_block())
+]
+
+
+def installed(folder: Path) -> Path:
+    """Make what `make install` would make of a clone, with the Paddock under test in it.
+
+    A reader who clones the project gets it from us, and need not install it once more.
+    """
+    venv = folder / "venv"
+    venv.mkdir()
+    for part in Path(sys.prefix).iterdir():
+        if not part.name.startswith("."):
+            (venv / part.name).symlink_to(part)
+    # Newer than every file of the clone, so that `make` finds nothing to do.
+    ahead = time.time() + 3600
+    for stamp in (venv / ".installed", venv / ".dev"):
+        stamp.touch()
+        os.utime(stamp, (ahead, ahead))
+    return venv
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
+def test_a_page_can_be_followed_from_top_to_bottom(page: Page, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+
+    async def main() -> None:
+        async with AsyncExitStack() as scope:
+            port = str(free_port())
+            if not any(_SERVES.search(block.text) for block in page.every_block()):
+                server = await scope.enter_async_context(EmbeddedServer())
+                port = str(server.address[1])
+            venv = installed(tmp_path)
+            variables = {
+                "PADDOCK": str(ROOT),
+                "PADDOCK_PORT": port,
+                "PADDOCK_SERVER": f"127.0.0.1:{port}",
+                "MAKEFLAGS": f"PORT={port} VENV={venv}",
+            }
+            reader = Reader(home, {"2181": port, ".venv": str(venv)}, variables)
+            await scope.enter_async_context(reader)
+            for block in page.every_block():
+                if is_run(page, block):
+                    await reader.do(block, page.name)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", sorted(owners()))
+def test_a_module_that_runs_a_page_says_what_it_runs(name: str) -> None:
+    # Whoever writes a block of another kind is told by this comparison that nothing runs it.
+    text = owners()[name].read_text(encoding="utf-8")
+    assert re.search(r"assert \w+\.languages\(\) == ", text) or "every_block()" in text
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if is_reference(page)], ids=lambda p: p.name
+)
+def test_the_reference_has_examples_and_signatures_only(page: Page) -> None:
+    assert page.languages() <= _IN_REFERENCE
+
+
+def test_what_is_not_run_is_still_there() -> None:
+    there = {
+        (page.name, block.text.partition("\n")[0])
+        for page in pages()
+        for block in page.every_block()
+    }
+    assert {*NOT_RUN, *CHECKED} <= there
+
+
+def test_the_limits_of_the_configuration_are_limits() -> None:
+    [(_, shown)] = CHECKED
+    quota = Quota(b"/app")
+    quota.read_limits(shown.encode())
+    assert (quota.count_soft, quota.bytes_soft) == (10, -1)
+    assert (quota.count_hard, quota.bytes_hard) == (20, 1_000_000)
