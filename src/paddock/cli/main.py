@@ -16,6 +16,7 @@ from paddock import __version__
 
 # By name: the module and the function in it, and what the list of commands says.
 _COMMANDS = {
+    "shell": ("shell.entry:shell", "Run commands of ZooKeeper's shell, as zkCli does."),
     "serve": ("serve:serve", "Run a server."),
     "backup": ("backup:backup", "Write a backup of a data folder, also while a server runs."),
     "restore": ("restore:restore", "Restore a backup, also while a server runs."),

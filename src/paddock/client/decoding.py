@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddock.client.results import Children, NodeData
+from paddock.client.results import NO_DATA, Children, NodeData
 from paddock.protocol.acl import ACL
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import Stat
@@ -20,7 +20,8 @@ def stat(reader: Reader) -> Stat | None:
 
 
 def node_data(reader: Reader) -> NodeData:
-    return NodeData(reader.buffer() or b"", Stat.read(reader))
+    data = reader.buffer()
+    return NodeData(NO_DATA if data is None else data, Stat.read(reader))
 
 
 def names(reader: Reader) -> list[str]:

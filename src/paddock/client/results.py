@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from paddock.protocol.records import Stat
+
+
+class _NoData(bytes):
+    """Empty, and known again."""
+
+
+# What a node has that was created with no data at all.
+NO_DATA: Final[bytes] = _NoData()
 
 
 class NodeData(NamedTuple):
@@ -12,6 +20,11 @@ class NodeData(NamedTuple):
 
     data: bytes
     stat: Stat
+
+    @property
+    def is_null(self) -> bool:
+        """Tell whether the node has no data at all, which the service tells from empty data."""
+        return self.data is NO_DATA
 
 
 class Children(NamedTuple):

@@ -1,0 +1,314 @@
+"""All commands of the shell: their names, usage and flags, for running, completion and help."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from paddock.cli.shell import access, ensemble, quotas, reading, session, watching, writing
+from paddock.cli.shell.options import Flag, Flags, Given
+
+if TYPE_CHECKING:
+    from paddock.cli.shell.shell import Shell
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a command, as completion needs to know it."""
+
+    name: str
+    is_path: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of the shell."""
+
+    name: str
+    # What stands behind the name in its usage; upstream's, to the letter.
+    usage: str
+    says: str
+    run: Callable[[Shell, Given], Awaitable[None]]
+    # None: whatever is behind the command is its arguments.
+    flags: Flags | None = None
+    arguments: tuple[Argument, ...] = ()
+    # With how few arguments, and how many, the usage is told instead.
+    fewest: int = 0
+    most: int | None = None
+    # An old form with one argument more is told to be deprecated: these two are named. Where that
+    # argument asked for a watch, it is taken for the flag of today.
+    old_form: str = ""
+    new_form: str = ""
+    # Whether it concerns the shell alone, and works without a session.
+    is_own: bool = False
+
+    @property
+    def usage_line(self) -> str:
+        return f"{self.name} {self.usage}"
+
+
+_PATH: Final = Argument("path", is_path=True)
+_ACL: Final = Argument("acl")
+_STAT: Final = Flag("s", "stats")
+_WATCH: Final = Flag("w", "watch")
+_VERSION: Final = Flag("v", "version", takes_value=True)
+_NONE: Final = Flags()
+
+_COMMANDS: Final = (
+    Command(
+        "addWatch",
+        "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is"
+        " PERSISTENT_RECURSIVE",
+        "Be told of every change of a node, or of everything below it, from now on.",
+        watching.add_watch,
+        Flags((Flag("m", "mode", takes_value=True),)),
+        (_PATH,),
+        fewest=1,
+        most=1,
+    ),
+    Command(
+        "addauth",
+        "scheme auth",
+        "Say who you are, such as: addauth digest user:password",
+        access.addauth,
+        _NONE,
+        (Argument("scheme", choices=("digest",)), Argument("auth")),
+        fewest=1,
+    ),
+    Command("close", "", "End the session.", session.close),
+    Command(
+        "config",
+        "[-c] [-w] [-s]",
+        "Print the configuration of the ensemble.",
+        ensemble.config,
+        Flags((_STAT, _WATCH, Flag("c", "client connection string"))),
+    ),
+    Command(
+        "connect",
+        "host:port",
+        "End the session, and begin one with another service.",
+        session.connect,
+        arguments=(Argument("host:port"),),
+        is_own=True,
+    ),
+    Command(
+        "create",
+        "[-s] [-e] [-c] [-t ttl] path [data] [acl]",
+        "Create a node.",
+        writing.create,
+        Flags(
+            (
+                Flag("e", "ephemeral"),
+                Flag("s", "sequential"),
+                Flag("c", "container"),
+                Flag("t", "ttl", takes_value=True),
+            )
+        ),
+        (_PATH, Argument("data"), _ACL),
+        fewest=1,
+    ),
+    Command(
+        "delete",
+        "[-v version] path",
+        "Delete a node that has no children.",
+        writing.delete,
+        Flags((_VERSION,)),
+        (_PATH,),
+        fewest=1,
+        old_form="delete path [version]",
+        new_form="delete [-v version] path",
+    ),
+    Command(
+        "deleteall",
+        "path [-b batch size]",
+        "Delete a node and everything below it.",
+        writing.deleteall,
+        Flags((Flag("b", "batch size", takes_value=True),)),
+        (_PATH,),
+        fewest=1,
+    ),
+    Command(
+        "delquota",
+        "[-n|-b|-N|-B] path",
+        "Remove a quota, or one of its limits.",
+        quotas.delquota,
+        Flags(quotas.limit_flags(take_value=False), exclusive=True),
+        (_PATH,),
+        fewest=1,
+    ),
+    Command(
+        "get",
+        "[-s] [-w] path",
+        "Print the data of a node.",
+        reading.get,
+        Flags((_STAT, _WATCH, Flag("b", "base64"), Flag("x", "hexdump"))),
+        (_PATH,),
+        fewest=1,
+        old_form="get path [watch]",
+        new_form="get [-s] [-w] path",
+    ),
+    Command(
+        "getAcl",
+        "[-s] path",
+        "Print who may do what with a node.",
+        access.get_acl,
+        Flags((_STAT,)),
+        (_PATH,),
+        fewest=1,
+    ),
+    Command(
+        "getAllChildrenNumber",
+        "path",
+        "Count the nodes below a node.",
+        reading.get_all_children_number,
+        _NONE,
+        (_PATH,),
+        fewest=1,
+    ),
+    Command(
+        "getEphemerals",
+        "path",
+        "List the ephemeral nodes of this session.",
+        reading.get_ephemerals,
+        _NONE,
+        (_PATH,),
+    ),
+    Command("history", "", "Print the last commands.", session.history, is_own=True),
+    Command(
+        "listquota",
+        "path",
+        "Print the quota of a node, and what counts against it.",
+        quotas.listquota,
+        _NONE,
+        (_PATH,),
+        fewest=1,
+    ),
+    Command(
+        "ls",
+        "[-s] [-w] [-R] path",
+        "List the children of a node, or everything below it.",
+        reading.ls,
+        Flags((Flag("?", "help"), Flag("s", "stat"), _WATCH, Flag("R", "recurse"))),
+        (_PATH,),
+        old_form="ls path [watch]",
+        new_form="ls [-w] path",
+    ),
+    Command(
+        "printwatches",
+        "on|off",
+        "Print events, or do not.",
+        session.printwatches,
+        arguments=(Argument("on|off", choices=("on", "off")),),
+        is_own=True,
+    ),
+    Command("quit", "", "End the session and the shell.", session.leave, is_own=True),
+    Command(
+        "reconfig",
+        "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] |"
+        " [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]",
+        "Change which servers the ensemble has.",
+        ensemble.reconfig,
+        Flags(
+            (
+                _STAT,
+                Flag("v", "required current config version", takes_value=True),
+                Flag("file", "path of config file to parse for membership", takes_value=True),
+                Flag(
+                    "members",
+                    "comma-separated list of config strings for non-incremental reconfig",
+                    takes_value=True,
+                ),
+                Flag(
+                    "add",
+                    "comma-separated list of config strings for new servers",
+                    takes_value=True,
+                ),
+                Flag("remove", "comma-separated list of server IDs to remove", takes_value=True),
+            )
+        ),
+    ),
+    Command(
+        "redo",
+        "cmdno",
+        "Do a command of the history again.",
+        session.redo,
+        arguments=(Argument("cmdno"),),
+        is_own=True,
+    ),
+    Command(
+        "removewatches",
+        "path [-c|-d|-a] [-l]",
+        "Remove the watches of this session on a node.",
+        watching.remove_watches,
+        Flags(
+            (
+                Flag("c", "child watcher type"),
+                Flag("d", "data watcher type"),
+                Flag("a", "any watcher type"),
+                Flag("l", "remove locally when there is no server connection"),
+            )
+        ),
+        (_PATH,),
+        fewest=1,
+    ),
+    Command(
+        "set",
+        "[-s] [-v version] path data",
+        "Replace the data of a node.",
+        writing.set_data,
+        Flags((_STAT, _VERSION, Flag("b", "base64"))),
+        (_PATH, Argument("data")),
+        fewest=2,
+    ),
+    Command(
+        "setAcl",
+        "[-s] [-v version] [-R] path acl",
+        "Replace who may do what with a node, or with everything below it.",
+        access.set_acl,
+        Flags((_STAT, _VERSION, Flag("R", "recursive"))),
+        (_PATH, _ACL),
+        fewest=2,
+    ),
+    Command(
+        "setquota",
+        "-n|-b|-N|-B val path",
+        "Limit how much there may be below a node.",
+        quotas.setquota,
+        Flags(quotas.limit_flags(take_value=True), exclusive=True, required=True),
+        (_PATH,),
+        fewest=1,
+    ),
+    Command(
+        "stat",
+        "[-w] path",
+        "Print what the service keeps about a node beside its data.",
+        reading.stat,
+        Flags((_WATCH,)),
+        (_PATH,),
+        fewest=1,
+        old_form="stat path [watch]",
+        new_form="stat [-w] path",
+    ),
+    Command(
+        "sync",
+        "path",
+        "Wait until this server has seen everything that was written before.",
+        reading.sync,
+        _NONE,
+        (_PATH,),
+        fewest=1,
+    ),
+    Command("version", "", "Print the version of the shell.", session.version, _NONE, most=0),
+    Command("whoami", "", "Print who the server takes you for.", access.whoami),
+)
+
+# By name; upstream's 28, in the order of its usage.
+COMMANDS: Final = {command.name: command for command in _COMMANDS}
+
+
+def usage_lines() -> list[str]:
+    """Say how to start the shell, and which commands it has."""
+    first = "ZooKeeper -server host:port -client-configuration properties-file cmd args"
+    return [first, *(f"\t{command.usage_line}" for command in COMMANDS.values())]

@@ -1,0 +1,137 @@
+"""What the shell says when a command cannot be done: one line, in upstream's words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from paddock import errors
+from paddock.errors import (
+    BadArgumentsError,
+    BadVersionError,
+    InvalidACLError,
+    NewConfigNoQuorumError,
+    NoAuthError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    NotReadOnlyError,
+    PaddockError,
+    QuotaExceededError,
+    ReconfigInProgressError,
+    ServiceError,
+)
+
+
+class CommandError(Exception):
+    """A command was given wrongly, or could not be done; its text is the line for stderr."""
+
+
+# What upstream says instead of naming the code, with the path behind it.
+_SAYINGS: Final[dict[type[ServiceError], str]] = {
+    NoNodeError: "Node does not exist: ",
+    NoChildrenForEphemeralsError: "Ephemerals cannot have children: ",
+    NodeExistsError: "Node already exists: ",
+    NotEmptyError: "Node not empty: ",
+    NotReadOnlyError: "Not a read-only call: ",
+    InvalidACLError: "Acl is not valid : ",
+    NoAuthError: "Insufficient permission : ",
+    BadArgumentsError: "Arguments are not valid : ",
+    BadVersionError: "version No is not valid : ",
+    QuotaExceededError: "Quota has exceeded : ",
+}
+# Those of which upstream does not name the path.
+_WHOLE_SAYINGS: Final[dict[type[ServiceError], str]] = {
+    ReconfigInProgressError: (
+        "Another reconfiguration is in progress -- concurrent reconfigs not supported (yet)"
+    ),
+    NewConfigNoQuorumError: (
+        "No quorum of new config is connected and up-to-date with the leader of last commmitted"
+        " config - try invoking reconfiguration after new servers are connected and synced"
+    ),
+}
+_CODES: Final = {
+    errors.SYSTEM_ERROR: "SystemError",
+    errors.RUNTIME_INCONSISTENCY: "RuntimeInconsistency",
+    errors.DATA_INCONSISTENCY: "DataInconsistency",
+    errors.CONNECTION_LOSS: "ConnectionLoss",
+    errors.MARSHALLING_ERROR: "MarshallingError",
+    errors.UNIMPLEMENTED: "Unimplemented",
+    errors.OPERATION_TIMEOUT: "OperationTimeout",
+    errors.BAD_ARGUMENTS: "BadArguments",
+    errors.NEW_CONFIG_NO_QUORUM: "NewConfigNoQuorum",
+    errors.RECONFIG_IN_PROGRESS: "ReconfigInProgress",
+    errors.API_ERROR: "APIError",
+    errors.NO_NODE: "NoNode",
+    errors.NO_AUTH: "NoAuth",
+    errors.BAD_VERSION: "BadVersion",
+    errors.NO_CHILDREN_FOR_EPHEMERALS: "NoChildrenForEphemerals",
+    errors.NODE_EXISTS: "NodeExists",
+    errors.NOT_EMPTY: "Directory not empty",
+    errors.SESSION_EXPIRED: "Session expired",
+    errors.INVALID_CALLBACK: "Invalid callback",
+    errors.INVALID_ACL: "InvalidACL",
+    errors.AUTH_FAILED: "AuthFailed",
+    errors.SESSION_MOVED: "Session moved",
+    errors.NOT_READ_ONLY: "Not a read-only call",
+    errors.EPHEMERAL_ON_LOCAL_SESSION: "Ephemeral node on local session",
+    errors.NO_WATCHER: "No such watcher",
+    errors.RECONFIG_DISABLED: "Reconfig is disabled",
+    errors.SESSION_CLOSED_REQUIRE_SASL: "Session closed because client failed to authenticate",
+    errors.QUOTA_EXCEEDED: "Quota has exceeded",
+    errors.THROTTLED: "Op throttled due to high load",
+}
+
+
+def code_line(error: ServiceError) -> str:
+    """Name the code of an error, and the path, as upstream's errors do by themselves."""
+    name = _CODES.get(error.code, f"Unknown error {error.code}")
+    return f"KeeperErrorCode = {name}" + (f" for {error.path}" if error.path else "")
+
+
+def line_about(error: PaddockError) -> str:
+    """Say in one line why a command failed, as upstream's commands do."""
+    if not isinstance(error, ServiceError):
+        return " ".join(str(error).split())
+    if type(error) in _WHOLE_SAYINGS:
+        return _WHOLE_SAYINGS[type(error)]
+    if type(error) in _SAYINGS:
+        return f"{_SAYINGS[type(error)]}{error.path or ''}"
+    return code_line(error)
+
+
+def check_path(path: str, *, sequential: bool = False) -> None:
+    """Refuse what is no path, in upstream's words; the client would in its own."""
+    whole = path + "1" if sequential else path
+    if not whole:
+        raise CommandError("Path length must be > 0")
+    if whole[0] != "/":
+        raise CommandError("Path must start with / character")
+    if whole == "/":
+        return
+    if whole[-1] == "/":
+        raise CommandError("Path must not end with / character")
+    reason = _why_no_path(whole)
+    if reason is not None:
+        raise CommandError(f'Invalid path string "{whole}" caused by {reason}')
+
+
+def _why_no_path(path: str) -> str | None:
+    for position, character in enumerate(path[1:], start=1):
+        if character == "\0":
+            return f"null character not allowed @{position}"
+        if path[position - 1 : position + 1] == "//":
+            return f"empty node name specified @{position}"
+        if character == "." and path[position + 1 : position + 2] in ("", "/"):
+            begins = path.rindex("/", 0, position)
+            if path[begins + 1 : position + 1] in (".", ".."):
+                return f"relative paths not allowed @{position}"
+        if not _may_be_in_path(character):
+            return f"invalid character @{position}"
+    return None
+
+
+def _may_be_in_path(character: str) -> bool:
+    # Nothing outside of the basic plane, which upstream sees as two surrogates.
+    code = ord(character)
+    return 0x1F < code < 0x7F or 0x9F < code < 0xD800 or 0xF8FF < code < 0xFFF0

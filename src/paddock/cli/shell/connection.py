@@ -1,0 +1,112 @@
+"""The shell's session: opened in the background, so that the shell can be used meanwhile.
+
+A client gives up when no server gives it a session within the session timeout. For a script that is
+the end; whoever sits at a terminal is better served by another try, as with upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from paddock.api import connect
+from paddock.client.states import Event, EventType, SessionState
+from paddock.errors import ConnectionLostError, ServiceError
+
+if TYPE_CHECKING:
+    from paddock.cli.shell.settings import Settings
+    from paddock.client.client import Client
+
+# What upstream calls the states in its prompt.
+_STATES: Final = {
+    SessionState.DISCONNECTED: "CONNECTING",
+    SessionState.OVERDUE: "CONNECTING",
+    SessionState.CONNECTED: "CONNECTED",
+    SessionState.SASL_AUTHENTICATED: "CONNECTED",
+    SessionState.CONNECTED_READ_ONLY: "CONNECTEDREADONLY",
+    SessionState.AUTH_FAILED: "AUTH_FAILED",
+    SessionState.EXPIRED: "CLOSED",
+    SessionState.CLOSED: "CLOSED",
+}
+
+
+class Connection:
+    """One session with a service, from the first try to its end."""
+
+    def __init__(
+        self,
+        hosts: str,
+        settings: Settings,
+        watcher: Callable[[Event], None],
+        *,
+        keeps_trying: bool,
+    ) -> None:
+        self._hosts = hosts
+        self._settings = settings
+        self._watcher = watcher
+        self._keeps_trying = keeps_trying
+        self._is_established = False
+        self._client = self._new_client()
+        self._opening = asyncio.get_running_loop().create_task(self._open())
+
+    @property
+    def state(self) -> str:
+        """The state of the session, by upstream's name."""
+        return "CONNECTING" if not self._opening.done() else _STATES[self._client.state]
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether there is a session, or may be one."""
+        return not self._opening.done() or not self._client.state.is_final
+
+    @property
+    def connected_client(self) -> Client | None:
+        """The client, if it can be asked something at this moment."""
+        return self._client if self._client.state.is_connected else None
+
+    async def client(self) -> Client:
+        """Give the client once there is a session; raises ConnectionLostError if there is none."""
+        await asyncio.shield(self._opening)
+        return self._client
+
+    async def close(self) -> None:
+        """End the session, or the search for one. Closing twice is fine."""
+        self._opening.cancel()
+        # Who was refused has heard of it from `client`.
+        with contextlib.suppress(asyncio.CancelledError, ServiceError):
+            await self._opening
+        await self._client.close()
+
+    def watcher(self, event: Event) -> None:
+        """Pass an event on, if upstream would tell of it."""
+        if event.type is EventType.NONE:
+            if event.state is SessionState.OVERDUE:
+                return
+            self._is_established = self._is_established or event.state.is_connected
+            if not self._is_established and event.state is not SessionState.AUTH_FAILED:
+                # A client that never had a session gives up; the next one is tried.
+                return
+        self._watcher(event)
+
+    async def _open(self) -> None:
+        while True:
+            try:
+                await self._client.start()
+                return
+            except ConnectionLostError:
+                if not self._keeps_trying:
+                    raise
+                self._client = self._new_client()
+
+    def _new_client(self) -> Client:
+        settings = self._settings
+        return connect(
+            self._hosts,
+            session_timeout=settings.session_timeout,
+            tls=settings.tls,
+            read_only=settings.read_only,
+            default_watcher=self.watcher,
+            max_request_bytes=settings.max_request_bytes,
+        )

@@ -1,0 +1,76 @@
+"""`paddock shell`: its arguments, which are upstream's, and which shell it starts.
+
+Upstream's options have one hyphen, `-server`, and stand before the command; two do as well. What
+follows the first word that is no option is the command.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from paddock.cli.service import DEFAULT_HOSTS, run
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    options_metavar="[-server HOSTS] [-client-configuration FILE]",
+)
+@click.option(
+    "-server",
+    "--server",
+    "hosts",
+    metavar="HOSTS",
+    envvar="PADDOCK_SERVER",
+    default=DEFAULT_HOSTS,
+    show_default=True,
+    show_envvar=True,
+    help="The service: host:port, or several with commas between, and /chroot behind.",
+)
+@click.option(
+    "-timeout",
+    "--timeout",
+    "timeout_ms",
+    metavar="MILLISECONDS",
+    type=click.IntRange(min=1),
+    default=30000,
+    show_default=True,
+    help="The session timeout, and how long a script looks for a server.",
+)
+@click.option("-r", "read_only", is_flag=True, help="A server will do that can only be read from.")
+@click.option(
+    "-client-configuration",
+    "--client-configuration",
+    "configuration",
+    metavar="FILE",
+    help="How to connect, as Java properties, such as zookeeper.client.secure=true.",
+)
+@click.option("-waitforconnection", "--waitforconnection", is_flag=True, hidden=True)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def shell(
+    hosts: str,
+    timeout_ms: int,
+    read_only: bool,
+    configuration: str | None,
+    waitforconnection: bool,
+    command: tuple[str, ...],
+) -> int:
+    """Run commands of ZooKeeper's shell: COMMAND, or lines from stdin.
+
+    The commands, their flags and what they print are those of Apache's zkCli. The status is that of
+    the last command: 0, or 1 if it failed.
+    """
+    from paddock.cli.shell import pipe
+    from paddock.cli.shell.settings import Settings
+    from paddock.client.hosts import parse_hosts
+    from paddock.errors import PaddockError
+
+    try:
+        parse_hosts(hosts)
+    except PaddockError as error:
+        raise click.BadParameter(str(error), param_hint="-server") from None
+    settings = Settings(session_timeout=timeout_ms / 1000, read_only=read_only)
+    if command:
+        return run(lambda: pipe.run_command(hosts, settings, command))
+    return run(lambda: pipe.run_lines(hosts, settings, sys.stdin.buffer))

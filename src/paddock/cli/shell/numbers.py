@@ -1,0 +1,63 @@
+"""Numbers in commands, read as Java reads them.
+
+Where upstream does not expect that there is none, it ends with a stack trace; here the last line of
+that is the complaint, and the shell goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from paddock.cli.shell.complaint import CommandError
+
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
+_HEX: Final = re.compile(r"[+-]?[0-9a-fA-F]+")
+_DECODED: Final = re.compile(r"([+-]?)(0[xX]|#|0(?=.))?([0-9a-fA-F]+)")
+_BASES: Final = {"": 10, "0": 8}
+
+
+def as_int(text: str) -> int | None:
+    """Give a number of 32 bits, or None if it is none."""
+    return _bounded(text, 31, _DECIMAL, 10)
+
+
+def as_long(text: str, base: int = 10) -> int | None:
+    """Give a number of 64 bits, or None if it is none."""
+    return _bounded(text, 63, _DECIMAL if base == 10 else _HEX, base)
+
+
+def version_of(text: str | None) -> int:
+    """Give a version, -1 if none is asked for."""
+    if text is None:
+        return -1
+    number = as_int(text)
+    if number is None:
+        raise _no_number(text)
+    return number
+
+
+def decoded_int(text: str) -> int:
+    """Give a number that may also be written in base 8 or 16, as `010`, `0x8` or `#8`."""
+    match = _DECODED.fullmatch(text)
+    if match is None:
+        raise _no_number(text)
+    sign, prefix, digits = match[1], match[2] or "", match[3]
+    try:
+        number = int(sign + digits, _BASES.get(prefix, 16))
+    except ValueError:
+        raise _no_number(text) from None
+    if not -(2**31) <= number < 2**31:
+        raise _no_number(text)
+    return number
+
+
+def _bounded(text: str, bits: int, pattern: re.Pattern[str], base: int) -> int | None:
+    if pattern.fullmatch(text) is None:
+        return None
+    number = int(text, base)
+    return number if -(2**bits) <= number < 2**bits else None
+
+
+def _no_number(text: str) -> CommandError:
+    return CommandError(f'For input string: "{text}"')

@@ -1,0 +1,138 @@
+"""Commands that read: ls, get, stat, and those that count and list."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from paddock.cli.shell.complaint import CommandError, check_path
+from paddock.cli.shell.formats import hex_lines, listed, stat_lines, text_of
+from paddock.errors import NoNodeError, ServiceError
+
+if TYPE_CHECKING:
+    from paddock.cli.shell.options import Given
+    from paddock.cli.shell.shell import Shell
+    from paddock.client.results import NodeData
+    from paddock.protocol.records import Stat
+
+
+async def ls(shell: Shell, given: Given) -> None:
+    from paddock.cli.shell.catalogue import COMMANDS
+
+    if given.has("?"):
+        shell.out("usage: ls [options] path")
+        # Sorted as Java does, without regard to case.
+        for name, says in (("?", "help"), ("R", "recurse"), ("s", "stat"), ("w", "watch")):
+            shell.out(f" -{name}   {says}")
+    if not given.arguments:
+        raise CommandError(COMMANDS["ls"].usage_line)
+    path = given.arguments[0]
+    check_path(path)
+    if given.has("R"):
+        async for one in visit(shell, path, watch=given.has("w")):
+            shell.out(one)
+        return
+    client = await shell.client()
+    watch = True if given.has("w") else None
+    names, stat = await client.children_with_stat(path, watch=watch)
+    if watch:
+        shell.watches.add_child(path)
+    shell.out(listed(sorted(names)))
+    if given.has("s"):
+        print_stat(shell, stat)
+
+
+async def get(shell: Shell, given: Given) -> None:
+    path = given.arguments[0]
+    check_path(path)
+    client = await shell.client()
+    watch = True if given.has("w") else None
+    found = await client.get(path, watch=watch)
+    if watch:
+        shell.watches.add_data(path)
+    data = data_of(found)
+    if given.has("x"):
+        shell.out("\n".join(hex_lines(data)))
+    elif given.has("b"):
+        shell.out(b64encode(data).decode())
+    else:
+        shell.out(text_of(data))
+    if given.has("s"):
+        print_stat(shell, found.stat)
+
+
+async def stat(shell: Shell, given: Given) -> None:
+    path = given.arguments[0]
+    check_path(path)
+    client = await shell.client()
+    watch = True if given.has("w") else None
+    found = await client.exists(path, watch=watch)
+    if watch:
+        shell.watches.add_data(path)
+    if found is None:
+        raise NoNodeError("exists", path)
+    print_stat(shell, found)
+
+
+async def get_all_children_number(shell: Shell, given: Given) -> None:
+    path = given.arguments[0]
+    check_path(path)
+    client = await shell.client()
+    shell.out(str(await client.count_descendants(path)))
+
+
+async def get_ephemerals(shell: Shell, given: Given) -> None:
+    path = given.arguments[0] if given.arguments else "/"
+    check_path(path)
+    client = await shell.client()
+    shell.out(listed(await client.ephemerals(path)))
+
+
+async def sync(shell: Shell, given: Given) -> None:
+    path = given.arguments[0]
+    check_path(path)
+    client = await shell.client()
+    try:
+        await client.sync(path)
+    except ServiceError as error:
+        shell.out(f"Sync has failed. rc={error.code}")
+    else:
+        shell.out("Sync is OK")
+
+
+async def visit(shell: Shell, path: str, *, watch: bool = False) -> AsyncIterator[str]:
+    """Give a node, its children, then what is below each of them; sorted by name.
+
+    A node that goes meanwhile is passed over, unless it is the first.
+    """
+    client = await shell.client()
+    wanted = True if watch else None
+    await client.get(path, watch=wanted)
+    if watch:
+        shell.watches.add_data(path)
+    yield path
+    # Last in, first out: the first child's whole subtree comes before the second's.
+    pending = [path]
+    while pending:
+        above = pending.pop()
+        try:
+            names = sorted(await client.children(above, watch=wanted))
+        except NoNodeError:
+            continue
+        if watch:
+            shell.watches.add_child(above)
+        below = [f"{above.rstrip('/')}/{name}" for name in names]
+        for one in below:
+            yield one
+        pending.extend(reversed(below))
+
+
+def data_of(found: NodeData) -> bytes:
+    """Give the data of a node as it is printed: where there is none at all, upstream says so."""
+    return b"null" if found.is_null else found.data
+
+
+def print_stat(shell: Shell, stat: Stat) -> None:
+    for line in stat_lines(stat):
+        shell.out(line)

@@ -1,0 +1,84 @@
+"""Commands that set and remove lasting watches, and what the shell knows of its watches.
+
+Upstream's client tells its watchers when their watches are removed; ours does not, since whoever
+removes them knows. So the shell keeps note of its watches, and tells of it in the client's place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from paddock.cli.shell.complaint import CommandError, check_path
+from paddock.client.states import Event, EventType
+from paddock.client.watches import ClientWatches, WatchKind
+
+if TYPE_CHECKING:
+    from paddock.cli.shell.options import Given
+    from paddock.cli.shell.shell import Shell
+
+_MODES: Final = {"PERSISTENT": False, "PERSISTENT_RECURSIVE": True}
+
+
+class Watches:
+    """Which watches the shell has set, and which of them are over."""
+
+    def __init__(self) -> None:
+        self._noted = ClientWatches()
+
+    def add_data(self, path: str) -> None:
+        self._noted.add(self._noted.data, path.encode(), _somebody)
+
+    def add_child(self, path: str) -> None:
+        self._noted.add(self._noted.child, path.encode(), _somebody)
+
+    def add_lasting(self, path: str) -> None:
+        self._noted.add(self._noted.persistent, path.encode(), _somebody)
+
+    def take(self, event: Event) -> None:
+        """Take note of an event: watches that are told once are over with it."""
+        if event.path is not None:
+            self._noted.take(event.type, event.path.encode())
+
+    def remove(self, path: str, kind: WatchKind) -> list[EventType]:
+        """Take note that watches were removed; give what there is to tell of it."""
+        full = path.encode()
+        told = []
+        if kind is not WatchKind.DATA and full in self._noted.child:
+            told.append(EventType.CHILD_WATCH_REMOVED)
+        if kind is not WatchKind.CHILDREN and full in self._noted.data:
+            told.append(EventType.DATA_WATCH_REMOVED)
+        if kind is WatchKind.ANY and full in self._noted.persistent:
+            told.append(EventType.PERSISTENT_WATCH_REMOVED)
+        self._noted.remove(full, kind)
+        return told
+
+
+def _somebody(event: Event) -> None:
+    """Stands for the shell, which is the only one that watches."""
+
+
+async def add_watch(shell: Shell, given: Given) -> None:
+    from paddock.cli.shell.catalogue import COMMANDS
+
+    mode = (given.value("m") or "PERSISTENT_RECURSIVE").upper()
+    if mode not in _MODES:
+        raise CommandError(COMMANDS["addWatch"].usage_line)
+    (path,) = given.arguments
+    check_path(path)
+    client = await shell.client()
+    await client.add_watch(path, shell.watcher, recursive=_MODES[mode])
+    shell.watches.add_lasting(path)
+
+
+async def remove_watches(shell: Shell, given: Given) -> None:
+    path = given.arguments[0]
+    check_path(path)
+    kind = WatchKind.ANY
+    if given.has("c"):
+        kind = WatchKind.CHILDREN
+    elif given.has("d"):
+        kind = WatchKind.DATA
+    client = await shell.client()
+    await client.remove_watches(path, kind)
+    for removed in shell.watches.remove(path, kind):
+        shell.watcher(Event(client.state, removed, path))
