@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import selectors
@@ -13,6 +14,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from paddock.cli.main import main
 
 DEADLINE_S = 120.0
 COMMAND = [sys.executable, "-m", "paddock"]
@@ -117,6 +120,27 @@ def greeting_of(process: subprocess.Popen[str]) -> list[str]:
                 raise AssertionError(f"ended with {process.returncode} before it served: {errors}")
             said += chunk
     return said.decode().splitlines()
+
+
+def refusal_here(*arguments: str | Path, status: int) -> str:
+    """Give the line of `refusal` without a process: for the tenth case of the same kind."""
+    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            main([*map(str, arguments)])
+        except SystemExit as end:
+            ended_with = end.code
+    assert (ended_with, _written(output)) == (status, ""), _written(errors)
+    (line,) = _written(errors).splitlines()
+    assert line.startswith("paddock: ")
+    return line.removeprefix("paddock: ")
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode()
 
 
 class Started:

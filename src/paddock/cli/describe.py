@@ -70,6 +70,35 @@ def long_line(stat: Stat, name: str) -> str:
     )
 
 
+def stat_lines(stat: Stat) -> list[str]:
+    """Give everything about a node, a line each, under the names that JSON has for them."""
+    shown = {
+        "czxid": f"0x{stat.czxid:x}",
+        "mzxid": f"0x{stat.mzxid:x}",
+        "pzxid": f"0x{stat.pzxid:x}",
+        "ctime": time_text(stat.ctime),
+        "mtime": time_text(stat.mtime),
+        "version": stat.version,
+        "cversion": stat.cversion,
+        "aversion": stat.aversion,
+        "ephemeral_owner": owner_text(stat) or "-",
+        "data_length": stat.data_length,
+        "num_children": stat.num_children,
+    }
+    return [f"{name:15}  {value}" for name, value in shown.items()]
+
+
+def shown_data(data: bytes) -> str:
+    """Write data for a terminal: text as it is, but harmless, or else bytes in hexadecimal."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        rows = (data[start : start + 16] for start in range(0, len(data), 16))
+        return "".join(f"{16 * number:08x}  {row.hex(' ')}\n" for number, row in enumerate(rows))
+    lines = ("\t".join(map(harmless, line.split("\t"))) for line in text.split("\n"))
+    return "\n".join(lines) + ("\n" if text and not text.endswith("\n") else "")
+
+
 def preview(data: bytes, width: int = 60) -> str:
     """Show the beginning of some data on one line; what is no text as hexadecimal digits."""
     try:

@@ -22,8 +22,13 @@ _COMMANDS = {
     "restore": ("restore:restore", "Restore a backup, also while a server runs."),
     "fsck": ("fsck:fsck", "Check a data folder, and repair a copy of it."),
     "upgrade": ("upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
-    "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
     "ls": ("commands.ls:command", "List the children of a node."),
+    "get": ("commands.get:command", "Write the data of a node to stdout."),
+    "set": ("commands.set:command", "Replace the data of a node."),
+    "create": ("commands.create:command", "Create a node and print its path."),
+    "delete": ("commands.delete:command", "Delete nodes, or whole trees."),
+    "stat": ("commands.stat:command", "Say what is known of a node beside its data."),
+    "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
 }
 
 # What a shell says of a program that wrote to a pipe which nobody reads any more.

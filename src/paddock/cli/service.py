@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import ssl
 from collections.abc import Awaitable, Callable
@@ -79,6 +80,8 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
     async def whole() -> T:
         return await main()
 
+    # What the client would warn of is what a command says itself, in a line of its own.
+    logging.getLogger("paddock").addHandler(logging.NullHandler())
     with one_line():
         try:
             return asyncio.run(whole())
@@ -87,6 +90,23 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
         except BaseExceptionGroup as group:
             # Of several that fail together the first says why; a bug of ours stays one.
             raise _first(group) from group
+
+
+def tell_states(client: Client) -> None:
+    """Say on stderr when the connection is lost and found again, for a command that runs long."""
+    from paddock.client.states import SessionState
+
+    says = {
+        SessionState.DISCONNECTED: "the connection was lost; looking for a server",
+        SessionState.OVERDUE: "no server was found in time; the session may be over",
+        SessionState.CONNECTED: "connected again",
+    }
+
+    def tell(state: SessionState) -> None:
+        if state in says:
+            click.echo(f"paddock: {says[state]}", err=True)
+
+    client.add_listener(tell)
 
 
 def service_options(command: Callable[..., T]) -> Callable[..., T]:

@@ -94,6 +94,10 @@ def test_it_goes_on_when_the_server_is_back_and_misses_nothing() -> None:
             with connect(server.hosts) as client:
                 client.create("/a", b"1")
             assert short(watching) == ("created", "/a", "1")
+            assert watching.end(signal.SIGINT).errors.splitlines() == [
+                "paddock: the connection was lost; looking for a server",
+                "paddock: connected again",
+            ]
 
 
 def test_without_a_server_it_is_one_line() -> None:

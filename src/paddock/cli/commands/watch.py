@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from paddock.cli.describe import preview, print_json, time_text
-from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.service import ServiceOptions, service_options, tell_states
 
 if TYPE_CHECKING:
     from paddock.cli.news import News
@@ -45,6 +45,7 @@ def command(
     tell = _print_json if as_json else _print_line
 
     async def watching(client: "Client") -> None:
+        tell_states(client)
         await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
 
     service.run(watching)

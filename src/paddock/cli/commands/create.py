@@ -1,0 +1,114 @@
+"""`paddock create`: make a node, and say its path.
+
+An ephemeral node lives as long as its session, so a command that makes one stays and holds it.
+"""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.describe import print_json, stat_fields
+from paddock.cli.options import DATA_FILE
+from paddock.cli.service import ServiceOptions, service_options, tell_states
+from paddock.errors import SessionExpiredError
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+    from paddock.client.states import SessionState
+
+
+@click.command()
+@click.argument("path")
+@click.argument("data", required=False)
+@DATA_FILE
+@click.option("--parents", "-p", is_flag=True, help="Make the nodes above it, if they are missing.")
+@click.option("--sequential", is_flag=True, help="Have the service append a number to the name.")
+@click.option("--container", is_flag=True, help="It goes when its last child has gone.")
+@click.option(
+    "--ttl",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="It goes when it was not written for so long and has no children.",
+)
+@click.option(
+    "--ephemeral",
+    is_flag=True,
+    help="Hold the node, and run until Ctrl-C or SIGTERM: it goes when the command ends.",
+)
+@click.option(
+    "--acl",
+    metavar="SCHEME:ID:PERMISSIONS",
+    multiple=True,
+    help="Who may do what, such as world:anyone:r or auth::cdrwa; may be given several times."
+    "  [default: world:anyone:cdrwa]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Path and stat as JSON, for programs.")
+@service_options
+def command(
+    service: ServiceOptions,
+    path: str,
+    data: str | None,
+    file: Path | None,
+    parents: bool,
+    sequential: bool,
+    container: bool,
+    ttl: float | None,
+    ephemeral: bool,
+    acl: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Create a node and print its path, which is a new one if it is sequential.
+
+    It has no data unless there are DATA, "-" for stdin, or --file.
+    """
+    from paddock.cli.acl_text import parse_acl
+    from paddock.cli.data import given_data
+    from paddock.protocol.acl import OPEN
+
+    allowed = [parse_acl(one) for one in acl] or OPEN
+    content = given_data(data, file) or b""
+
+    async def creating(client: "Client") -> None:
+        # Before anybody can know of the node, and end us.
+        hold = _Hold(client) if ephemeral else None
+        created = await client.create_with_stat(
+            path,
+            content,
+            acl=allowed,
+            ephemeral=ephemeral,
+            sequential=sequential,
+            container=container,
+            ttl=ttl,
+            make_parents=parents,
+        )
+        if as_json:
+            print_json({"path": created.path, **stat_fields(created.stat)})
+        else:
+            click.echo(created.path)
+        if hold is not None:
+            tell_states(client)
+            await hold.wait(created.path)
+
+    service.run(creating)
+
+
+class _Hold:
+    """What keeps an ephemeral node: we stay until we are told to end, or the session is over."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+        self._over = asyncio.Event()
+        client.add_listener(self._listen)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._over.set)
+
+    def _listen(self, state: "SessionState") -> None:
+        if state.is_final:
+            self._over.set()
+
+    async def wait(self, path: str) -> None:
+        await self._over.wait()
+        if self._client.state.is_final:
+            raise SessionExpiredError("hold", path)

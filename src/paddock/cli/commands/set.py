@@ -1,0 +1,47 @@
+"""`paddock set`: write the data of a node that is there."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.describe import print_json, stat_fields
+from paddock.cli.options import DATA_FILE, VERSION
+from paddock.cli.service import ServiceOptions, service_options
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+
+
+@click.command()
+@click.argument("path")
+@click.argument("data", required=False)
+@DATA_FILE
+@VERSION
+@click.option("--json", "as_json", is_flag=True, help="Say what became of the node, in JSON.")
+@service_options
+def command(
+    service: ServiceOptions,
+    path: str,
+    data: str | None,
+    file: Path | None,
+    version: int,
+    as_json: bool,
+) -> None:
+    """Replace the data of a node.
+
+    "-" as DATA stands for stdin. The bytes are taken as they are: what `echo` says has a line break
+    at its end, what `printf` says has not. DATA that begins with a hyphen stands behind "--".
+    """
+    from paddock.cli.data import given_data
+
+    content = given_data(data, file)
+    if content is None:
+        raise click.UsageError('expected DATA, "-" for stdin, or --file')
+
+    async def setting(client: "Client") -> None:
+        stat = await client.set(path, content, version=version)
+        if as_json:
+            print_json({"path": path, **stat_fields(stat)})
+
+    service.run(setting)

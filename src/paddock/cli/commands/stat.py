@@ -1,0 +1,39 @@
+"""`paddock stat`: what the service keeps about a node beside its data."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.describe import print_json, stat_fields, stat_lines
+from paddock.cli.service import ServiceOptions, service_options
+from paddock.errors import NoNodeError
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+
+
+@click.command()
+@click.argument("path")
+@click.option("--acl", "with_acl", is_flag=True, help="Also say who may do what with it.")
+@click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
+@service_options
+def command(service: ServiceOptions, path: str, with_acl: bool, as_json: bool) -> None:
+    """Say when a node was written, its versions, its size, its owner.
+
+    It needs no permission of the node, but --acl does.
+    """
+    from paddock.cli.acl_text import acl_text
+
+    async def looking(client: "Client") -> None:
+        asked = client.exists(path)
+        acl = [acl_text(one) for one in (await client.get_acl(path))[0]] if with_acl else []
+        stat = await asked
+        if stat is None:
+            raise NoNodeError("stat", path)
+        if as_json:
+            fields = {"path": path, **stat_fields(stat)}
+            print_json({**fields, "acl": acl} if with_acl else fields)
+            return
+        print("\n".join([*stat_lines(stat), *(f"{'acl':15}  {one}" for one in acl)]))
+
+    service.run(looking)
