@@ -21,6 +21,8 @@ _COMMANDS = {
     "backup": ("backup:backup", "Write a backup of a data folder, also while a server runs."),
     "restore": ("restore:restore", "Restore a backup, also while a server runs."),
     "fsck": ("fsck:fsck", "Check a data folder, and repair a copy of it."),
+    "export": ("commands.export:export", "Write a tree of a service to a file."),
+    "import": ("commands.importing:import_", "Read a tree from a file, or from another service."),
     "upgrade": ("upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
     "ls": ("commands.ls:command", "List the children of a node."),
     "get": ("commands.get:command", "Write the data of a node to stdout."),

@@ -14,6 +14,7 @@ done, closes the session, and gives 130.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import logging
 import os
@@ -52,6 +53,20 @@ class ServiceOptions:
     def connect(self) -> AbstractAsyncContextManager[Client]:
         """Give a client whose scope opens the session and says who we are."""
         return self._connect()
+
+    def resolved(self, path: str) -> tuple[ServiceOptions, str]:
+        """Give the same service without its chroot, and where a path of the chroot is then.
+
+        Raises click.BadParameter for what is no path.
+        """
+        from paddock.client.hosts import parse_hosts
+        from paddock.protocol import paths
+
+        if not paths.is_valid(path.encode("utf-8", "surrogateescape")):
+            raise click.BadParameter(f"{path!r} is no path of a node, such as /app")
+        hosts, chroot = parse_hosts(self.hosts)
+        whole = dataclasses.replace(self, hosts=",".join(map(str, hosts)))
+        return whole, chroot + path if path != "/" else chroot or path
 
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Do something with a client on an event loop of its own; a failure is one line."""
@@ -154,41 +169,52 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
         tls_key: Path | None,
         **others: object,
     ) -> T:
-        from paddock.client.hosts import parse_hosts
-        from paddock.errors import PaddockError
-
-        try:
-            parse_hosts(server)
-        except PaddockError as error:
-            raise click.BadParameter(str(error), param_hint="--server") from None
+        check_hosts(server, "--server")
         others["service"] = ServiceOptions(
             server,
             timeout,
-            tuple(_identity(one) for one in auth),
-            _tls(tls, tls_ca, tls_cert, tls_key),
+            tuple(identity_of(one) for one in auth),
+            tls_of(tls, tls_ca, tls_cert, tls_key),
         )
         return command(*arguments, **others)
 
     return wrapped
 
 
-def _identity(given: str) -> tuple[str, str]:
+def check_hosts(given: str, option: str) -> None:
+    """See that an option says where a service is; raises click.BadParameter."""
+    from paddock.client.hosts import parse_hosts
+    from paddock.errors import PaddockError
+
+    try:
+        parse_hosts(given)
+    except PaddockError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+
+
+def identity_of(given: str, option: str = "--auth") -> tuple[str, str]:
+    """Read who asks; raises click.BadParameter."""
     scheme, colon, credentials = given.partition(":")
     if not scheme or not colon:
         raise click.BadParameter(
             f"{given!r} is not SCHEME:CREDENTIALS, such as digest:user:password",
-            param_hint="--auth",
+            param_hint=option,
         )
     return scheme, credentials
 
 
-def _tls(
-    wanted: bool, ca: Path | None, certificate: Path | None, key: Path | None
+def tls_of(
+    wanted: bool,
+    ca: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    option: str = "--tls",
 ) -> ssl.SSLContext | None:
+    """Give what secures a connection, if anything is said about it."""
     if not (wanted or ca or certificate or key):
         return None
     if key is not None and certificate is None:
-        raise click.BadParameter("needs --tls-cert as well", param_hint="--tls-key")
+        raise click.BadParameter(f"needs {option}-cert as well", param_hint=f"{option}-key")
     with one_line():
         for file in (ca, certificate, key):
             if file is not None:

@@ -1,0 +1,171 @@
+"""`paddock export`: write a tree of a service to a file, or to stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from paddock.cli.failure import CannotBeDone
+from paddock.cli.paths import PATH_OR_DASH
+from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.wording import counted
+from paddock.errors import PaddockError, RequestError
+
+if TYPE_CHECKING:
+    from paddock.cli.transfer.walk import WalkOptions
+    from paddock.cli.transfer.writing import LineWriter, PartWriter
+    from paddock.client.client import Client
+
+_ON: Final = "what was read is kept, and --resume goes on"
+
+
+@click.command("export")
+@click.argument("path")
+@click.argument("file", type=PATH_OR_DASH)
+@click.option("--overwrite", is_flag=True, help="Replace a FILE that exists.")
+@click.option("--resume", is_flag=True, help="Go on with an export that was interrupted.")
+@click.option("--no-acls", is_flag=True, help="Leave out who may do what.")
+@click.option("--keep-ephemerals", is_flag=True, help="Keep ephemeral nodes, as persistent ones.")
+@click.option(
+    "--skip-unreadable", is_flag=True, help="Leave out what we may not read, with all below it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Say what was done as JSON.")
+@service_options
+def export(
+    service: ServiceOptions,
+    path: str,
+    file: Path,
+    overwrite: bool,
+    resume: bool,
+    no_acls: bool,
+    keep_ephemerals: bool,
+    skip_unreadable: bool,
+    as_json: bool,
+) -> None:
+    """Write the tree at PATH, with data and ACLs, to FILE, or to stdout if that is "-".
+
+    A FILE that ends with .gz is compressed. Ephemeral nodes are left out, and so is what a service
+    keeps for itself below /zookeeper, unless that is PATH. What is written meanwhile may be in the
+    export or not; that something was is told.
+    """
+    from paddock.cli.transfer.walk import WalkOptions
+
+    service, root = service.resolved(path)
+    to_stdout = str(file) == "-"
+    if file.is_symlink():
+        # What it leads to is written, not the link replaced.
+        file = file.resolve()
+    if to_stdout and sys.stdout.isatty():
+        raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
+    if to_stdout and resume:
+        raise click.UsageError("what has gone to stdout cannot be resumed")
+    options = WalkOptions(
+        acls=not no_acls, keeps_ephemerals=keep_ephemerals, skips_unreadable=skip_unreadable
+    )
+    if not to_stdout:
+        _check_target(file, overwrite, resume)
+
+    request = {"path": root, "acls": options.acls, "ephemerals": options.keeps_ephemerals}
+
+    async def exporting(client: Client) -> dict[str, Any]:
+        from paddock.cli.transfer.writing import LineWriter, part_writer
+
+        if to_stdout:
+            lines = LineWriter(sys.stdout.buffer, acls=options.acls)
+            return await _export(client, root, options, lines)
+        with part_writer(file, request, resume=resume) as part:
+            try:
+                return await _export(client, root, options, part)
+            except asyncio.CancelledError:
+                if part.nodes:
+                    click.echo(f"paddock: interrupted; {_ON}", err=True)
+                raise
+            except PaddockError as error:
+                raise CannotBeDone(f"{error}; {_ON}" if part.nodes else str(error)) from None
+
+    done = service.run(exporting)
+    _say("stdout" if to_stdout else str(file), done, as_json, to_stdout)
+
+
+def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
+    from paddock.cli.transfer.writing import part_of
+
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise CannotBeDone(f"{file}: there is no folder {folder}")
+    if os.path.lexists(file) and not file.is_file():
+        # A device would be replaced by a file, and gone.
+        raise CannotBeDone(f"{file}: is not a file")
+    if overwrite:
+        return
+    if file.exists():
+        raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
+    if part_of(file).exists() and not resume:
+        raise CannotBeDone(
+            f"{part_of(file)}: an export was interrupted; --resume goes on with it,"
+            " --overwrite begins anew"
+        )
+
+
+async def _export(
+    client: Client, root: str, options: WalkOptions, writer: LineWriter | PartWriter
+) -> dict[str, Any]:
+    """Do it; give what is said about it."""
+    from paddock.cli.transfer.changes import watched
+    from paddock.cli.transfer.progress import progress
+    from paddock.cli.transfer.walk import Walk
+
+    walk = Walk(client, root, options)
+    resumed = writer.nodes
+    # A server of an ensemble may be behind what others have written.
+    await client.sync(root)
+    async with watched(client, root) as changes:
+        total = await _total(client, root)
+        with progress(f"export {root}", total) as advance:
+            advance(resumed)
+            async for node in walk.nodes(after=writer.last):
+                writer.write(node)
+                advance(1)
+        writer.finish()
+        said = changes.say(root, was_interrupted=bool(resumed))
+    return {
+        "nodes": writer.nodes,
+        "left_out": dataclasses.asdict(walk.left_out),
+        "resumed": resumed > 0,
+        "warning": said or None,
+    }
+
+
+async def _total(client: Client, root: str) -> int | None:
+    """Count what there is, for somebody who watches; a server before 3.6 does not count."""
+    from paddock.cli.transfer.progress import is_watched
+
+    if not is_watched():
+        return None
+    try:
+        return 1 + await client.count_descendants(root)
+    except RequestError:
+        return None
+
+
+def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> None:
+    """Say what was done, where it is not in the way."""
+    if done["warning"]:
+        click.echo(f"paddock: warning: {done['warning']}", err=True)
+    if as_json:
+        click.echo(json.dumps({"file": target, **done}), err=to_stdout)
+        return
+    since = " since it was resumed" if done["resumed"] else ""
+    left_out = "".join(
+        f", {counted(number, f'{kind} node')} left out{since}"
+        for kind, number in done["left_out"].items()
+        if number
+    )
+    click.echo(f"{target}: {counted(done['nodes'], 'node')}{left_out}", err=to_stdout)

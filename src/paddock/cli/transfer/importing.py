@@ -1,0 +1,448 @@
+"""A service made to hold what a stream of nodes says.
+
+Nodes come a parent before its children, and are taken in windows. Of each node it is found out what
+is there, unless it must be missing because its parent was; then it is created, changed, or left
+alone. A dry run does the same and leaves out the writes.
+
+Every step may be repeated: a node that is as it should be is left alone. So after a lost connection
+a window is looked at again and the rest of it done, and an import that was interrupted is run again
+and goes on. A node is created whole, with its data and its ACL; only an ACL that would keep us from
+creating what is below it comes at the end (`rights`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from paddock.cli.transfer.errors import TransferError
+from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
+from paddock.client.composites import make_parents
+from paddock.errors import (
+    BadVersionError,
+    ConnectionLostError,
+    InvalidArgumentError,
+    NodeExistsError,
+    NoNodeError,
+    PaddockError,
+    RequestError,
+)
+from paddock.protocol.acl import OPEN
+
+if TYPE_CHECKING:
+    from paddock.cli.transfer.progress import Advance
+    from paddock.cli.transfer.rights import Rights
+    from paddock.client.client import Client
+    from paddock.protocol.acl import ACL
+    from paddock.protocol.records import Stat
+
+# A window ends with so many nodes, or so many bytes of data.
+_WINDOW: Final = 1000
+_WINDOW_BYTES: Final = 4 << 20
+# How many children are listed ahead of their turn, in all.
+_CHILDREN_AHEAD_MAX: Final = 20_000
+# How often in a row a window may lose its connection, or its nodes be changed under our hands.
+_ATTEMPTS_MAX: Final = 10
+# How many nodes are deleted together, each with its tree.
+_DELETES: Final = 100
+# What the service keeps for itself.
+_RESERVED: Final = "zookeeper"
+# What a write may be answered with because others write too, or because nobody knows.
+_TO_BE_LOOKED_AT: Final = (
+    ConnectionLostError,
+    NodeExistsError,
+    NoNodeError,
+    BadVersionError,
+)
+
+
+class Existing(enum.Enum):
+    """What becomes of a node that is there and is not as it should be."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+    OVERWRITE = "overwrite"
+
+
+class Verdict(enum.Enum):
+    """What is done with a node, or would be."""
+
+    SAME = "same"
+    CREATE = "create"
+    CHANGE = "change"
+    DELETE = "delete"
+    # It is there, but for the ACL that an interrupted import has still to set.
+    FINISH = "finish"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What may be done to the service."""
+
+    existing: Existing = Existing.REFUSE
+    # Nodes that are not in the stream are deleted.
+    deletes: bool = False
+    # Nothing is written.
+    is_dry: bool = False
+    # Nodes that are not in the stream are reported, even if they are not deleted.
+    looks_for_more: bool = False
+    # How many nodes at the beginning are known to be as they should be.
+    same_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that differs from what the stream says, before anything is done about it."""
+
+    verdict: Verdict
+    path: str
+    # What differs, of a node that is there: "data", "acl".
+    what: tuple[str, ...] = ()
+    # How many nodes there are below one that is to be deleted.
+    below: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done, or would be, in numbers of nodes."""
+
+    same: int = 0
+    created: int = 0
+    changed: int = 0
+    # There, different, and left alone.
+    kept: int = 0
+    deleted: int = 0
+    # The place in the stream, from 0, of the first node that is not as it should be.
+    first_different: int | None = None
+
+
+@dataclass(slots=True)
+class _Item:
+    """A node of a window, and what is known about the place where it belongs."""
+
+    node: Node
+    path: str
+    place: int
+    has_children: bool = False
+    # None: not looked yet.
+    verdict: Verdict | None = None
+    what: tuple[str, ...] = ()
+    stat: Stat | None = None
+    # Whether we have tried to create it; then it may be us who did.
+    is_tried: bool = False
+    # Set when its children are there.
+    final_acl: tuple[ACL, ...] | None = None
+    # The children that are there, if somebody wants to know and they are few.
+    names: list[str] | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A node whose children are still coming: those of the window, and the way down to them."""
+
+    path: str
+    # Children that are there and did not come yet. What is left at the end is not in the stream.
+    more: set[str]
+    final_acl: tuple[ACL, ...] | None
+
+
+class Import:
+    """One import into the tree at a path of a client without a chroot."""
+
+    def __init__(
+        self,
+        client: Client,
+        root: str,
+        rights: Rights,
+        options: ImportOptions,
+        *,
+        report: Callable[[Difference], None] = lambda _: None,
+        advance: Advance = lambda _: None,
+    ) -> None:
+        self._client = client
+        self._root = root
+        self._rights = rights
+        self._options = options
+        self._report = report
+        self._advance = advance
+        self._open: list[_Open] = []
+        # The last node that was not there before us: nothing below it was, either.
+        self._new: str | None = None
+        # Nodes whose children are there, with their ACLs.
+        self._to_finish: list[tuple[str, tuple[ACL, ...]]] = []
+        self._lists = options.deletes or options.looks_for_more
+        self.tally = Tally()
+
+    async def run(self, nodes: AsyncIterator[Node]) -> Tally:
+        """Take all of the stream.
+
+        Raises TransferError for a node that is there, is another one, and may not be replaced.
+        """
+        if not self._options.is_dry:
+            await make_parents(self._client, self._root, None)
+        window: list[_Item] = []
+        size = place = 0
+        async for node in nodes:
+            item = _Item(node, joined(self._root, node.path), place)
+            place += 1
+            if window:
+                window[-1].has_children = is_below(window[-1].path, item.path)
+                if len(window) >= _WINDOW or size >= _WINDOW_BYTES:
+                    await self._take(window)
+                    window, size = [], 0
+            window.append(item)
+            size += len(node.data)
+        if window:
+            await self._take(window)
+        await self._leave_all_but(None)
+        await self._finish_acls()
+        return self.tally
+
+    async def _take(self, window: list[_Item]) -> None:
+        """Have a window of nodes be as it should be."""
+        pending = []
+        for item in window:
+            if item.place < self._options.same_before:
+                item.verdict = Verdict.SAME
+            else:
+                pending.append(item)
+        attempts = 0
+        while pending:
+            await self._look(pending)
+            left = [] if self._options.is_dry else await self._act(pending)
+            attempts = attempts + 1 if len(left) == len(pending) else 0
+            if attempts == _ATTEMPTS_MAX:
+                raise left[0][1]
+            pending = [item for item, _ in left]
+        for item in window:
+            await self._settle(item)
+        await self._finish_acls()
+        self._advance(len(window))
+
+    # Looking.
+
+    async def _look(self, items: list[_Item]) -> None:
+        """Find out what is there, and say what is to be done about it."""
+        asked: list[tuple[_Item, asyncio.Future[Any], asyncio.Future[Any] | None]] = []
+        for item in items:
+            if item.verdict is not None:
+                continue
+            if self._is_surely_new(item):
+                item.verdict = Verdict.CREATE
+                continue
+            acl = self._client.get_acl(item.path) if item.node.acl is not None else None
+            asked.append((item, self._client.get(item.path), acl))
+        await asyncio.gather(
+            *(one for _, *both in asked for one in both if one is not None), return_exceptions=True
+        )
+        for item, data, acl in asked:
+            self._judge(item, data, acl)
+        if self._lists:
+            await self._list([item for item, *_ in asked])
+
+    def _is_surely_new(self, item: _Item) -> bool:
+        return self._new is not None and is_below(self._new, item.path) and not item.is_tried
+
+    def _judge(
+        self, item: _Item, data: asyncio.Future[Any], acl: asyncio.Future[Any] | None
+    ) -> None:
+        errors = [one.exception() for one in (data, acl) if one is not None]
+        if any(isinstance(error, NoNodeError) for error in errors):
+            item.verdict = Verdict.CREATE
+            if self._new is None or not is_below(self._new, item.path):
+                self._new = item.path
+            return
+        for error in errors:
+            if error is not None:
+                raise error
+        found, item.stat = data.result()
+        wanted = item.node.acl
+        what = [] if found == item.node.data else ["data"]
+        item.verdict = Verdict.SAME
+        if acl is not None and wanted is not None:
+            found_acl = acl.result()[0]
+            if self._rights.is_unfinished(found_acl, wanted):
+                item.verdict = Verdict.FINISH
+            elif set(found_acl) != set(wanted):
+                what.append("acl")
+        if what:
+            item.verdict = Verdict.CHANGE
+        item.what = tuple(what)
+
+    async def _list(self, items: list[_Item]) -> None:
+        """List the children of those that have some, but for the largest, whose turn will come."""
+        room = _CHILDREN_AHEAD_MAX
+        asked: list[tuple[_Item, asyncio.Future[list[str]]]] = []
+        for item in items:
+            if item.stat is None or item.stat.num_children > room:
+                continue
+            room -= item.stat.num_children
+            if item.stat.num_children:
+                asked.append((item, self._client.children(item.path)))
+            else:
+                item.names = []
+        await asyncio.gather(*(one for _, one in asked), return_exceptions=True)
+        for item, names in asked:
+            item.names = [] if isinstance(names.exception(), NoNodeError) else names.result()
+
+    # Writing.
+
+    async def _act(self, items: list[_Item]) -> list[tuple[_Item, BaseException]]:
+        """Do what is to be done; give those of which it is not sure that it was done, and why."""
+        asked: list[tuple[_Item, asyncio.Future[Any]]] = []
+        refusal: PaddockError | None = None
+        for item in items:
+            try:
+                asked += [(item, one) for one in self._writes(item)]
+            except (TransferError, InvalidArgumentError) as problem:
+                # What was asked for before it is still waited for.
+                refusal = problem
+                break
+        await asyncio.gather(*(one for _, one in asked), return_exceptions=True)
+        left: dict[int, tuple[_Item, BaseException]] = {}
+        for item, answer in asked:
+            error = answer.exception()
+            if error is None:
+                continue
+            if not isinstance(error, _TO_BE_LOOKED_AT):
+                raise error
+            left[item.place] = (item, error)
+            item.verdict = None
+        if refusal is not None:
+            raise refusal
+        return [*left.values()]
+
+    def _writes(self, item: _Item) -> Iterable[asyncio.Future[Any]]:
+        """Ask for whatever makes a node what it should be."""
+        node = item.node
+        if item.verdict is Verdict.CREATE:
+            item.is_tried = True
+            acl: Sequence[ACL] = OPEN if node.acl is None else node.acl
+            if item.has_children and not self._rights.may_create(acl):
+                item.final_acl = node.acl
+                acl = self._rights.meanwhile(acl)
+            try:
+                return [self._client.create(item.path, node.data, acl=acl)]
+            except InvalidArgumentError as error:
+                raise TransferError(f"{item.path}: {error}") from None
+        if item.verdict is Verdict.FINISH:
+            item.final_acl = node.acl
+        if item.verdict is not Verdict.CHANGE or self._options.existing is Existing.KEEP:
+            return []
+        if self._options.existing is Existing.REFUSE:
+            raise TransferError(
+                f"{item.path}: exists, and its {' and '.join(item.what)} differ;"
+                " --overwrite replaces such nodes, --keep leaves them as they are"
+            )
+        assert item.stat is not None
+        writes: list[asyncio.Future[Any]] = []
+        if "data" in item.what:
+            writes.append(self._client.set(item.path, node.data, version=item.stat.version))
+        if "acl" in item.what:
+            assert node.acl is not None
+            if item.has_children and not self._rights.may_create(node.acl):
+                item.final_acl = node.acl
+            else:
+                version = item.stat.aversion
+                writes.append(self._client.set_acl(item.path, node.acl, version=version))
+        return writes
+
+    async def _finish_acls(self) -> None:
+        """Set the ACLs of those whose children are all there."""
+        attempts = 0
+        while self._to_finish:
+            asked = [(path, acl, self._client.set_acl(path, acl)) for path, acl in self._to_finish]
+            await asyncio.gather(*(one for *_, one in asked), return_exceptions=True)
+            self._to_finish = []
+            for path, acl, answer in asked:
+                error = answer.exception()
+                if error is None:
+                    continue
+                if not isinstance(error, ConnectionLostError) or attempts == _ATTEMPTS_MAX:
+                    raise error
+                self._to_finish.append((path, acl))
+            attempts += 1
+            if self._to_finish:
+                # A read waits for the next connection, and fails when there may be none in time.
+                await self._client.exists(self._root)
+
+    # What is known then.
+
+    async def _settle(self, item: _Item) -> None:
+        """Count a node that is done with, and remember what is to be done when it is left."""
+        await self._leave_all_but(item.path)
+        if self._open:
+            self._open[-1].more.discard(name_of(item.path))
+        verdict = Verdict.CREATE if item.is_tried else item.verdict
+        tally = self.tally
+        if verdict is not Verdict.SAME:
+            if tally.first_different is None:
+                tally.first_different = item.place
+            assert verdict is not None
+            self._report(Difference(verdict, item.path, item.what))
+        if verdict is Verdict.CREATE:
+            tally.created += 1
+        elif verdict is not Verdict.CHANGE:
+            tally.same += 1
+        elif self._options.existing is Existing.KEEP:
+            tally.kept += 1
+        else:
+            tally.changed += 1
+        self._open.append(_Open(item.path, await self._more(item), item.final_acl))
+
+    async def _more(self, item: _Item) -> set[str]:
+        """Give the children that are there and may not be in the stream."""
+        if not self._lists or item.stat is None:
+            return set()
+        if item.names is None:
+            try:
+                item.names = await self._client.children(item.path)
+            except NoNodeError:
+                return set()
+        more, item.names = set(item.names), None
+        if item.path == ROOT:
+            more.discard(_RESERVED)
+        return more
+
+    async def _leave_all_but(self, path: str | None) -> None:
+        """Leave every node that has no more children in the stream, given the one that is next."""
+        while self._open and (path is None or not is_below(self._open[-1].path, path)):
+            left = self._open.pop()
+            if left.final_acl is not None:
+                self._to_finish.append((left.path, left.final_acl))
+            names = sorted(left.more)
+            for start in range(0, len(names), _DELETES):
+                await self._remove(
+                    [joined(left.path, f"/{name}") for name in names[start : start + _DELETES]]
+                )
+
+    async def _remove(self, paths: list[str]) -> None:
+        """Report nodes that are not in the stream, and delete them if they are to be.
+
+        Ephemeral ones belong to somebody who lives, and an export has none: they stay.
+        """
+        stats = await asyncio.gather(*(self._client.exists(path) for path in paths))
+        going = []
+        for path, stat in zip(paths, stats, strict=True):
+            if stat is None or stat.ephemeral_owner:
+                continue
+            count = await self._count(path) if stat.num_children else 0
+            self._report(Difference(Verdict.DELETE, path, below=count))
+            going.append((path, 1 + count))
+        if not self._options.deletes:
+            return
+        if self._options.is_dry:
+            self.tally.deleted += sum(count for _, count in going)
+            return
+        deleted = await asyncio.gather(*(self._client.delete_tree(path) for path, _ in going))
+        self.tally.deleted += sum(deleted)
+
+    async def _count(self, path: str) -> int:
+        try:
+            return await self._client.count_descendants(path)
+        except RequestError:
+            # Servers before 3.6 do not count.
+            return 0

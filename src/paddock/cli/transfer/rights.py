@@ -1,0 +1,64 @@
+"""Which ACLs would keep us from finishing what we have begun, and what to do about it.
+
+Whoever imports a node with an ACL that does not let them create children could not import what is
+below it. Such a node gets an ACL with one entry more, for ourselves, until everything below it is
+there. An import that is interrupted leaves the entry; the next one knows it, and takes it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from paddock.errors import RequestError
+from paddock.protocol.acl import ACL, ADMIN, ANYONE, CREATE, CREATOR, Identity, digest_id
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+
+# What the entry for ourselves grants: what is needed, and an odd thing to grant to anybody else.
+_MEANWHILE: Final = CREATE | ADMIN
+
+
+class Rights:
+    """Who we are, as ACLs see it."""
+
+    def __init__(self, ours: Iterable[Identity], ourselves: Identity) -> None:
+        self._ours = frozenset(ours)
+        self._entry = ACL(_MEANWHILE, ourselves)
+
+    def may_create(self, acl: Iterable[ACL]) -> bool:
+        """Tell whether it surely lets us create children."""
+        return any(entry.permissions & CREATE and entry.identity in self._ours for entry in acl)
+
+    def meanwhile(self, acl: Sequence[ACL]) -> tuple[ACL, ...]:
+        """Give what stands for an ACL as long as children are to be created."""
+        return (*acl, self._entry)
+
+    @staticmethod
+    def is_unfinished(found: Iterable[ACL], wanted: Iterable[ACL]) -> bool:
+        """Tell whether an ACL is one that an interrupted import has left."""
+        more = set(found) - set(wanted)
+        return (
+            bool(more)
+            and set(wanted) <= set(found)
+            and all(entry.permissions == _MEANWHILE for entry in more)
+        )
+
+
+async def rights_of(client: Client, credentials: Iterable[tuple[str, str]]) -> Rights:
+    """Find out who we are; the credentials are what we have said about it."""
+    ours = {Identity("digest", digest_id(id)) for scheme, id in credentials if scheme == "digest"}
+    try:
+        told = {Identity(scheme, user) for scheme, user in await client.who_am_i()}
+    except RequestError:
+        # Servers before 3.7 do not tell.
+        told = set()
+    # Of a digest the server tells the user, and not what ACLs hold.
+    ours |= {one for one in told if one.scheme != "digest"}
+    addresses = [one for one in ours if one.scheme == "ip"]
+    if len(ours) > len(addresses):
+        ourselves = CREATOR
+    else:
+        ourselves = addresses[0] if addresses else ANYONE
+    return Rights({ANYONE, *ours}, ourselves)
