@@ -91,7 +91,7 @@ generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, th
 
 docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link into nothing, is a failure
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-	@echo 'open site/index.html'
+	@echo 'open site/index.html, or serve it: python3 -m http.server --directory site'
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
