@@ -123,7 +123,9 @@ def test_a_page_can_be_followed_from_top_to_bottom(page: Page, tmp_path: Path) -
                 "PADDOCK_SERVER": f"127.0.0.1:{port}",
                 "MAKEFLAGS": f"PORT={port} VENV={venv}",
             }
-            reader = Reader(home, {"2181": port, ".venv": str(venv)}, variables)
+            reader = Reader(
+                home, {"2181": port, "8000": str(free_port()), ".venv": str(venv)}, variables
+            )
             await scope.enter_async_context(reader)
             for block in page.every_block():
                 if is_run(page, block):

@@ -36,8 +36,9 @@ from tests.support.examples import run_example
 
 DEADLINE_S: Final = 60.0
 
-# What ends a command that was interrupted.
+# With which status a command ends that was interrupted; celery, with 1.
 _INTERRUPTED: Final = {0, 130, -signal.SIGINT}
+_INTERRUPTED_CELERY: Final = {0, 1}
 # Brings a terminal back to where its last command left it, and notes where this one leaves it.
 _SCRIPT: Final = """\
 . {state}/variables; cd "$(cat {state}/folder)"; set -o pipefail
@@ -185,8 +186,7 @@ class _Terminal:
         if self._command is None:
             return
         self._status = self._command.wait()
-        fine = _INTERRUPTED if self._command.is_interrupted else {0}
-        assert may_fail or self._status in fine, self._command.told()
+        assert may_fail or self._status in self._command.fine(), self._command.told()
         self._command = None
 
 
@@ -238,6 +238,12 @@ class _Command:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(DEADLINE_S)
         self._listener.join(DEADLINE_S)
+
+    def fine(self) -> set[int]:
+        """Give the statuses with which it may end."""
+        if not self.is_interrupted:
+            return {0}
+        return _INTERRUPTED_CELERY if self._text.startswith("celery ") else _INTERRUPTED
 
     def told(self) -> str:
         return f"$ {self._text}\n{self._said}(status {self._process.poll()})"
