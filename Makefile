@@ -78,7 +78,8 @@ check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py \
-		tests/integration/test_reference.py::test_the_pages_are_those_of_the_code
+		tests/integration/test_reference.py::test_the_pages_are_those_of_the_code \
+		tests/integration/test_commands_reference.py::test_the_page_is_that_of_the_code
 
 format: $(VENV)/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff format
@@ -88,6 +89,7 @@ generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, th
 	$(BIN)/python tools/twin.py
 	$(BIN)/python tools/settings.py
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/commands.py
 
 docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link into nothing, is a failure
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
