@@ -74,9 +74,8 @@ async def whoami(shell: Shell, given: Given) -> None:
 
 def acl_of(shell: Shell, text: str) -> list[ACL]:
     """Read `scheme:id:permissions`, several with commas between; complain of what is none."""
-    entries = text.split(",")
-    while len(entries) > 1 and not entries[-1]:
-        entries.pop()
+    # Nothing behind the last comma is no entry; nothing at all is one, if not a good one.
+    entries = text.rstrip(",").split(",") if text.strip(",") or not text else []
     acl = []
     for entry in entries:
         scheme, colon, rest = entry.partition(":")

@@ -10,6 +10,7 @@ from paddock.cli.shell.complaint import CommandError
 from paddock.cli.shell.formats import text_of
 from paddock.cli.shell.numbers import as_long
 from paddock.cli.shell.reading import data_of, print_stat
+from paddock.errors import ServiceError
 from paddock.server.properties import read_properties
 
 if TYPE_CHECKING:
@@ -49,12 +50,17 @@ async def reconfig(shell: Shell, given: Given) -> None:
     elif members is not None:
         members = members.lower()
     client = await shell.client()
-    data, stat = await client.reconfig(
-        joining=None if joining is None else joining.lower(),
-        leaving=None if leaving is None else leaving.lower(),
-        members=members,
-        version=version,
-    )
+    try:
+        data, stat = await client.reconfig(
+            joining=None if joining is None else joining.lower(),
+            leaving=None if leaving is None else leaving.lower(),
+            members=members,
+            version=version,
+        )
+    except ServiceError as error:
+        # Upstream names no path here.
+        error.path = ""
+        raise
     shell.out(f"Committed new configuration:\n{text_of(data)}")
     if given.has("s"):
         print_stat(shell, stat)

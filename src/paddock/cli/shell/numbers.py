@@ -14,6 +14,9 @@ from paddock.cli.shell.complaint import CommandError
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
 _HEX: Final = re.compile(r"[+-]?[0-9a-fA-F]+")
 _DECODED: Final = re.compile(r"([+-]?)(0[xX]|#|0(?=.))?([0-9a-fA-F]+)")
+_ANY_VERSION: Final = -1
+# What no node has: it would take two thousand million writes.
+_NO_VERSION: Final = 2**31 - 1
 _BASES: Final = {"": 10, "0": 8}
 
 
@@ -28,13 +31,14 @@ def as_long(text: str, base: int = 10) -> int | None:
 
 
 def version_of(text: str | None) -> int:
-    """Give a version, -1 if none is asked for."""
+    """Give a version, or what stands for any if none is asked for."""
     if text is None:
-        return -1
+        return _ANY_VERSION
     number = as_int(text)
     if number is None:
         raise _no_number(text)
-    return number
+    # Below -1 there is none either, but the client would not ask for it.
+    return number if number >= _ANY_VERSION else _NO_VERSION
 
 
 def decoded_int(text: str) -> int:

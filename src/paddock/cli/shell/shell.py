@@ -115,7 +115,9 @@ class Shell:
         """Run a command that was taken apart already; what cannot be done is one line."""
         try:
             await self._run(given)
-            self.status = 0
+            if not self.is_over:
+                # To quit is no success: the shell ends with what was before.
+                self.status = 0
         except CommandError as complaint:
             self.status = 1
             self.err(str(complaint))

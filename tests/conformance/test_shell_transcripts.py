@@ -1,0 +1,118 @@
+"""`paddock shell` says what Apache's `zkCli` says, to the same lines.
+
+`shell_script.txt` has every command that asks a server, rightly and wrongly; `shell_history.txt`
+what the shell does by itself. Both run through Apache's shell and ours against one Apache server,
+and through ours against Paddock; what the two shells print on stdout, on stderr, and as events, is
+equal. `tests/support/shells.py` says what is left out of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.apache import ApacheServer
+from tests.support.judges import skip_or_fail
+from tests.support.paddock_server import PaddockServer
+from tests.support.server import Options, Server, ServerMissingError
+from tests.support.shells import Transcript, paddock_shell, transcript, zkcli
+
+pytestmark = pytest.mark.judge
+
+SCRIPTS: Final = ("shell_script.txt", "shell_history.txt")
+#: Containers and nodes with a TTL stay as long as the scripts run.
+OPTIONS: Final = Options(reap_interval_ms=3_600_000)
+#: Commands on the command line, one shell for each.
+COMMANDS: Final = (
+    ("ls", "/"),
+    ("get", "/nothing"),
+    ("nonsense",),
+)
+
+
+@pytest.fixture(scope="module")
+def apache() -> Iterator[Server]:
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(ApacheServer(OPTIONS))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[Server]:
+    with PaddockServer(OPTIONS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=SCRIPTS)
+def script(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    lines = Path(__file__).with_name(name).read_text().splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("#"))
+
+
+@pytest.fixture(scope="module")
+def judgement(apache: Server, script: str) -> Transcript:
+    """What Apache's shell says to the script."""
+    return transcript(zkcli("-server", apache.hosts), script.replace("ADDRESS", apache.hosts))
+
+
+def test_every_command_is_in_the_scripts() -> None:
+    from paddock.cli.shell.catalogue import COMMANDS as ALL
+
+    lines = [
+        line
+        for name in SCRIPTS
+        for line in Path(__file__).with_name(name).read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    assert {line.split()[0] for line in lines if line.split()} >= set(ALL)
+    assert len(ALL) == 28
+
+
+def test_both_shells_say_the_same_of_an_apache_server(
+    apache: Server, script: str, judgement: Transcript
+) -> None:
+    said = transcript(
+        paddock_shell("-server", apache.hosts), script.replace("ADDRESS", apache.hosts)
+    )
+    assert_equal(said, judgement)
+
+
+def test_our_shell_says_the_same_of_paddock(
+    apache: Server, ours: Server, script: str, judgement: Transcript
+) -> None:
+    said = transcript(paddock_shell("-server", ours.hosts), script.replace("ADDRESS", ours.hosts))
+    assert_equal(said, at(ours, apache, judgement))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_on_the_command_line_says_the_same(
+    apache: Server, command: tuple[str, ...]
+) -> None:
+    arguments = ("-waitforconnection", "-server", apache.hosts, *command)
+    assert_equal(transcript(paddock_shell(*arguments)), transcript(zkcli(*arguments)))
+
+
+def at(ours: Server, apache: Server, said: Transcript) -> Transcript:
+    """Give what was said of one server as it would be said of the other."""
+    return Transcript(
+        said.status,
+        [line.replace(apache.hosts, ours.hosts) for line in said.output],
+        [line.replace(apache.hosts, ours.hosts) for line in said.errors],
+        said.events,
+    )
+
+
+def assert_equal(said: Transcript, expected: Transcript) -> None:
+    # One after the other, so that the first difference is shown.
+    assert said.output == expected.output
+    assert said.errors == expected.errors
+    assert said.events == expected.events
+    assert said.status == expected.status
