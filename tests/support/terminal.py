@@ -133,12 +133,16 @@ class Terminal:
 
     def resize(self, columns: int, rows: int) -> None:
         """Make the window larger or smaller; the command is told as usual, with SIGWINCH."""
-        if self._screen.cursor.y < rows < self._screen.lines:
-            # The emulator would drop lines at the top; a terminal does so only if it must.
-            for row in range(rows, self._screen.lines):
-                self._screen.buffer.pop(row, None)
-            self._screen.lines = rows
-        self._screen.resize(lines=rows, columns=columns)
+        screen = self._screen
+        # A terminal that shrinks drops the lines at its top that it must, and those at its bottom.
+        dropped = max(0, screen.cursor.y - (rows - 1))
+        kept = {row - dropped: cells for row, cells in screen.buffer.items()}
+        screen.buffer.clear()
+        screen.buffer.update({row: cells for row, cells in kept.items() if 0 <= row < rows})
+        screen.cursor.y -= dropped
+        screen.lines = rows
+        screen.resize(lines=rows, columns=columns)
+        screen.cursor.x = min(screen.cursor.x, columns - 1)
         _set_size(self._master, columns, rows)
 
     def colors_at(self, shown: str) -> set[str]:

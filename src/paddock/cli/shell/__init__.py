@@ -2,5 +2,6 @@
 
 `line` takes apart what was typed, `options` the flags in it. `catalogue` has the commands, which
 are in `reading`, `writing`, `access`, `watching`, `quotas` and `ensemble`, a function each. A
-`Shell` runs them. What reads the lines is apart: `pipe` for scripts.
+`Shell` runs them. What reads the lines is apart: `pipe` for scripts, and for people `terminal`, with
+`screen`, `history`, `completion`, `nodes` and `help`.
 """

@@ -56,7 +56,7 @@ def shell(
     waitforconnection: bool,
     command: tuple[str, ...],
 ) -> int:
-    """Run commands of ZooKeeper's shell: COMMAND, or lines from stdin.
+    """Run commands of ZooKeeper's shell: COMMAND, or lines from stdin, or what is typed.
 
     The commands, their flags and what they print are those of Apache's zkCli. The status is that of
     the last command: 0, or 1 if it failed.
@@ -73,4 +73,8 @@ def shell(
     settings = Settings(session_timeout=timeout_ms / 1000, read_only=read_only)
     if command:
         return run(lambda: pipe.run_command(hosts, settings, command))
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        from paddock.cli.shell.terminal import converse
+
+        return run(lambda: converse(hosts, settings))
     return run(lambda: pipe.run_lines(hosts, settings, sys.stdin.buffer))

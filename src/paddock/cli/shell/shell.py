@@ -44,12 +44,21 @@ class Shell:
         *,
         out: Print,
         err: Print,
+        complain: Print | None = None,
+        tell: Callable[[str], None] | None = None,
+        unknown: Callable[[str], str] | None = None,
         keeps_trying: bool = False,
     ) -> None:
         self.hosts = hosts
         # What commands print, and what upstream prints on stderr.
         self.out = out
         self.err = err
+        # Where it goes that a command failed: with the rest of stderr, if nothing else is said.
+        self._complain = complain or err
+        # How a line about an event is printed, and what is said of a command that there is none
+        # of. None: as upstream does, with lines between, and with all of the usage.
+        self._print_event = tell
+        self._unknown = unknown
         self.prints_watches = True
         # Every line by its number, and the number of the next one.
         self.history: dict[int, str] = {}
@@ -120,10 +129,10 @@ class Shell:
                 self.status = 0
         except CommandError as complaint:
             self.status = 1
-            self.err(str(complaint))
+            self._complain(str(complaint))
         except PaddockError as error:
             self.status = 1
-            self.err(line_about(error))
+            self._complain(line_about(error))
 
     async def repeat(self, line: str) -> None:
         """Run a line of the history again; it stands in the place of what asked for that."""
@@ -146,6 +155,8 @@ class Shell:
         name, *rest = given
         command = COMMANDS.get(name)
         if command is None:
+            if self._unknown is not None:
+                raise CommandError(self._unknown(name))
             self._print_usage()
             raise CommandError(f"Command not found: Command not found {name}")
         if command.is_own:
@@ -179,6 +190,10 @@ class Shell:
 
     def _tell(self, event: Event) -> None:
         self.watches.take(event)
-        if self.prints_watches:
-            self.out("\nWATCHER::")
-            self.out(f"\n{event_line(event)}")
+        if not self.prints_watches:
+            return
+        if self._print_event is not None:
+            self._print_event(event_line(event))
+            return
+        self.out("\nWATCHER::")
+        self.out(f"\n{event_line(event)}")

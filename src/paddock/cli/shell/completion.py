@@ -1,0 +1,185 @@
+"""What the Tab key offers: commands, their flags and values, and the paths of nodes that exist.
+
+The word at the cursor is found by the same rules by which a line is taken apart, quotes included.
+Offers for a path come from the service, so they come when they come; typing goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from paddock.cli.shell.nodes import Nodes
+
+# No more names than this are shown at once.
+OFFERS_MAX: Final = 200
+
+_QUOTES: Final = ("'", '"')
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that may stand at the cursor, and what is said about it."""
+
+    text: str
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A command: what it is for, and what may stand behind it."""
+
+    says: str
+    # With their hyphens.
+    flags: tuple[Offer, ...] = ()
+    # By flag, what its value may be; of a flag with any value, nothing.
+    values: Mapping[str, tuple[str, ...]] | None = None
+    # What its first argument may be, if there is a choice.
+    arguments: tuple[Offer, ...] = ()
+    takes_path: bool = False
+
+
+class ShellCompleter(Completer):
+    """Offers what fits to the word at the cursor."""
+
+    def __init__(self, commands: Mapping[str, Words], nodes: Nodes) -> None:
+        self._commands = commands
+        self._nodes = nodes
+
+    def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
+        """Offer nothing: whoever cannot wait cannot be told of nodes."""
+        return iter(())
+
+    async def get_completions_async(
+        self, document: Document, event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Offer what fits."""
+        before, word = words_before(document.text_before_cursor)
+        if word.lstrip("'\"").startswith("/") and before:
+            for completion in await self._paths(word):
+                yield completion
+        else:
+            for completion in _completions(self._choices(before, word), word):
+                yield completion
+            if not word and self._expects_path(before):
+                for completion in await self._paths("/", typed=word):
+                    yield completion
+
+    def _choices(self, before: Sequence[str], word: str) -> Iterable[Offer]:
+        if not before:
+            return [Offer(name, words.says) for name, words in self._commands.items()]
+        command = self._commands.get(before[0])
+        if command is None:
+            return []
+        if (command.values or {}).get(before[-1]) is not None:
+            return [Offer(value) for value in (command.values or {})[before[-1]]]
+        if word.startswith("-"):
+            return [flag for flag in command.flags if flag.text not in before]
+        return command.arguments if len(before) == 1 else []
+
+    def _expects_path(self, before: Sequence[str]) -> bool:
+        command = self._commands.get(before[0]) if before else None
+        return (
+            command is not None
+            and command.takes_path
+            and before[-1] not in (command.values or {})
+            and not any(word.startswith("/") for word in before)
+        )
+
+    async def _paths(self, word: str, typed: str | None = None) -> list[Completion]:
+        """Offer the nodes whose paths begin with a word; or the children of the only one."""
+        quote = word[0] if word[0] in _QUOTES else ""
+        path = word[len(quote) :]
+        typed = word if typed is None else typed
+        if quote and path.endswith(quote):
+            return []
+        names, unlisted = await self._names(path)
+        parent = path[: path.rfind("/") + 1]
+        if [parent + name for name in names] == [path]:
+            # It is written out already: what comes next is a child of it.
+            names, unlisted = await self._names(path + "/")
+            parent = path + "/"
+        if unlisted:
+            return [_note(typed, f"{unlisted:,} children are too many to list")]
+        if len(names) > OFFERS_MAX:
+            # They are in their order, so what the first and the last share, all share.
+            common = parent + _common_beginning(names[0], names[-1])
+            if len(common) > len(path):
+                return [Completion(_quoted(common, quote), -len(typed))]
+        offers = [
+            Completion(_quoted(parent + name, quote), -len(typed), display=name)
+            for name in names[:OFFERS_MAX]
+        ]
+        if len(names) > OFFERS_MAX:
+            offers.append(_note(typed, f"… and {len(names) - OFFERS_MAX:,} more"))
+        return offers
+
+    async def _names(self, path: str) -> tuple[list[str], int]:
+        """Give the names that the last part of a path may become; or how many were not listed."""
+        parent, _, beginning = path.rpartition("/")
+        if parent.endswith("/"):
+            # Two of them are in no path.
+            return [], 0
+        children = await self._nodes.children(parent or "/")
+        names = [name for name in children.names if name.startswith(beginning)]
+        # What would do something to a terminal is not a name that anybody types.
+        return [name for name in names if name.isprintable()], children.unlisted
+
+
+def words_before(text: str) -> tuple[list[str], str]:
+    """Take apart what stands before the cursor: whole words, and the one that is being typed.
+
+    The one that is being typed is as it was typed, with its quote; it may be empty.
+    """
+    words: list[str] = []
+    position = 0
+    while True:
+        rest = text[position:].lstrip()
+        if not rest:
+            return words, ""
+        position = len(text) - len(rest)
+        if rest[0] in _QUOTES:
+            end = rest.find(rest[0], 1)
+            if end in (-1, len(rest) - 1):
+                return words, rest
+            words.append(rest[1:end])
+            position += end + 1
+        else:
+            word = rest.split(maxsplit=1)[0]
+            if len(word) == len(rest):
+                return words, rest
+            words.append(word)
+            position += len(word)
+
+
+def _completions(offers: Iterable[Offer], word: str) -> list[Completion]:
+    """Make completions of the offers that begin with a word, however it is capitalised."""
+    fitting = [offer for offer in offers if offer.text.lower().startswith(word.lower())]
+    # The only one is surely meant, and the next word begins.
+    end = " " if len(fitting) == 1 else ""
+    return [
+        Completion(offer.text + end, -len(word), display=offer.text, display_meta=offer.says)
+        for offer in fitting
+    ]
+
+
+def _common_beginning(one: str, other: str) -> str:
+    pairs = enumerate(zip(one, other, strict=False))
+    end = next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return one[:end]
+
+
+def _note(word: str, says: str) -> Completion:
+    """Say something among the offers; whoever chooses it has what is typed already."""
+    return Completion(word, -len(word), display=says, style="class:completion-note")
+
+
+def _quoted(path: str, quote: str) -> str:
+    """Write a path so that it is one word; a quote stays open, for it may go on."""
+    if not quote and any(character.isspace() for character in path):
+        quote = "'" if '"' in path else '"'
+    return quote + path

@@ -1,0 +1,81 @@
+"""What `help` shows on a terminal: all commands, or all about one of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from paddock.cli.shell.catalogue import COMMANDS, Command
+from paddock.cli.shell.complaint import CommandError
+
+# What a command is looked for by; one that is nowhere here stands at the end.
+_CHAPTERS: Final = (
+    ("Look", ("ls", "get", "stat", "getAllChildrenNumber", "getEphemerals", "sync")),
+    ("Change", ("create", "set", "delete", "deleteall")),
+    ("Watch", ("addWatch", "removewatches", "printwatches")),
+    ("Permit", ("addauth", "whoami", "getAcl", "setAcl")),
+    ("Limit", ("setquota", "listquota", "delquota")),
+    ("Ensemble", ("config", "reconfig")),
+    ("Shell", ("connect", "close", "history", "redo", "version", "quit")),
+)
+
+_KEYS: Final = (
+    "\nhelp COMMAND tells more. Tab completes commands, flags and paths; the arrow keys and Ctrl-R"
+    " find what was typed before; Ctrl-C drops a line or stops a command."
+)
+
+
+def all_commands(rows: int) -> RenderableType:
+    """Show every command, with a line about it if there are so many rows."""
+    chapters = [(title, [COMMANDS[name] for name in names]) for title, names in _CHAPTERS]
+    named = {command.name for _, commands in chapters for command in commands}
+    if rest := [command for command in COMMANDS.values() if command.name not in named]:
+        chapters.append(("More", rest))
+    is_short = rows < len(COMMANDS) + len(chapters) + 5
+    table = _table()
+    for title, commands in chapters:
+        if is_short:
+            table.add_row(title, " ".join(command.name for command in commands))
+        else:
+            table.add_row(Text(title, style="bold"), "")
+            for command in commands:
+                table.add_row(f"  {command.name}", command.says)
+    return Group(table, Text(_KEYS, style="shell.note"))
+
+
+def one_command(name: str) -> RenderableType:
+    """Show how a command is used; raises `CommandError` if there is none of this name."""
+    command = COMMANDS.get(name)
+    if command is None:
+        raise CommandError(unknown(name))
+    usage = Text.assemble((command.name, "shell.name"), f" {command.usage}".rstrip())
+    return Group(usage, Text(f"\n{command.says}"), *_flags(command))
+
+
+def unknown(name: str) -> str:
+    """Say in a line that there is no such command, and which one may have been meant."""
+    by_lower = {known.lower(): known for known in COMMANDS} | {"exit": "quit", "rm": "delete"}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    hint = f"did you mean {by_lower[near[0]]}?" if near else "help lists all commands"
+    return f"Command not found {name}: {hint}"
+
+
+def _flags(command: Command) -> Sequence[RenderableType]:
+    if command.flags is None or not command.flags.known:
+        return ()
+    table = _table()
+    for flag in command.flags.known:
+        table.add_row(f"  -{flag.name}{' …' if flag.takes_value else ''}", flag.says)
+    return (Text(""), table)
+
+
+def _table() -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="shell.name")
+    table.add_column()
+    return table

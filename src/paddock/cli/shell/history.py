@@ -1,0 +1,151 @@
+"""The lines that were typed, kept from one run of the shell to the next.
+
+They are in `$XDG_STATE_HOME/paddock/shell_history`, one line each, the newest last, readable by
+their owner alone. A line that was typed before moves to the end. Several shells may share the file:
+each adds to it, and what others have added is seen by the next one to start.
+
+Not kept are lines that begin with a blank, and those that have credentials in them. They can still
+be fetched back with the arrow keys as long as the shell runs.
+
+A history that cannot be read or written is no reason to refuse a command: then there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Final
+
+from prompt_toolkit.history import History
+
+# So many different lines are kept.
+LINES_MAX: Final = 2000
+# No more than the end of a file is read, and no longer line is kept: data may be pasted.
+_FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+_LINE_CHARACTERS_MAX: Final = 4096
+
+# An `addauth`, whatever its scheme; and ACLs by digest, whose hashes are as good as passwords that
+# can be guessed.
+_SECRET: Final = re.compile(
+    r"""^\s*["']?addauth\b|(?:^|[\s,"'])(?:digest|auth):\S+:""", re.IGNORECASE
+)
+
+
+def history_file(environment: Mapping[str, str]) -> Path:
+    """Say where the history is, by the rules of the XDG base directories."""
+    state = environment.get("XDG_STATE_HOME", "")
+    # A path that is not absolute is to be ignored, they say.
+    base = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
+    return base / "paddock" / "shell_history"
+
+
+def may_be_kept(line: str) -> bool:
+    """Tell whether a line may be written to a file."""
+    return (
+        bool(line.strip())
+        and not line[0].isspace()
+        and line.isprintable()
+        and len(line) <= _LINE_CHARACTERS_MAX
+        and _SECRET.search(line) is None
+    )
+
+
+class ShellHistory(History):
+    """A history in a file, in which every line is there once."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+        # In the order of their last use, the newest last. None: the file was not read yet.
+        self._lines: dict[str, None] | None = None
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        """Give the lines, the newest first."""
+        for line in reversed(list(self._loaded_lines())):
+            yield line
+
+    def get_strings(self) -> list[str]:
+        """Give the lines, the newest last."""
+        return list(self._loaded_lines())
+
+    def append_string(self, string: str) -> None:
+        """Take in what was typed; something pasted may be several lines."""
+        lines = self._loaded_lines()
+        for line in string.splitlines():
+            lines.pop(line, None)
+            lines[line] = None
+            self.store_string(line)
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Give what the file has, the newest first."""
+        return reversed(self._read())
+
+    def store_string(self, string: str) -> None:
+        """Add a line to the file, if it may be kept."""
+        if not may_be_kept(string):
+            return
+        with contextlib.suppress(OSError), self._opened() as stream:
+            stream.seek(0, os.SEEK_END)
+            if not _ends_a_line(stream):
+                # Whoever wrote the last line was interrupted in it.
+                stream.write(b"\n")
+            stream.write(f"{string}\n".encode())
+
+    def _loaded_lines(self) -> dict[str, None]:
+        if self._lines is None:
+            self._lines = dict.fromkeys(self._read())
+        return self._lines
+
+    def _read(self) -> list[str]:
+        """Give the lines of the file, the newest last, and make it short if it has grown long."""
+        try:
+            with self._opened() as stream:
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, size - _FILE_BYTES_MAX))
+                whole = stream.read().decode("utf-8", "replace").splitlines()
+                if size > _FILE_BYTES_MAX:
+                    # Its first line may have lost its beginning.
+                    whole = whole[1:]
+                lines = _newest_of_each(whole)[-LINES_MAX:]
+                if len(whole) > 2 * LINES_MAX or size > _FILE_BYTES_MAX:
+                    kept = "".join(f"{line}\n" for line in lines).encode()
+                    stream.seek(0)
+                    stream.write(kept)
+                    stream.truncate()
+                return lines
+        except OSError:
+            return []
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        """Open the file, which nobody else reads or writes meanwhile."""
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        opened = os.open(self._file, flags, 0o600)
+        with os.fdopen(opened, "r+b") as stream:
+            mode = os.fstat(opened).st_mode
+            if not stat.S_ISREG(mode):
+                # A link to /dev/null, say, by somebody who wants no history.
+                raise OSError(errno.EINVAL, "is not a file", str(self._file))
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            if mode & 0o077:
+                os.fchmod(opened, 0o600)
+            yield stream
+
+
+def _newest_of_each(lines: list[str]) -> list[str]:
+    newest_first = dict.fromkeys(line for line in reversed(lines) if may_be_kept(line))
+    return list(newest_first)[::-1]
+
+
+def _ends_a_line(stream: IO[bytes]) -> bool:
+    if stream.tell() == 0:
+        return True
+    stream.seek(-1, os.SEEK_END)
+    return stream.read(1) == b"\n"

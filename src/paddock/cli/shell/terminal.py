@@ -1,0 +1,289 @@
+"""The shell on a terminal: a line editor with history, completion, colour and live state.
+
+One thing runs at a time: either a line is typed, or a command runs. Ctrl-C drops the line or stops
+the command, and the shell goes on. What nobody has asked for, an event of a watch, the loss of the
+connection, is printed above the line that is being typed. The prompt always has the present state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import termios
+from collections.abc import Awaitable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.shortcuts import CompleteStyle
+from prompt_toolkit.styles import Style
+
+from paddock import __version__
+from paddock.cli.shell import help as help_pages
+from paddock.cli.shell.catalogue import COMMANDS, Command
+from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.completion import Offer, ShellCompleter, Words
+from paddock.cli.shell.history import ShellHistory, history_file
+from paddock.cli.shell.line import words
+from paddock.cli.shell.nodes import Nodes
+from paddock.cli.shell.screen import Screen
+from paddock.cli.shell.shell import Shell
+
+if TYPE_CHECKING:
+    from paddock.cli.shell.settings import Settings
+
+# The prompt tells of every change that there is an event for at once, and of others so soon.
+_REFRESH_S: Final = 0.5
+_STATE_STYLES: Final = {
+    "CONNECTED": "class:connected",
+    "CONNECTEDREADONLY": "class:connecting",
+    "CONNECTING": "class:connecting",
+}
+_STYLE: Final = Style.from_dict(
+    {
+        "hosts": "ansicyan",
+        "connected": "ansigreen",
+        "connecting": "ansiyellow",
+        "gone": "ansired",
+        "completion-note": "italic",
+    }
+)
+
+
+async def converse(hosts: str, settings: Settings) -> int:
+    """Run the shell on the terminal of this process until its user leaves; give the status."""
+    return await _Conversation(hosts, settings).hold()
+
+
+class _Conversation:
+    """A shell and whoever types at it."""
+
+    def __init__(self, hosts: str, settings: Settings) -> None:
+        is_dumb = os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
+        output = _output()
+        self._screen = Screen(output, is_dumb=is_dumb)
+        self._shell = Shell(
+            hosts,
+            settings,
+            out=self._screen.out,
+            err=self._screen.out,
+            complain=self._screen.error,
+            tell=self._tell,
+            unknown=help_pages.unknown,
+            keeps_trying=True,
+        )
+        self._nodes = Nodes(lambda: self._shell.connected_client)
+        self._editor: PromptSession[str] = PromptSession(
+            self._prompt,
+            history=ShellHistory(history_file(os.environ)),
+            completer=ShellCompleter(_words_of_commands(), self._nodes),
+            complete_while_typing=False,
+            complete_style=CompleteStyle.MULTI_COLUMN,
+            enable_suspend=True,
+            refresh_interval=_REFRESH_S,
+            style=_STYLE,
+            # Without one given, a simple editor is chosen for a terminal that can do little.
+            output=None if is_dumb else output,
+        )
+        self._screen.editor = self._editor.app
+        # The command that runs; Ctrl-C is for it.
+        self._running: asyncio.Task[None] | None = None
+
+    async def hold(self) -> int:
+        """Read lines and run them, until there are no more."""
+        self._screen.out(f"Connecting to {self._shell.hosts}")
+        self._screen.note(f"Paddock {__version__}: help lists the commands, Ctrl-D leaves.")
+        with _without_echo(), self._signals(), _logging_to(self._screen):
+            try:
+                await self._shell.connect(self._shell.hosts)
+                while not self._shell.is_over:
+                    try:
+                        typed = await self._editor.prompt_async(
+                            handle_sigint=False, set_exception_handler=False
+                        )
+                    except KeyboardInterrupt:
+                        continue
+                    except EOFError:
+                        break
+                    await self._run_lines(typed)
+            finally:
+                await self._nodes.close()
+                # Of our own leaving nobody has to be told.
+                self._shell.prints_watches = False
+                await self._stoppable(self._shell.close())
+        return self._shell.status
+
+    def _tell(self, event: str) -> None:
+        self._screen.event(f"WATCHER:: {event}")
+
+    async def _run_lines(self, typed: str) -> None:
+        """Run what was typed: a line, or several that were pasted."""
+        for line in typed.splitlines():
+            if not self._shell.is_over and not await self._stoppable(self._run(line.strip())):
+                # Whoever stops one of several means all of them.
+                self._screen.error("Interrupted")
+                break
+        self._nodes.forget()
+
+    async def _run(self, line: str) -> None:
+        name, *rest = words(line) or [""]
+        if name in ("help", "?"):
+            self._help(rest)
+        else:
+            await self._shell.execute(line)
+
+    def _help(self, about: list[str]) -> None:
+        try:
+            shown = [help_pages.one_command(name) for name in about] or [
+                help_pages.all_commands(self._screen.rows)
+            ]
+        except CommandError as refusal:
+            self._screen.error(str(refusal))
+        else:
+            for page in shown:
+                self._screen.show(page)
+
+    async def _stoppable(self, work: Awaitable[None]) -> bool:
+        """Await something that Ctrl-C ends; tell whether it came to its own end."""
+        self._running = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait([self._running])
+        except asyncio.CancelledError:
+            # The shell itself is to end.
+            self._running.cancel()
+            await asyncio.wait([self._running])
+            raise
+        finally:
+            running, self._running = self._running, None
+        if running.cancelled():
+            return False
+        running.result()
+        return True
+
+    def _prompt(self) -> StyleAndTextTuples:
+        shell = self._shell
+        state = shell.state
+        return [
+            ("", "[zk: "),
+            ("class:hosts", shell.hosts),
+            ("", "("),
+            (_STATE_STYLES.get(state, "class:gone"), state),
+            ("", f") {shell.count}] "),
+        ]
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Have Ctrl-C stop what runs, and the end of the terminal end the session as well."""
+        loop = asyncio.get_running_loop()
+        this_task = asyncio.current_task()
+        assert this_task is not None
+        ended_by: list[int] = []
+
+        def end(number: int) -> None:
+            ended_by.append(number)
+            this_task.cancel()
+
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            loop.add_signal_handler(number, end, number)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not ended_by:
+                raise
+            this_task.uncancel()
+            self._shell.status = 128 + ended_by[0]
+        finally:
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _interrupt(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+        elif self._editor.app.is_running:
+            # A signal that did not come from the keyboard, which is read key by key now.
+            self._editor.app.key_processor.send_sigint()
+
+
+def _output() -> Output:
+    # It is never asked where its cursor is: the answer comes with the keys, and where it comes late
+    # or never, it ends up in the line or in whatever runs next.
+    output = Vt100_Output.from_pty(
+        sys.stdout, term=os.environ.get("TERM"), default_color_depth=ColorDepth.from_env()
+    )
+    output.enable_cpr = False
+    return output
+
+
+@contextlib.contextmanager
+def _without_echo() -> Iterator[None]:
+    """Have the terminal keep what is typed while a command runs, and not show it.
+
+    It is shown in the next line that is edited, where it belongs.
+    """
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    changed = termios.tcgetattr(terminal)
+    changed[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(terminal, termios.TCSADRAIN, changed)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+@contextlib.contextmanager
+def _logging_to(screen: Screen) -> Iterator[None]:
+    """Have warnings printed as one line each, so that they break no line that is being typed."""
+    handler = _ScreenHandler(screen)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _ScreenHandler(logging.Handler):
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(logging.WARNING)
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        says = record.getMessage() if error is None else f"{record.getMessage()}: {error!r}"
+        self._screen.note(" ".join(says.split()))
+
+
+# What the value of a flag may be, where there is a choice.
+_VALUES: Final = {("addWatch", "-m"): ("PERSISTENT", "PERSISTENT_RECURSIVE")}
+
+
+def _words_of_commands() -> dict[str, Words]:
+    """Give what completion offers for each command, in the order of their names."""
+    found = {name: _words_of(command) for name, command in COMMANDS.items()}
+    names = tuple(Offer(name, command.says) for name, command in COMMANDS.items())
+    found["help"] = Words("Tell about all commands, or about one.", arguments=names)
+    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _words_of(command: Command) -> Words:
+    known = command.flags.known if command.flags is not None else ()
+    first = command.arguments[0] if command.arguments else None
+    return Words(
+        command.says,
+        tuple(Offer(f"-{flag.name}", flag.says) for flag in known),
+        {
+            f"-{flag.name}": _VALUES.get((command.name, f"-{flag.name}"), ())
+            for flag in known
+            if flag.takes_value
+        },
+        tuple(Offer(choice) for choice in first.choices) if first is not None else (),
+        takes_path=any(argument.is_path for argument in command.arguments),
+    )
