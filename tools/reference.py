@@ -44,6 +44,8 @@ _NAMES: Final = {id(OPEN): "OPEN_ACL"}
 _TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.sync.multiread")
 # What a proxy asks its faults, a recipe its grants, and one recipe another.
 _INNER: Final = (
+    "FaultyServer.recent",
+    "VirtualServer.recent",
     "Fault.takes",
     "Fault.hit",
     "Grant.deepen",
@@ -60,6 +62,9 @@ _MADE_BY_USERS: Final = (
     "ServerThread",
     "ServerProcess",
     "FaultProxy",
+    "FaultyServer",
+    "VirtualServer",
+    "VirtualTime",
     "SaslCredentials",
 )
 
@@ -173,6 +178,9 @@ PAGES: Final = (
         "paddock.testing",
         (
             Section(
+                "A server to be broken", ("FaultyServer", "Partition"), "paddock.testing.faulty"
+            ),
+            Section(
                 "Servers", ("EmbeddedServer", "ServerThread", "ServerProcess", "ServerProcessError")
             ),
             Section(
@@ -189,7 +197,17 @@ PAGES: Final = (
                 ("expire_session", "expire_session_blocking", "SessionLivesError"),
                 "paddock.testing.expiry",
             ),
-            Section("Virtual time", ("run_virtually", "VirtualClockLoop"), "paddock.testing.clock"),
+            Section(
+                "Virtual time",
+                (
+                    "run_virtually",
+                    "in_virtual_time",
+                    "VirtualServer",
+                    "VirtualTime",
+                    "VirtualClockLoop",
+                ),
+                "paddock.testing.clock",
+            ),
         ),
     ),
     _recipes(),
@@ -371,9 +389,12 @@ def _signature(name: str, function: Any) -> str:
 
 def _result(function: Any) -> str:
     result = _plain(inspect.signature(function).return_annotation)
-    if inspect.isasyncgenfunction(getattr(function, "__wrapped__", None)):
-        # What the generator became that it decorates.
+    # What the generator became that it decorates.
+    wrapped = getattr(function, "__wrapped__", None)
+    if inspect.isasyncgenfunction(wrapped):
         return result.replace("AsyncIterator", "AbstractAsyncContextManager", 1)
+    if inspect.isgeneratorfunction(wrapped):
+        return result.replace("Iterator", "AbstractContextManager", 1)
     return result
 
 

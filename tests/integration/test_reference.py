@@ -34,7 +34,7 @@ from paddock.recipes import (
     Worker,
 )
 from paddock.sync.bridge import Twin
-from paddock.testing import EmbeddedServer
+from paddock.testing import EmbeddedServer, FaultyServer
 from tests.support.apis import Threaded, connect, recipe, using
 from tests.support.documents import ROOT, Page
 from tests.support.examples import run_example
@@ -244,7 +244,12 @@ GIVEN = {
 @pytest.mark.parametrize(("text", "is_blocking"), blocks())
 def test_an_example_runs(text: str, is_blocking: bool, tmp_path: Path) -> None:
     async def main() -> None:
-        async with EmbeddedServer() as server, AsyncExitStack() as scope:
+        async with AsyncExitStack() as scope:
+            server: EmbeddedServer | FaultyServer
+            if re.search(r"server\.(expire|partition|drop_reply)", text):
+                server = scope.enter_context(FaultyServer())
+            else:
+                server = await scope.enter_async_context(EmbeddedServer())
             client = await scope.enter_async_context(connect(server.hosts))
             words = {*re.findall(r"\w+", text)}
             is_recipe = not words.isdisjoint([*paddock.recipes.__all__, *GIVEN])

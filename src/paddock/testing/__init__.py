@@ -1,31 +1,45 @@
 """What tests are made of, for Paddock's own and for those of its users.
 
-Servers: `EmbeddedServer` on the event loop of a test, `ServerThread` for tests without asyncio,
-`ServerProcess` to be killed. `FaultProxy` breaks connections at chosen requests, `at_every_cut` at
-all of them in turn. `expire_session` ends a session from outside. `run_virtually` runs all of this
-but processes and threads without waiting for time.
+`FaultyServer` is a server whose clients can be cut off, and lose sessions and replies; under pytest
+there are fixtures for it. Servers alone: `EmbeddedServer` on the event loop of a test,
+`ServerThread` for tests without asyncio, `ServerProcess` to be killed. `FaultProxy` breaks
+connections at chosen requests, `at_every_cut` at all of them in turn. `expire_session` ends a
+session from outside. `run_virtually` and `in_virtual_time` run all of this but processes and
+threads without waiting for time.
 
     async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
         async with paddock.connect(proxy.hosts) as client:
             await client.create("/worker", ephemeral=True)
             proxy.cut()
             print(await client.exists("/worker") is not None)  # True
+
+Like the package itself, this imports a module when something of it is first used: pytest looks for
+fixtures here in every run of everybody who has Paddock installed.
 """
 
-from paddock.testing.clock import VirtualClockLoop, run_virtually
-from paddock.testing.conversation import Seen, SeenEvent, SeenReply, SeenRequest
-from paddock.testing.cuts import (
-    Cut,
-    CutPoint,
-    at_every_cut,
-    at_every_cut_blocking,
-    cut_points,
-)
-from paddock.testing.embedded import EmbeddedServer, ServerThread
-from paddock.testing.expiry import SessionLivesError, expire_session, expire_session_blocking
-from paddock.testing.faults import Direction, Fault, Trigger
-from paddock.testing.process import ServerProcess, ServerProcessError
-from paddock.testing.proxy import FaultProxy
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paddock.testing.clock import VirtualClockLoop, run_virtually
+    from paddock.testing.conversation import Seen, SeenEvent, SeenReply, SeenRequest
+    from paddock.testing.cuts import (
+        Cut,
+        CutPoint,
+        at_every_cut,
+        at_every_cut_blocking,
+        cut_points,
+    )
+    from paddock.testing.embedded import EmbeddedServer, ServerThread
+    from paddock.testing.expiry import SessionLivesError, expire_session, expire_session_blocking
+    from paddock.testing.faults import Direction, Fault, Trigger
+    from paddock.testing.faulty import FaultyServer
+    from paddock.testing.partition import Partition
+    from paddock.testing.process import ServerProcess, ServerProcessError
+    from paddock.testing.proxy import FaultProxy
+    from paddock.testing.virtual import VirtualServer, VirtualTime, in_virtual_time
 
 __all__ = [
     "Cut",
@@ -34,6 +48,8 @@ __all__ = [
     "EmbeddedServer",
     "Fault",
     "FaultProxy",
+    "FaultyServer",
+    "Partition",
     "Seen",
     "SeenEvent",
     "SeenReply",
@@ -44,10 +60,44 @@ __all__ = [
     "SessionLivesError",
     "Trigger",
     "VirtualClockLoop",
+    "VirtualServer",
+    "VirtualTime",
     "at_every_cut",
     "at_every_cut_blocking",
     "cut_points",
     "expire_session",
     "expire_session_blocking",
+    "in_virtual_time",
     "run_virtually",
 ]
+
+# Where they are, the light modules first.
+_HOMES = (
+    "paddock.testing.partition",
+    "paddock.testing.conversation",
+    "paddock.testing.faults",
+    "paddock.testing.clock",
+    "paddock.testing.expiry",
+    "paddock.testing.process",
+    "paddock.testing.proxy",
+    "paddock.testing.embedded",
+    "paddock.testing.cuts",
+    "paddock.testing.faulty",
+    "paddock.testing.virtual",
+)
+
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would take any name for one of ours.
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            for home in _HOMES:
+                module = import_module(home)
+                if hasattr(module, name):
+                    globals()[name] = found = getattr(module, name)
+                    return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

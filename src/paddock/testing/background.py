@@ -20,7 +20,8 @@ class BackgroundLoop:
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = asyncio.new_event_loop() if loop is None else loop
         self.problems: list[str] = []
-        self._thread = threading.Thread(target=self.loop.run_forever, name="paddock-testing")
+        # Nobody who forgets to stop it has a process that does not end.
+        self._thread = threading.Thread(target=self._run, name="paddock-testing", daemon=True)
 
     def start(self) -> None:
         self.loop.set_exception_handler(self._report)
@@ -34,14 +35,18 @@ class BackgroundLoop:
         """End the loop and its thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(DEADLINE)
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
 
     def raise_problems(self) -> None:
         """Raise the first thing that went wrong unseen, if anything did."""
         if self.problems:
             raise RuntimeError(self.problems[0])
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        # Here, since the thread that stops us may run a loop of its own.
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         problem = context.get("exception")

@@ -11,11 +11,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, Protocol, Self
 
-from paddock.errors import OK, SESSION_EXPIRED
-from paddock.protocol import opcodes
+from paddock.errors import OK, SESSION_EXPIRED, error_from_code
+from paddock.protocol import events, opcodes
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import (
     NOTIFICATION_XID,
+    ConnectRequest,
     ConnectResponse,
     MultiHeader,
     ReplyHeader,
@@ -69,6 +70,12 @@ _STEPS: Final[dict[int, type[_Step]]] = {
     opcodes.GET_DATA: WatchedRequest,
     opcodes.GET_CHILDREN: WatchedRequest,
 }
+_EVENTS: Final = {
+    events.NODE_CREATED: "created",
+    events.NODE_DELETED: "deleted",
+    events.NODE_DATA_CHANGED: "changed",
+    events.NODE_CHILDREN_CHANGED: "children changed",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +92,8 @@ class SeenRequest:
     paths: tuple[str, ...]
     # The frame without its length.
     payload: bytes = field(repr=False)
+    # The session that its connection has; in a handshake the one that is asked for, or 0.
+    session_id: int = 0
 
     @property
     def name(self) -> str:
@@ -105,6 +114,18 @@ class SeenReply:
     # The frame without its length.
     payload: bytes = field(repr=False)
 
+    def __str__(self) -> str:
+        if self.error == OK:
+            return f"reply to {self.request.number}: {self._outcome()}"
+        path = self.request.paths[0] if len(self.request.paths) == 1 else None
+        error = error_from_code(self.error, self.request.name, path)
+        return f"reply to {self.request.number}: {error}"
+
+    def _outcome(self) -> str:
+        if self.request.operation != opcodes.CREATE_SESSION:
+            return "done"
+        return f"session 0x{ConnectResponse.read(Reader(self.payload)).session_id:x}"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenEvent:
@@ -114,15 +135,20 @@ class SeenEvent:
     kind: int
     path: str
 
+    def __str__(self) -> str:
+        return f"event: {_EVENTS.get(self.kind, self.kind)} {self.path}".rstrip()
+
 
 Seen = SeenRequest | SeenReply | SeenEvent
 
 
 class History:
-    """Everything that was seen on all connections, in order."""
+    """Everything that was seen on all connections, in order; or the last of it."""
 
-    def __init__(self) -> None:
-        self.messages: list[Seen] = []
+    def __init__(self, messages_max: int | None = None) -> None:
+        self.messages: deque[Seen] = deque(maxlen=messages_max)
+        # The passwords of all sessions that were granted.
+        self.sessions: dict[int, bytes] = {}
         self._counted = 0
 
     def next_number(self) -> int:
@@ -141,6 +167,8 @@ class Conversation:
         # The handshake, as long as it has no answer.
         self._handshake: SeenRequest | None = None
         self._has_begun = False
+        # The session that was asked for, then the one that was granted; 0 while there is none.
+        self.session_id = 0
 
     def is_answered_but(self, request: SeenRequest) -> bool:
         """Tell whether every other request has its reply."""
@@ -153,6 +181,7 @@ class Conversation:
         """Take a frame from the client."""
         if not self._has_begun:
             self._has_begun = True
+            self.session_id = _session_asked_for(payload)
             request = self._seen(0, opcodes.CREATE_SESSION, (), payload)
             self._handshake = request
             return request
@@ -181,8 +210,12 @@ class Conversation:
         payload = reader.data
         if self._handshake is not None:
             request, self._handshake = self._handshake, None
-            accepted = ConnectResponse.read(reader).session_id != 0
-            return SeenReply(request, 0, OK if accepted else SESSION_EXPIRED, payload)
+            granted = ConnectResponse.read(reader)
+            self.session_id = granted.session_id
+            if granted.session_id == 0:
+                return SeenReply(request, 0, SESSION_EXPIRED, payload)
+            self._history.sessions[granted.session_id] = granted.password or b""
+            return SeenReply(request, 0, OK, payload)
         header = ReplyHeader.read(reader)
         if header.xid == NOTIFICATION_XID:
             event = WatcherEvent.read(reader)
@@ -199,9 +232,18 @@ class Conversation:
         self, xid: int, operation: int, paths: tuple[str, ...], payload: bytes
     ) -> SeenRequest:
         number = 0 if operation == opcodes.PING else self._history.next_number()
-        request = SeenRequest(number, self._connection, xid, operation, paths, payload)
+        request = SeenRequest(
+            number, self._connection, xid, operation, paths, payload, self.session_id
+        )
         self._history.messages.append(request)
         return request
+
+
+def _session_asked_for(handshake: bytes) -> int:
+    try:
+        return ConnectRequest.read(Reader(handshake)).session_id
+    except DecodeError:
+        return 0
 
 
 def _paths(operation: int, reader: Reader) -> tuple[str, ...]:

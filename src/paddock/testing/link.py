@@ -209,6 +209,11 @@ class Link:
     def lanes(self) -> tuple[tuple[Direction, Lane], ...]:
         return (Direction.TO_SERVER, self.to_server), (Direction.TO_CLIENT, self.to_client)
 
+    @property
+    def session_id(self) -> int:
+        """The session that its client asked for or has; 0 before that."""
+        return self._conversation.session_id
+
     def connected(self) -> None:
         """Go on, since the server's end is there."""
         if self._is_cut:

@@ -38,6 +38,7 @@ from paddock.testing.conversation import (
 )
 from paddock.testing.faults import BOTH, Direction, Fault, Trigger, choose
 from paddock.testing.link import End, Link
+from paddock.testing.partition import Partition
 from paddock.testing.port import ReservedPort
 
 T = TypeVar("T")
@@ -47,10 +48,11 @@ class FaultProxy:
     """Passes everything on to a server, but for what it was told to break.
 
     Its methods can be called from any thread, and have taken effect when they return. Frames are
-    passed on whole and in order; four-letter words are passed on, too.
+    passed on whole and in order; four-letter words are passed on, too. It remembers everything that
+    came by, or the last `seen_max` messages.
     """
 
-    def __init__(self, server_address: tuple[str, int]) -> None:
+    def __init__(self, server_address: tuple[str, int], *, seen_max: int | None = None) -> None:
         self._server_address = server_address
         self._port = ReservedPort()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -65,7 +67,7 @@ class FaultProxy:
         self._links: dict[Link, None] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._connections = 0
-        self._history = History()
+        self._history = History(seen_max)
         # Those that have not taken all they are to take yet, in the order in which they were armed.
         self._faults: list[Fault] = []
         # The ways that lead nowhere, on connections that are there and on new ones.
@@ -109,6 +111,11 @@ class FaultProxy:
     def events(self) -> tuple[SeenEvent, ...]:
         """The events so far."""
         return tuple(one for one in self.seen if isinstance(one, SeenEvent))
+
+    @property
+    def sessions(self) -> dict[int, bytes]:
+        """The sessions that were granted to those who came by, each with its password."""
+        return self._do(lambda: dict(self._history.sessions))
 
     # What is to be broken.
 
@@ -159,6 +166,50 @@ class FaultProxy:
                 link.hold(chosen)
 
         self._do(blackhole)
+
+    def partition(self, session_id: int, *, silent: bool = False) -> Partition:
+        """Keep the client of one session from the server, until `heal`; others are not concerned.
+
+        Its connection is cut, and so is each one on which it wants to go on with this session. With
+        `silent` they stay open instead, and nothing passes on them. The session expires after its
+        timeout, as on any server that does not hear from a client.
+        """
+        meant = self.when(
+            operation="create_session",
+            predicate=lambda request: request.session_id == session_id,
+            times=None,
+        )
+
+        def begin() -> Fault:
+            fault = meant.blackhole() if silent else meant.cut_before()
+            # Before those that were armed earlier: nothing happens to who does not get through.
+            self._faults.insert(0, self._faults.pop())
+            for link in self._links_of(session_id):
+                if silent:
+                    link.hold(BOTH)
+                else:
+                    link.cut()
+            return fault
+
+        fault = self._do(begin)
+
+        def end() -> None:
+            if fault in self._faults:
+                self._faults.remove(fault)
+                for link in self._links_of(session_id):
+                    link.heal()
+                    link.hold(self._blackholes)
+
+        return Partition(lambda: self._do(end))
+
+    def disarm(self, fault: Fault) -> None:
+        """Forget a fault: it takes no further request."""
+
+        def disarm() -> None:
+            if fault in self._faults:
+                self._faults.remove(fault)
+
+        self._do(disarm)
 
     def heal(self) -> None:
         """Forget every fault, accept connections, and pass on all that is held."""
@@ -261,6 +312,9 @@ class FaultProxy:
     def _arm(self, fault: Fault) -> None:
         self._do(lambda: self._faults.append(fault))
 
+    def _links_of(self, session_id: int) -> list[Link]:
+        return [link for link in self._links if link.session_id == session_id]
+
     def _cut(self, *, reset: bool) -> None:
         for link in list(self._links):
             link.cut(reset=reset)
@@ -315,9 +369,12 @@ class FaultProxy:
         return self._loop
 
     def _do(self, action: Callable[[], T]) -> T:
-        """Call something in the loop's thread, and wait for it if that is another one."""
+        """Call something in the loop's thread, and wait for it if that is another one.
+
+        A loop that stands still, as between two runs in virtual time, is in nobody's way.
+        """
         loop = self._loop
-        if loop is None or _current_loop() is loop:
+        if loop is None or not loop.is_running() or _current_loop() is loop:
             return action()
 
         async def act() -> T:

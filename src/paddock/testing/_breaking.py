@@ -1,0 +1,166 @@
+"""What tests do to a server's clients, whichever clients these are and wherever the server runs.
+
+A client is known by its session, and that by its handshake: it came through the proxy that stands
+before the server. So all that is asked of a client is which session it has, and kazoo's will do as
+well as ours, or the number of a session alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from paddock.protocol import opcodes
+from paddock.testing.conversation import SeenReply, SeenRequest
+from paddock.testing.faults import Fault
+from paddock.testing.partition import Partition
+from paddock.testing.proxy import FaultProxy
+
+# What callers do not distinguish, or call by another name: some in ours, some in other clients.
+_CREATES: Final = ("create", "create2", "create_container", "create_ttl")
+_CHILDREN: Final = ("get_children", "get_children2")
+_ALIKE: Final[dict[str, tuple[str, ...]]] = {
+    "create": _CREATES,
+    "children": _CHILDREN,
+    "get_children": _CHILDREN,
+    "get_acls": ("get_acl",),
+    "set_acls": ("set_acl",),
+    "transaction": ("multi",),
+    "commit": ("multi",),
+}
+_NAMES: Final = frozenset(opcodes.NAMES.values())
+
+_TOLD_MAX: Final = 50
+
+
+class Breaking:
+    """Breaks what is between a server and its clients; the proxy is there from the start on."""
+
+    def __init__(self) -> None:
+        self._proxy: FaultProxy | None = None
+
+    @property
+    def proxy(self) -> FaultProxy:
+        """The proxy that all clients come through, for every other fault and what came by."""
+        assert self._proxy is not None, "the server has not been started"
+        return self._proxy
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where clients are to connect."""
+        return self.proxy.address
+
+    @property
+    def hosts(self) -> str:
+        """The same as `host:port`, as clients want it: ours, kazoo's and others."""
+        return self.proxy.hosts
+
+    def partition(self, client: object, *, silent: bool = False) -> Partition:
+        """Keep a client from the server, until `heal` or the end of a `with`.
+
+            with server.partition(client):
+                async for state in client.states():
+                    if not state.is_connected:
+                        break
+            await client.wait_connected()
+
+        The client is one of ours, of either kind, or one of kazoo's, or the number of a session.
+        Its connection is cut, and so are those on which it tries to come back. With `silent` they
+        stay open and say nothing, as when packets are lost: it finds out after a while. Once its
+        session timeout is over, so is its session. Raises ValueError if it has no session here.
+        """
+        return self.proxy.partition(self._session_of(client), silent=silent)
+
+    @contextmanager
+    def drop_reply(
+        self, operation: str, path: str | None = None, *, client: object = None, nth: int = 1
+    ) -> Iterator[Fault]:
+        """Have a request carried out, and its reply lost together with the connection.
+
+            with server.drop_reply("create", "/order"):
+                try:
+                    await client.create("/order")
+                except paddock.ConnectionLostError:
+                    print(await client.exists("/order") is not None)  # True
+
+        It happens once, to the first request that fits, or the nth. The operation is called as in
+        clients: `create` (of any kind of node), `delete`, `exists`, `get`, `set`, `get_children`,
+        `get_acl`, `set_acl`, `sync`, `multi`; or as `FaultProxy.when` calls it. The path is the
+        server's, with the chroot of a client. With a `client`, only its requests are meant. Leaving
+        the `with` raises AssertionError if no such request came.
+        """
+        # pytest shows the test then, and not this.
+        __tracebackhide__ = True
+        names = _ALIKE.get(operation, (operation,))
+        if not _NAMES.issuperset(names):
+            known = sorted(_NAMES | set(_ALIKE))
+            raise ValueError(f"operation: there is no {operation!r}; there are {known}")
+        session = None if client is None else self._session_of(client)
+        proxy = self.proxy
+
+        def fits(request: SeenRequest) -> bool:
+            is_meant = session is None or request.session_id == session
+            return is_meant and request.name in names
+
+        # A ping is never meant, unless it is called by its name.
+        named = names[0] if len(names) == 1 else None
+        fault = proxy.when(operation=named, path=path, predicate=fits, nth=nth).cut_after()
+        try:
+            yield fault
+        finally:
+            proxy.disarm(fault)
+        if not fault.hits:
+            meant = operation if path is None else f"{operation} {path}"
+            raise AssertionError(f"drop_reply: nobody asked for {meant}")
+
+    def heal(self) -> None:
+        """End every partition and forget every fault: clients can come back."""
+        self.proxy.heal()
+
+    def recent(self, after: int = 0) -> str:
+        """Give the last requests, replies and events, one in a line, without pings.
+
+        They begin behind the request of this number, so that it can be told what a test has done.
+        """
+        lines: deque[str] = deque(maxlen=_TOLD_MAX)
+        has_begun = False
+        for one in self.proxy.seen:
+            request = one.request if isinstance(one, SeenReply) else one
+            if isinstance(request, SeenRequest):
+                if request.number == 0:
+                    continue
+                has_begun = has_begun or request.number > after
+            if has_begun:
+                lines.append(f"connection {request.connection}: {one}")
+        return "\n".join(lines)
+
+    def _session_of(self, client: object) -> int:
+        """Give the session of a client; raises ValueError if it has none on this server."""
+        session = session_of(client)
+        if session not in self.proxy.sessions:
+            raise ValueError(
+                f"session 0x{session:x} is none of this server's: connect clients to its `hosts`"
+            )
+        return session
+
+    def _password_of(self, session: int) -> bytes:
+        return self.proxy.sessions[session]
+
+
+def session_of(client: object) -> int:
+    """Give the number of a client's session.
+
+    Raises TypeError for what is no client, and ValueError for one that has no session.
+    """
+    if isinstance(client, int) and not isinstance(client, bool):
+        return client
+    # kazoo tells its `client_id` only while it is connected.
+    for name in ("session_id", "_session_id"):
+        if hasattr(client, name):
+            session = getattr(client, name)
+            if isinstance(session, int) and session != 0:
+                return session
+            raise ValueError(f"{client!r} has no session: is it started?")
+    raise TypeError(f"{client!r} is no client of Paddock or kazoo, and no number of a session")
