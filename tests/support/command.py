@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from paddock.cli.main import main
 
 DEADLINE_S = 120.0
@@ -122,16 +124,29 @@ def greeting_of(process: subprocess.Popen[str]) -> list[str]:
     return said.decode().splitlines()
 
 
-def refusal_here(*arguments: str | Path, status: int) -> str:
-    """Give the line of `refusal` without a process: for the tenth case of the same kind."""
+def ended_here(*arguments: str | Path) -> Ended:
+    """Run a command without a process of its own: for the tenth case of the same kind."""
     output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
+        with pytest.raises(SystemExit) as end:
             main([*map(str, arguments)])
-        except SystemExit as end:
-            ended_with = end.code
-    assert (ended_with, _written(output)) == (status, ""), _written(errors)
-    (line,) = _written(errors).splitlines()
+    status = end.value.code
+    assert isinstance(status, int)
+    return Ended(status, _written(output), _written(errors))
+
+
+def success_here(*arguments: str | Path) -> str:
+    """Do what `success` does, without a process."""
+    result = ended_here(*arguments)
+    assert result.status == 0, result
+    return result.output
+
+
+def refusal_here(*arguments: str | Path, status: int) -> str:
+    """Do what `refusal` does, without a process."""
+    result = ended_here(*arguments)
+    assert (result.status, result.output) == (status, ""), result
+    (line,) = result.errors.splitlines()
     assert line.startswith("paddock: ")
     return line.removeprefix("paddock: ")
 

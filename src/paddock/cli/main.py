@@ -4,6 +4,7 @@ Status 2 means that the command was given wrongly, an option or a `zoo.cfg`; 1 t
 done. Nothing heavy is imported here: a subcommand's module is imported when it is asked for.
 """
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ _COMMANDS = {
     "create": ("commands.create:command", "Create a node and print its path."),
     "delete": ("commands.delete:command", "Delete nodes, or whole trees."),
     "stat": ("commands.stat:command", "Say what is known of a node beside its data."),
+    "tree": ("commands.tree:command", "Draw a node and everything below it."),
+    "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
     "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
 }
 
@@ -76,6 +79,9 @@ def paddock() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command and leave with its status; a failure is one line on stderr."""
     _occupy_standard_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        # A name that cannot be written is shown by its numbers, and is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = paddock.main(arguments, prog_name="paddock", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as shown:

@@ -47,6 +47,8 @@ class Found:
     problem: NoAuthError | None = None
     # How many of its children are not looked at, by the limits of the walk.
     omitted: int = 0
+    # Whether none of its children comes in this walk.
+    is_leaf: bool = True
 
     @property
     def name(self) -> str:
@@ -160,6 +162,7 @@ class _Walk:
             found.omitted = stat.num_children
         shown = names[: self._limits.children]
         if shown:
+            found.is_leaf = False
             found.omitted = len(names) - len(shown)
             self.descend([child_of(ahead.path, name) for name in shown])
         return found
