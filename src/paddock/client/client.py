@@ -44,7 +44,7 @@ from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
 from paddock.client.results import Children, Created, NodeData
 from paddock.client.sasl import SaslCredentials
-from paddock.client.session import Session
+from paddock.client.session import Gathering, Session
 from paddock.client.states import SessionState
 from paddock.client.streams import Change, watch_node, watch_tree
 from paddock.client.transaction import Transaction
@@ -251,7 +251,7 @@ class Client:
         Requests that are made in one pass of the event loop are few writes in any case. This is for
         those that belong together, where every microsecond counts.
         """
-        return self._session.gathering()
+        return Gathering(self._session)
 
     def new_mark(self) -> str:
         """Give 32 letters and digits that nobody else has, to know something again by."""

@@ -15,8 +15,7 @@ import asyncio
 import logging
 import math
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final
 
@@ -71,6 +70,22 @@ _CLOSED_BEFORE: Final = Failure(
 _NOT_STARTED: Final = Failure(ConnectionLostError)
 # So many requests in a write are no crowd.
 _FEW: Final = 8
+
+
+class Gathering:
+    """A scope, without an await in it, at whose end what was asked in it is written as one."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        # Not one that is within another one.
+        self._is_outermost = False
+
+    def __enter__(self) -> None:
+        self._is_outermost = self._session.begin_to_gather()
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_outermost:
+            self._session.write_gathered()
 
 
 class Session:
@@ -199,16 +214,16 @@ class Session:
                 # What follows in this pass is written in the next, so that is one write in each.
                 self._flush()
 
-    @contextmanager
-    def gathering(self) -> Iterator[None]:
-        """Have what is asked in a scope, without an await in it, written as one at its end."""
-        outer, self._is_gathering = self._is_gathering, True
-        try:
-            yield
-        finally:
-            self._is_gathering = outer
-            if not outer and self._outstanding.unsent and not self._flush_is_due:
-                self._flush()
+    def begin_to_gather(self) -> bool:
+        """Have what is asked wait for what is asked with it; tell whether it does not already."""
+        begins, self._is_gathering = not self._is_gathering, True
+        return begins
+
+    def write_gathered(self) -> None:
+        """Write what was asked meanwhile, as one, and have nothing wait any more."""
+        self._is_gathering = False
+        if self._outstanding.unsent and not self._flush_is_due:
+            self._flush()
 
     def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""

@@ -36,7 +36,7 @@ class Holder:
         self._is_waiting = False
         self._grant: Grant | None = None
         self._scopes = GrantScopes()
-        self._listeners = Listeners[GrantEvent]()
+        self._listeners: Listeners[GrantEvent] = Listeners()
 
     def __repr__(self) -> str:
         state = "held" if self.is_held else "waited for" if self._is_waiting else "not held"

@@ -146,6 +146,8 @@ class Line:
             found = self._pattern.search(name)
             if found is not None and found.end() == len(name):
                 entries.append(Entry(name, found["kind"], int(found["number"])))
+        if len(entries) < 2:
+            return entries
         order = Order([entry.number for entry in entries])
         return sorted(entries, key=lambda entry: order.rank(entry.number))
 

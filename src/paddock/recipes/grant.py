@@ -71,7 +71,7 @@ class BaseGrant:
     def __init__(self) -> None:
         self._state = GrantEvent.ACQUIRED
         self._over = asyncio.Event()
-        self._listeners = Listeners[GrantEvent]()
+        self._listeners: Listeners[GrantEvent] = Listeners()
 
     @property
     def is_lost(self) -> bool:
@@ -209,21 +209,13 @@ class Grant(BaseGrant):
         self._end(GrantEvent.RELEASED)
         if self.is_lost:
             return
-        for left in self._leaving:
-            self._wait_at_most(left)
-            try:
+        try:
+            for left in self._leaving:
                 # Somebody else may wait for it, too, and not be cancelled.
                 await asyncio.shield(left)
-            finally:
-                self._stop_alarm()
-
-    def _wait_at_most(self, left: asyncio.Future[None]) -> None:
-        """Have nobody wait longer than the session surely lives, which may be longer by then."""
-        until = self._client.session_valid_until
-        if self._loop.time() >= until:
-            settle(left, None)
-        else:
-            self._alarm = self._loop.call_at(until, self._wait_at_most, left)
+        finally:
+            if all(left.done() for left in self._leaving):
+                self._stop_listening()
 
     def deepen(self) -> None:
         """Have it released only when it was released once more."""
@@ -235,14 +227,27 @@ class Grant(BaseGrant):
 
     def _on_state(self, state: SessionState) -> None:
         if state.is_final or state is SessionState.OVERDUE:
-            self._end(GrantEvent.LOST)
+            self._give_up()
         elif state is SessionState.DISCONNECTED or state is SessionState.CONNECTED_READ_ONLY:
             # A server that can only be read from does not vouch for our session.
             self._set_alarm()
-            self._become(GrantEvent.SUSPENDED)
-        elif self._state is GrantEvent.SUSPENDED:
+            if not self._is_over:
+                self._become(GrantEvent.SUSPENDED)
+        else:
             self._stop_alarm()
-            self._become(GrantEvent.RESUMED)
+            if self._state is GrantEvent.SUSPENDED:
+                self._become(GrantEvent.RESUMED)
+
+    def _give_up(self) -> None:
+        """Hold it no more, now that the session may be over, nor wait until it is left."""
+        self._end(GrantEvent.LOST)
+        self._stop_listening()
+        for left in self._leaving:
+            settle(left, None)
+
+    def _stop_listening(self) -> None:
+        self._client.remove_listener(self._on_state)
+        self._stop_alarm()
 
     def _set_alarm(self) -> None:
         self._stop_alarm()
@@ -255,7 +260,7 @@ class Grant(BaseGrant):
 
     def _look(self) -> None:
         if self._loop.time() >= self._client.session_valid_until:
-            self._end(GrantEvent.LOST)
+            self._give_up()
         else:
             self._set_alarm()
 
@@ -288,14 +293,15 @@ class Grant(BaseGrant):
     def _end(self, event: GrantEvent) -> None:
         if self._is_over:
             return
-        self._client.remove_listener(self._on_state)
         self._client.forget_watcher(self._on_event)
         for asked in self._asked:
             # Or a watch would be left for a node that never comes back.
             asked.cancel()
         self._delay.cancel()
-        self._stop_alarm()
         self._leaving = [one.begin_to_leave() for one in self._held]
+        if event is GrantEvent.LOST:
+            # Who releases it waits until it is left, but not when the session may be over.
+            self._stop_listening()
         self._become(event)
 
 
