@@ -34,6 +34,7 @@ _COMMANDS = {
     "tree": ("commands.tree:command", "Draw a node and everything below it."),
     "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
     "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
+    "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
 }
 
 # What a shell says of a program that wrote to a pipe which nobody reads any more.

@@ -1,0 +1,88 @@
+"""`paddock demo`: an election, a lock, discovery, a queue and a barrier, with real processes.
+
+On a terminal it is a live screen, which goes through the acts until somebody ends it. In a pipe it
+is one line for each happening, and it goes through them once. Ctrl-C ends it at once, and no
+process is left.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from paddock.cli.demo.act import Act
+
+# In a pipe nobody has to be given time to look.
+_SPEED_IN_A_PIPE: Final = 10.0
+_SPEED_ON_A_SCREEN: Final = 1.0
+
+
+@click.command()
+@click.argument("names", metavar="[ACT]...", nargs=-1)
+@click.option("--list", "is_list", is_flag=True, help="List the acts, and play none.")
+@click.option("--once", is_flag=True, help="End after the last act, also on a terminal.")
+@click.option(
+    "--speed",
+    metavar="FACTOR",
+    type=click.FloatRange(min=0.1, max=100),
+    help="How fast the acts are played; 2 is twice as fast.  [default: 1, in a pipe 10]",
+)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.5, max=60),
+    default=1.5,
+    show_default=True,
+    help="The session timeout of the workers: how long a killed one is waited for, at most.",
+)
+def demo(
+    names: tuple[str, ...], is_list: bool, once: bool, speed: float | None, timeout: float
+) -> None:
+    """Show what coordination is good for, with a server and processes of its own.
+
+    ACT is one of election, lock, discovery, queue, barrier; without any, all of them are played.
+    Leaders and workers are really killed. Everything is in memory, and nothing is left of it.
+    """
+    # Imported now, not above: `--help` needs none of it.
+    from rich.console import Console
+
+    from paddock.cli.demo.director import View, perform
+    from paddock.cli.demo.plain import PlainView
+    from paddock.cli.demo.screen import ScreenView
+    from paddock.cli.service import run
+
+    acts = _chosen(names)
+    if is_list:
+        for act in acts:
+            click.echo(f"{act.name:<10} {act.title}")
+        return
+    console = Console()
+    view: View
+    played: Iterable[Act]
+    if console.is_terminal and not console.is_dumb_terminal:
+        view = ScreenView(console, acts)
+        played = acts if once else itertools.cycle(acts)
+        factor = speed or _SPEED_ON_A_SCREEN
+    else:
+        view, played = PlainView(), acts
+        factor = speed or _SPEED_IN_A_PIPE
+    try:
+        run(lambda: perform(played, view, timeout, factor))
+    finally:
+        view.sum_up()
+
+
+def _chosen(names: tuple[str, ...]) -> tuple[Act, ...]:
+    from paddock.cli.demo.acts import ACTS
+
+    by_name = {act.name: act for act in ACTS}
+    for name in names:
+        if name not in by_name:
+            raise click.BadParameter(
+                f"there is no act {name!r}; there are {', '.join(by_name)}", param_hint="ACT"
+            )
+    return tuple(by_name[name] for name in names) or ACTS

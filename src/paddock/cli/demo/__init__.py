@@ -1,0 +1,16 @@
+"""`paddock demo`: what coordination is good for, shown with real processes on a real server.
+
+    leash      a process that ends when whoever started it does
+    worker     one of the processes that the viewer watches; it takes a part of an act
+    notebook   what all of them report, in one order
+    tree       what the service holds, as the service says
+    server     `paddock serve`, in memory, for the length of the demo
+    act        what an act is; those there are stand in `acts`, each in a file of its own
+    stage      where an act is played: workers are started, waited for and killed
+    director   all of it together, from the start of the server to the end of the last process
+    plain      one line for each happening
+    screen     the same, live, for a terminal
+
+Nothing that is shown is made up: it is what workers report, what the service holds, and what the
+demo itself does to them.
+"""

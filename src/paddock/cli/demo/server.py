@@ -1,0 +1,87 @@
+"""The server of the demo: `paddock serve`, in memory, on a port that is free."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import IO, Final
+
+from paddock.cli.failure import CannotBeDone
+
+# The demo's own client asks for a session that outlives whoever sends us to the background.
+WATCHING_SECONDS: Final = 3600.0
+# How many times a tick goes into the session timeout of workers: the server looks once a tick.
+_TICKS: Final = 10
+_LOG_BYTES_READ: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that serves, until its scope ends."""
+
+    hosts: str
+    process: asyncio.subprocess.Process
+    tick_ms: int
+
+    async def watch(self) -> None:
+        """Raise CannotBeDone when it ends before its time."""
+        status = await self.process.wait()
+        raise CannotBeDone(f"the server of the demo ended with status {status}")
+
+
+@contextlib.asynccontextmanager
+async def serving(session_timeout: float, log: IO[bytes]) -> AsyncIterator[Server]:
+    """Start it; at the end it is killed, which costs nothing, since it has nothing to keep."""
+    tick_ms = max(1, round(session_timeout * 1000 / _TICKS))
+    options = {
+        "--host": "127.0.0.1",
+        "--port": "0",
+        "--tick-time-ms": str(tick_ms),
+        "--max-session-timeout-ms": str(round(WATCHING_SECONDS * 1000)),
+        "--log-level": "warning",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "paddock.cli.demo.leash", "serve", "--memory"),
+        *(word for option in options.items() for word in option),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=log,
+        # Ctrl-C in the terminal is for the demo, which ends the others.
+        start_new_session=True,
+        env=environment(),
+    )
+    try:
+        yield Server(await _hosts(process, log), process, tick_ms)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def environment() -> dict[str, str]:
+    """Give our environment without settings that are meant for another server than this one."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PADDOCK_")}
+
+
+def last_line(log: IO[bytes]) -> str:
+    """Give the last thing that a process had to say to stderr, for whoever wonders why it ended."""
+    size = os.fstat(log.fileno()).st_size
+    # Not through the file's position, which is the one where the processes write.
+    end = os.pread(log.fileno(), _LOG_BYTES_READ, max(0, size - _LOG_BYTES_READ))
+    lines = end.decode(errors="replace").split("\n")
+    return next((f": {line}" for line in reversed(lines) if line.strip()), "")
+
+
+async def _hosts(process: asyncio.subprocess.Process, log: IO[bytes]) -> str:
+    assert process.stdout is not None, "it is a pipe"
+    while line := await process.stdout.readline():
+        match = re.search(r" listens on (\S+)$", line.decode())
+        if match is not None:
+            return match[1]
+    status = await process.wait()
+    raise CannotBeDone(f"the server of the demo ended with status {status}{last_line(log)}")

@@ -1,0 +1,242 @@
+"""The stage: where an act is played, by processes that can be started, waited for and killed.
+
+This is what a story is told with. Whatever it waits for is something that a worker has reported or
+that the service holds; nothing goes on because some time has passed, but for the pauses in which
+the viewer looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Final
+
+from paddock.cli.demo.notebook import FAILS, KILLS, SERVICE, Happening, Notebook, write
+from paddock.cli.demo.server import environment, last_line
+from paddock.cli.failure import CannotBeDone
+
+if TYPE_CHECKING:
+    from paddock.cli.demo.act import Act, Part
+    from paddock.cli.demo.remote import Remote
+    from paddock.cli.demo.tree import Tree
+
+# How long something may take that is bound to happen, also on a machine that has much to do.
+_DEADLINE: Final = 60.0
+# How long the viewer may look at what has come of an act.
+_LAST_PAUSE: Final = 5.0
+# How the demo begins to report what has come of an act.
+SAW: Final = "saw that "
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all workers of a demo."""
+
+    hosts: str
+    # The server looks so often which sessions are over.
+    tick_ms: int
+    session_timeout: float
+    # Where what they write to stderr goes: nobody should have anything to say there.
+    log: IO[bytes]
+
+
+@dataclass(slots=True)
+class Player:
+    """One worker process, and what is known of it."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    # 0 until it has reported it.
+    session: int = 0
+    # The last thing that it reported.
+    last: Happening | None = None
+    # When it was killed.
+    killed: Happening | None = None
+    # And when the service was seen to have deleted the last node of its session.
+    gone_at: float | None = None
+    # Whether it was asked to end.
+    is_dismissed: bool = False
+
+
+@dataclass(slots=True)
+class Stage:
+    """An act that is being played."""
+
+    act: Act
+    terms: Terms
+    notebook: Notebook
+    tree: Tree
+    remote: Remote
+    players: dict[str, Player] = field(default_factory=dict)
+    _watching: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def happenings(self) -> list[Happening]:
+        """Everything that was reported in this act, in its order."""
+        return self.notebook.page
+
+    # What a story does.
+
+    async def start(self, name: str, part: Part, *, work: float = 0.0) -> None:
+        """Start a worker, whose work takes so many seconds each time."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "paddock.cli.demo.worker"),
+            *(self.act.name, part.__name__, name, self.terms.hosts),
+            *(str(self.terms.session_timeout), str(work / self.remote.speed)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=self.notebook.file,
+            stderr=self.terms.log,
+            start_new_session=True,
+            env=environment(),
+        )
+        player = self.players[name] = Player(name, process)
+        self._watching.create_task(self._watch(player))
+
+    async def kill(self, name: str) -> Happening:
+        """Kill a worker at once, as `kill -9` does; gives when."""
+        player = self.players[name]
+        player.killed = await self.notebook.write(KILLS, worker=name)
+        with contextlib.suppress(ProcessLookupError):
+            player.process.kill()
+        return player.killed
+
+    async def stop(self, name: str) -> Happening:
+        """Ask a worker to end in good order; gives when."""
+        player = self.players[name]
+        stopped = await self.notebook.write("asks to end", worker=name)
+        _let_go(player)
+        return stopped
+
+    async def see(
+        self,
+        what: str,
+        *,
+        by: str | None = None,
+        after: Happening | None = None,
+        times: int = 1,
+        **facts: object,
+    ) -> Happening:
+        """Wait until something was reported, this often; give the report.
+
+        By a certain worker, after a certain happening, with certain facts, if that is said.
+        """
+        number = 0 if after is None else after.number
+
+        def is_it(happening: Happening) -> bool:
+            nonlocal times
+            is_one = (
+                happening.what == what
+                and happening.number > number
+                and by in (None, happening.who)
+                and facts.items() <= happening.facts.items()
+            )
+            times -= is_one
+            return is_one and times <= 0
+
+        async with _deadline(f"nobody {what}"):
+            return await self.notebook.wait(is_it)
+
+    async def see_nodes(self, path: str, count: int) -> None:
+        """Wait until the service has so many nodes that go with sessions below a path."""
+
+        def are_there() -> bool:
+            nodes = self.tree.nodes.values()
+            return (
+                sum(bool(one.owner) and one.path.startswith(f"{path}/") for one in nodes) == count
+            )
+
+        async with _deadline(f"there are not {count} nodes below {path}"):
+            while not are_there():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def pause(self, seconds: float) -> None:
+        """Let the viewer look."""
+        await self.remote.pause(seconds)
+
+    def seen(self, what: str) -> list[Happening]:
+        """Give all reports of something so far."""
+        return [one for one in self.happenings if one.what == what]
+
+    def check(self, is_so: bool, claim: str) -> None:
+        """Raise CannotBeDone if what we claim is not what was reported."""
+        if not is_so:
+            raise CannotBeDone(f"{self.act.name}: it does not hold that {claim}")
+
+    # From the start of the act to its end.
+
+    async def play(self) -> None:
+        """Play the act; afterwards, however it ended, all its workers have ended."""
+        self.notebook.turn()
+        self.tree.on_change = self._on_change
+        try:
+            async with self._watching:
+                try:
+                    saw = await self.act.story(self)
+                    await self.notebook.write(f"{SAW}{saw}")
+                    await self.pause(_LAST_PAUSE)
+                    for player in self.players.values():
+                        _let_go(player)
+                except BaseException:
+                    self._kill_all()
+                    raise
+        finally:
+            self.tree.on_change = lambda: None
+
+    def note(self, happening: Happening) -> None:
+        """Take down what is known of a worker, when it has reported something."""
+        player = self.players.get(happening.who)
+        if player is not None:
+            player.last = happening
+            if happening.what == "connects":
+                player.session = int(str(happening.facts["session"]), 16)
+
+    async def _watch(self, player: Player) -> None:
+        """Wait for the end of a worker, and see that there was a reason for it."""
+        try:
+            status = await player.process.wait()
+        finally:
+            if player.process.returncode is None:
+                player.process.kill()
+                await player.process.wait()
+        if status != 0 and player.killed is None and not player.is_dismissed:
+            reason = last_line(self.terms.log)
+            if player.last is not None and player.last.what == FAILS:
+                reason = f": {player.last}"
+            raise CannotBeDone(f"{player.name} ended with status {status}{reason}")
+
+    def _kill_all(self) -> None:
+        for player in self.players.values():
+            with contextlib.suppress(ProcessLookupError):
+                player.process.kill()
+
+    def _on_change(self) -> None:
+        self._changed.set()
+        owners = self.tree.owners()
+        for player in self.players.values():
+            if player.killed is None or player.gone_at is not None or player.session in owners:
+                continue
+            player.gone_at = time.monotonic()
+            seconds = player.gone_at - player.killed.at
+            what = f"ends the session of {player.name}"
+            write(self.notebook.file, SERVICE, what, {"after": f"{seconds:.2f} s"})
+
+
+def _let_go(player: Player) -> None:
+    assert player.process.stdin is not None, "it is a pipe"
+    player.is_dismissed = True
+    player.process.stdin.close()
+
+
+@contextlib.asynccontextmanager
+async def _deadline(otherwise: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_DEADLINE):
+            yield
+    except TimeoutError:
+        raise CannotBeDone(f"{otherwise}, for {_DEADLINE:.0f} s") from None

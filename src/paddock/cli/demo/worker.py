@@ -1,0 +1,79 @@
+"""A worker: a process of its own that takes a part in an act, and reports what happens to it.
+
+    python -m paddock.cli.demo.worker election candidate alice 127.0.0.1:2181 1.5 0.8
+
+What it does is the part, a short function in the file of its act that uses nothing but the public
+`paddock.connect` and recipes. What it reports goes to its stdout, where the notebook is. It ends
+when the demo lets go of its stdin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import paddock
+from paddock.cli.demo import leash
+from paddock.cli.demo.notebook import FAILS, write
+from paddock.errors import PaddockError
+
+if TYPE_CHECKING:
+    from paddock.cli.demo.act import Part
+
+
+class Worker:
+    """Who takes a part: its name, its client, and how long its work takes."""
+
+    def __init__(self, name: str, client: paddock.Client, work_seconds: float) -> None:
+        self.name = name
+        self.client = client
+        self._work_seconds = work_seconds
+
+    def tell(self, what: str, **facts: object) -> None:
+        """Report something, at once."""
+        write(sys.stdout.fileno(), self.name, what, facts)
+
+    async def work(self) -> None:
+        """Do what we are here for; some are never done with it."""
+        if math.isinf(self._work_seconds):
+            await asyncio.get_running_loop().create_future()
+        await asyncio.sleep(self._work_seconds)
+
+
+async def _take_part(
+    part: Part, name: str, hosts: str, session_timeout: float, work_seconds: float
+) -> None:
+    async with paddock.connect(hosts, session_timeout=session_timeout) as client:
+        worker = Worker(name, client, work_seconds)
+        worker.tell("connects", pid=os.getpid(), session=f"0x{client.session_id:x}")
+        await part(worker)
+
+
+async def _main(act: str, part: str, name: str, hosts: str, session_timeout: str, work: str) -> int:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+
+    def end() -> None:
+        # Said before it is done: others go on when we have left our scopes, and not before.
+        write(sys.stdout.fileno(), name, "ends", {})
+        task.cancel()
+
+    leash.hold(lambda: loop.call_soon_threadsafe(end))
+    function = getattr(import_module(f"paddock.cli.demo.acts.{act}"), part)
+    try:
+        await _take_part(function, name, hosts, float(session_timeout), float(work))
+    except asyncio.CancelledError:
+        # The scopes of the part were left in good order: whatever it held, it has given up.
+        return 0
+    except PaddockError as error:
+        write(sys.stdout.fileno(), name, FAILS, {"because": str(error)[:200]})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(_main(*sys.argv[1:])))
