@@ -110,7 +110,7 @@ class Credentials:
         # Connections last, so that tickets for a quick return are hardly ever used.
         context.num_tickets = 0
         if config.tls_cipher_suites:
-            _set_ciphers(context, config.tls_cipher_suites)
+            set_ciphers(context, config.tls_cipher_suites)
         self._use_key_store(context)
         context.verify_mode = _CLIENT_AUTH[config.tls_client_auth]
         if context.verify_mode != ssl.CERT_NONE:
@@ -143,7 +143,8 @@ def _protocols(config: ServerConfig) -> frozenset[str]:
     return frozenset({config.tls_protocol} if config.tls_protocol else _VERSIONS)
 
 
-def _set_ciphers(context: ssl.SSLContext, names: str) -> None:
+def set_ciphers(context: ssl.SSLContext, names: str) -> None:
+    """Choose cipher suites by Java's names or OpenSSL's, with commas between."""
     listed = [name.strip() for name in names.split(",")]
     # Those of TLS 1.3 are few and all good; they cannot be chosen.
     known = [_openssl_name(name) for name in listed if not _is_of_tls_1_3(name)]

@@ -7,10 +7,15 @@ follows the first word that is no option is the command.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.paths import PATH
 from paddock.cli.service import DEFAULT_HOSTS, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command(
@@ -44,6 +49,7 @@ from paddock.cli.service import DEFAULT_HOSTS, run
     "--client-configuration",
     "configuration",
     metavar="FILE",
+    type=PATH,
     help="How to connect, as Java properties, such as zookeeper.client.secure=true.",
 )
 @click.option("-waitforconnection", "--waitforconnection", is_flag=True, hidden=True)
@@ -52,7 +58,7 @@ def shell(
     hosts: str,
     timeout_ms: int,
     read_only: bool,
-    configuration: str | None,
+    configuration: Path | None,
     waitforconnection: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -65,12 +71,18 @@ def shell(
     from paddock.cli.shell.settings import Settings
     from paddock.client.hosts import parse_hosts
     from paddock.errors import PaddockError
+    from paddock.server.config import ConfigError
 
     try:
         parse_hosts(hosts)
     except PaddockError as error:
         raise click.BadParameter(str(error), param_hint="-server") from None
     settings = Settings(session_timeout=timeout_ms / 1000, read_only=read_only)
+    if configuration is not None:
+        try:
+            settings = settings.with_configuration(configuration)
+        except ConfigError as error:
+            raise click.BadParameter(str(error), param_hint="-client-configuration") from None
     if command:
         return run(lambda: pipe.run_command(hosts, settings, command))
     if sys.stdin.isatty() and sys.stdout.isatty():

@@ -37,7 +37,8 @@ async def leave(shell: Shell, given: Given) -> None:
 
 async def history(shell: Shell, given: Given) -> None:
     for number in range(max(0, shell.count - _SHOWN), shell.count + 1):
-        shell.out(f"{number} - {shell.history[number]}")
+        # On the command line there is no line, which upstream calls null.
+        shell.out(f"{number} - {shell.history.get(number, 'null')}")
 
 
 async def redo(shell: Shell, given: Given) -> None:
