@@ -3,13 +3,14 @@
 `shell_script.txt` has every command that asks a server, rightly and wrongly; `shell_history.txt`
 what the shell does by itself. Both run through Apache's shell and ours against one Apache server,
 and through ours against Paddock; what the two shells print on stdout, on stderr, and as events, is
-equal. `tests/support/shells.py` says what is left out of that.
+equal. `tests/support/shells.py` says what is left out of that. Where a script asks for `sync` again
+and again, it gives the thread time that prints events in Apache's shell.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,7 @@ from tests.support.apache import ApacheServer
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Options, Server, ServerMissingError
-from tests.support.shells import Transcript, paddock_shell, transcript, zkcli
+from tests.support.shells import Conversation, Transcript, paddock_shell, transcript, zkcli
 
 pytestmark = pytest.mark.judge
 
@@ -98,6 +99,47 @@ def test_a_command_on_the_command_line_says_the_same(
 ) -> None:
     arguments = ("-waitforconnection", "-server", apache.hosts, *command)
     assert_equal(transcript(paddock_shell(*arguments)), transcript(zkcli(*arguments)))
+
+
+@pytest.mark.parametrize("shell", [zkcli, paddock_shell])
+def test_a_shell_tells_of_a_server_that_goes_and_comes_back(
+    apache: Server, ours: Server, shell: Callable[..., list[str]]
+) -> None:
+    with Conversation(shell("-server", ours.hosts)) as talk:
+        talk.hear(event("SyncConnected"))
+        talk.say("create /coming x")
+        talk.hear("Created /coming\n")
+        talk.say("get -w /coming")
+        talk.hear("x\n")
+        ours.stop()
+        assert talk.hear(event("Disconnected")) == event("Disconnected")
+        ours.start()
+        assert talk.hear(event("SyncConnected")) == event("SyncConnected")
+        talk.say("delete /coming")
+        deleted = event("SyncConnected", "NodeDeleted", "/coming")
+        assert talk.hear(deleted) == deleted
+        talk.say("quit")
+        talk.hear(event("Closed"))
+        assert talk.wait() == 0
+
+
+@pytest.mark.parametrize("shell", [zkcli, paddock_shell])
+@pytest.mark.parametrize("line", ["addauth digest", "addauth nonsense x"])
+def test_a_shell_is_not_connected_after_credentials_that_were_refused(
+    apache: Server, shell: Callable[..., list[str]], line: str
+) -> None:
+    with Conversation(shell("-server", apache.hosts)) as talk:
+        talk.hear(event("SyncConnected"))
+        talk.say(line)
+        assert talk.hear(event("AuthFailed")) == event("AuthFailed")
+        talk.say("ls /")
+        assert talk.hear("Not connected\n") == "Not connected\n"
+        assert talk.end() == 0
+
+
+def event(state: str, kind: str = "None", path: str = "null") -> str:
+    """Give all that a shell prints of an event."""
+    return f"\nWATCHER::\n\nWatchedEvent state:{state} type:{kind} path:{path}\n"
 
 
 def at(ours: Server, apache: Server, said: Transcript) -> Transcript:

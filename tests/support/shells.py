@@ -15,11 +15,15 @@ Only what follows is made equal or left out, and each of it says why:
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import selectors
 import subprocess
+import time
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, Self
 
 from tests.support.apache import NETTY, find_jar, find_java
 from tests.support.command import COMMAND
@@ -74,6 +78,67 @@ def transcript(command: list[str], script: str = "") -> Transcript:
         _comparable(ended.stderr.decode()),
         _events(text),
     )
+
+
+class Conversation:
+    """A shell that is spoken to line by line; `with` ends it.
+
+    Stdout and stderr are one here: what is waited for comes in the order of what was said.
+    """
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self._said = b""
+        # How much of that was heard, by somebody who waited for it.
+        self._heard = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            # What was not written will not be.
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+        self._process.wait(DEADLINE_S)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
+
+    def hear(self, text: str) -> str:
+        """Wait for a text; give everything that was said since the last time, up to it."""
+        assert self._process.stdout is not None
+        limit = time.monotonic() + DEADLINE_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while (found := self._said.find(text.encode(), self._heard)) < 0:
+                rest = self._said[self._heard :]
+                assert selector.select(limit - time.monotonic()), f"no {text!r}, only {rest!r}"
+                chunk = os.read(self._process.stdout.fileno(), 65536)
+                assert chunk, f"it ended without {text!r}, with {rest!r}"
+                self._said += chunk
+        begin, self._heard = self._heard, found + len(text.encode())
+        return self._said[begin : self._heard].decode()
+
+    def end(self) -> int:
+        """Close its stdin and wait for its end; give the status."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self.wait()
+
+    def wait(self) -> int:
+        return self._process.wait(DEADLINE_S)
 
 
 def _comparable(text: str) -> list[str]:

@@ -232,7 +232,7 @@ def check_credentials(scheme: object, credentials: object) -> None:
         raise InvalidArgumentError(f"scheme: expected text, not {type(scheme).__name__}")
     if not _is_text(scheme):
         raise InvalidArgumentError("scheme: it has characters that cannot be sent")
-    if not isinstance(credentials, bytes):
+    if credentials is not None and not isinstance(credentials, bytes):
         hint = ": encode it" if isinstance(credentials, str) else ""
         kind = type(credentials).__name__
         raise InvalidArgumentError(f"credentials: expected bytes, not {kind}{hint}")

@@ -604,7 +604,7 @@ class Client:
         body = self._encode.set_acl(path, acl, version)
         return self._ask.call(opcodes.SET_ACL, body, path, Stat.read, is_repeatable=False)
 
-    def add_auth(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
+    def add_auth(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
         """Say who we are, in addition to what was said before.
 
             await client.add_auth("digest", b"alice:secret")
@@ -612,7 +612,7 @@ class Client:
 
         It is said again after every reconnect. No server compares a digest with anything but ACLs,
         so a wrong password is accepted, and of no use. Credentials that are refused end the session
-        with AuthenticationError.
+        with AuthenticationError. None is for schemes that need none, such as `ip`.
         """
         check_credentials(scheme, credentials)
         self._ask.check_size(opcodes.AUTH, encoded(AuthPacket(0, scheme, credentials)))

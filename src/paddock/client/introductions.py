@@ -15,8 +15,8 @@ from paddock.protocol import opcodes
 from paddock.protocol.records import AUTH_XID
 from paddock.protocol.requests import AuthPacket
 
-# A scheme, and what proves to it who we are.
-Credentials: TypeAlias = tuple[str, bytes]
+# A scheme, and what proves to it who we are; some need no proof.
+Credentials: TypeAlias = tuple[str, bytes | None]
 
 
 class Introductions:

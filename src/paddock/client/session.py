@@ -225,7 +225,7 @@ class Session:
         if self._outstanding.unsent and not self._flush_is_due:
             self._flush()
 
-    def authenticate(self, scheme: str, credentials: bytes) -> asyncio.Future[None]:
+    def authenticate(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""
         self._check_started()
         # What was asked before is asked by whom we were, so it goes first, however much it is.

@@ -455,7 +455,7 @@ class Client(Owner[AsyncClient]):
         """
         return self._bridge.call(self._inner.set_acl, path, acl, version=version)
 
-    def add_auth(self, scheme: str, credentials: bytes) -> None:
+    def add_auth(self, scheme: str, credentials: bytes | None) -> None:
         """Say who we are, in addition to what was said before.
 
             client.add_auth("digest", b"alice:secret")
@@ -463,7 +463,7 @@ class Client(Owner[AsyncClient]):
 
         It is said again after every reconnect. No server compares a digest with anything but ACLs,
         so a wrong password is accepted, and of no use. Credentials that are refused end the session
-        with AuthenticationError.
+        with AuthenticationError. None is for schemes that need none, such as `ip`.
         """
         self._bridge.call(self._inner.add_auth, scheme, credentials)
 

@@ -23,7 +23,7 @@ async def addauth(shell: Shell, given: Given) -> None:
     scheme, *rest = given.arguments
     client = await shell.client()
     try:
-        await client.add_auth(scheme, bytes_of(rest[0]) if rest else b"")
+        await client.add_auth(scheme, bytes_of(rest[0]) if rest else None)
     except AuthenticationError:
         # The session is over, and there was an event that says so.
         return

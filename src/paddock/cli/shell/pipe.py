@@ -7,9 +7,11 @@ process ends without it, whatever stdin does.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import IO, TYPE_CHECKING
 
 from paddock.cli.shell.shell import Shell
@@ -20,43 +22,36 @@ if TYPE_CHECKING:
 
 async def run_command(hosts: str, settings: Settings, command: Sequence[str]) -> int:
     """Run one command and give its status."""
-    shell = Shell(hosts, settings, out=_out, err=_err)
-    await _begin(shell)
-    try:
+    async with _shell(hosts, settings) as (shell, output):
         await shell.run(command)
-    finally:
-        await _end(shell)
+        output.check()
     return shell.status
 
 
 async def run_lines(hosts: str, settings: Settings, lines: IO[bytes]) -> int:
     """Run every line and give the status of the last one."""
-    shell = Shell(hosts, settings, out=_out, err=_err)
-    await _begin(shell)
-    try:
+    async with _shell(hosts, settings) as (shell, output):
         reader = _Lines(lines)
         while not shell.is_over and (line := await reader.next()) is not None:
             await shell.execute(line)
-    finally:
-        await _end(shell)
+            output.check()
     return shell.status
 
 
-async def _begin(shell: Shell) -> None:
-    shell.out(f"Connecting to {shell.hosts}")
-    await shell.connect(shell.hosts)
+@asynccontextmanager
+async def _shell(hosts: str, settings: Settings) -> AsyncIterator[tuple[Shell, _Output]]:
+    """Give a shell that has a session; without a service there is nothing a script could do."""
+    output = _Output()
+    shell = Shell(hosts, settings, out=output.out, err=output.err)
+    shell.out(f"Connecting to {hosts}")
+    await shell.connect(hosts)
     try:
-        # Without a service there is nothing that a script could do.
         await shell.client()
-    except BaseException:
+        yield shell, output
+    finally:
+        # Upstream leaves without a word, and without closing; so nothing is told of this.
+        shell.prints_watches = False
         await shell.close()
-        raise
-
-
-async def _end(shell: Shell) -> None:
-    # Upstream leaves without a word, and without closing; so nothing is told of this.
-    shell.prints_watches = False
-    await shell.close()
 
 
 class _Lines:
@@ -82,22 +77,39 @@ class _Lines:
         while True:
             self._wanted.acquire()
             line = self._stream.readline()
-            self._loop.call_soon_threadsafe(self._give, line)
+            with contextlib.suppress(RuntimeError):
+                # The loop may be gone when the line comes.
+                self._loop.call_soon_threadsafe(self._give, line)
 
     def _give(self, line: bytes) -> None:
         if not self._line.done():
             self._line.set_result(line)
 
 
-def _out(text: str, end: str = "\n") -> None:
-    _write(sys.stdout.buffer, text + end)
+class _Output:
+    """Stdout and stderr, for commands and events alike.
 
+    An event is printed from within the client, which must not fail because nobody reads any more;
+    so that is noted, and raised after the command.
+    """
 
-def _err(text: str, end: str = "\n") -> None:
-    _write(sys.stderr.buffer, text + end)
+    def __init__(self) -> None:
+        self._broken: BrokenPipeError | None = None
 
+    def out(self, text: str, end: str = "\n") -> None:
+        self._write(sys.stdout.buffer, text + end)
 
-def _write(stream: IO[bytes], text: str) -> None:
-    stream.write(text.encode("utf-8", "surrogateescape"))
-    # At once, so that both streams are in order where they are one.
-    stream.flush()
+    def err(self, text: str, end: str = "\n") -> None:
+        self._write(sys.stderr.buffer, text + end)
+
+    def check(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+
+    def _write(self, stream: IO[bytes], text: str) -> None:
+        try:
+            stream.write(text.encode("utf-8", "surrogateescape"))
+            # At once, so that both streams are in order where they are one.
+            stream.flush()
+        except BrokenPipeError as error:
+            self._broken = error

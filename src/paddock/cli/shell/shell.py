@@ -20,6 +20,7 @@ from paddock.cli.shell.formats import event_line
 from paddock.cli.shell.line import words
 from paddock.cli.shell.options import Given
 from paddock.cli.shell.watching import Watches
+from paddock.client.hosts import parse_hosts
 from paddock.errors import PaddockError
 
 if TYPE_CHECKING:
@@ -96,7 +97,11 @@ class Shell:
         return await self._connection.client()
 
     async def connect(self, hosts: str) -> None:
-        """Leave the session if there is one, and begin another; do not wait for it."""
+        """Leave the session if there is one, and begin another; do not wait for it.
+
+        Raises InvalidArgumentError for what is no connection string, and nothing is left then.
+        """
+        parse_hosts(hosts)
         await self.close()
         self.hosts = hosts
         self.watches = Watches()
