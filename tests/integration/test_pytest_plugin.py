@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.pytest_run import STRICT, run_pytest
-
-STRICT_ASYNCIO = f"""{STRICT}
-    asyncio_default_fixture_loop_scope = function
-"""
+from tests.support.pytest_run import STRICT_ASYNCIO, run_pytest
 
 KAZOO = """
     import threading

@@ -1,15 +1,23 @@
-"""docs/how-to/test.md keeps its word: each of its programs runs and says what it should."""
+"""docs/how-to/test.md keeps its word: its tests pass, its programs say what they should."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from paddock.testing import plugin
 from tests.support.documents import DEADLINE_S, Block, Page, assert_shown
+from tests.support.pytest_run import STRICT_ASYNCIO, run_pytest
 
 PAGE = Page("docs/how-to/test.md")
+BLOCKS = PAGE.blocks("python")
+TESTS = [block for block in BLOCKS if "paddock_" in block.text]
+# The one that fails, to show how.
+*PASSING, FAILING = TESTS
+PROGRAMS = [block for block in BLOCKS if block not in TESTS]
 SAID = [
     "b'blue'\n",
     "b'blue'\n",
@@ -21,10 +29,30 @@ SAID = [
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
-    assert PAGE.languages() == {"python"}
+    assert PAGE.languages() == {"python", "text"}
 
 
-@pytest.mark.parametrize(("block", "said"), list(zip(PAGE.blocks("python"), SAID, strict=True)))
+@pytest.mark.parametrize("block", PASSING, ids=str)
+def test_the_tests_of_users_pass(block: Block, tmp_path: Path) -> None:
+    all_three = ("paddock", "asyncio", "anyio")
+    run = run_pytest(tmp_path, block.text, settings=STRICT_ASYNCIO, plugins=all_three)
+    assert len(run.passed) == block.text.count("def test_"), run.output
+
+
+def test_a_test_that_fails_shows_what_came_by(tmp_path: Path) -> None:
+    run = run_pytest(tmp_path, FAILING.text)
+    assert run.passed == []
+    [shown] = PAGE.blocks("text")
+    assert_shown(shown.text, run.output)
+
+
+def test_every_fixture_is_named() -> None:
+    fixtures = [name for name in vars(plugin) if name.startswith("paddock_")]
+    assert [name for name in fixtures if f"| `{name}` |" not in PAGE.text] == []
+    assert PAGE.text.count("\n| `paddock_") == len(fixtures)
+
+
+@pytest.mark.parametrize(("block", "said"), list(zip(PROGRAMS, SAID, strict=True)))
 def test_a_program_says_what_it_should(block: Block, said: str) -> None:
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", block.text],

@@ -23,6 +23,9 @@ STRICT: Final = """
     addopts = --strict-markers --strict-config -p no:cacheprovider
     filterwarnings = error
 """
+STRICT_ASYNCIO: Final = f"""{STRICT}
+    asyncio_default_fixture_loop_scope = function
+"""
 # The plugins that our own environment has; those of the user come back in with `plugins`.
 _OTHERS: Final = ("asyncio", "anyio", "xdist", "hypothesispytest", "paddock")
 
