@@ -146,6 +146,8 @@ class Export:
         count = 0
         while (line := lines.next()) is not None:
             if file_format.is_end(line.fields):
+                if not count:
+                    raise BadLineError("there is no node, not even the root")
                 if line.fields != {"nodes": count, "sha256": sha256.hexdigest()}:
                     raise BadLineError("lines before this one are missing, or were changed")
                 if lines.next() is not None:
