@@ -34,6 +34,16 @@ def is_hidden(acl: Iterable[ACL]) -> bool:
     )
 
 
+def as_shown(acl: Iterable[ACL]) -> set[ACL]:
+    """Give an ACL as it is shown to whoever may not ADMIN the node: without its digests."""
+    return {
+        ACL(entry.permissions, Identity("digest", entry.identity.id.partition(":")[0] + _HIDDEN))
+        if entry.identity.scheme == "digest"
+        else entry
+        for entry in acl
+    }
+
+
 def _entry_to_text(entry: ACL) -> str:
     letters = "".join(letter for letter, bit in _LETTERS.items() if entry.permissions & bit)
     return f"{entry.identity.scheme}:{entry.identity.id}:{letters}"

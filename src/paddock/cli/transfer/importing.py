@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
 from paddock.client.composites import make_parents
@@ -25,6 +26,7 @@ from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
     InvalidArgumentError,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     PaddockError,
@@ -131,8 +133,9 @@ class _Item:
     verdict: Verdict | None = None
     what: tuple[str, ...] = ()
     stat: Stat | None = None
-    # Whether we have tried to create it; then it may be us who did.
-    is_tried: bool = False
+    # What we have tried; then it may be us who made it what it is.
+    tried: Verdict | None = None
+    tried_what: tuple[str, ...] = ()
     # Set when its children are there.
     final_acl: tuple[ACL, ...] | None = None
     # The children that are there, if somebody wants to know and they are few.
@@ -244,7 +247,7 @@ class Import:
             await self._list([item for item, *_ in asked])
 
     def _is_surely_new(self, item: _Item) -> bool:
-        return self._new is not None and is_below(self._new, item.path) and not item.is_tried
+        return self._new is not None and is_below(self._new, item.path) and item.tried is None
 
     def _judge(
         self, item: _Item, data: asyncio.Future[Any], acl: asyncio.Future[Any] | None
@@ -255,18 +258,24 @@ class Import:
             if self._new is None or not is_below(self._new, item.path):
                 self._new = item.path
             return
+        if item.tried is not None and any(isinstance(error, NoAuthError) for error in errors):
+            # Before, we could write it; what we wrote is what keeps us from reading it.
+            item.verdict = Verdict.SAME
+            return
         for error in errors:
             if error is not None:
                 raise error
         found, item.stat = data.result()
-        wanted = item.node.acl
         what = [] if found == item.node.data else ["data"]
         item.verdict = Verdict.SAME
-        if acl is not None and wanted is not None:
-            found_acl = acl.result()[0]
+        if acl is not None and item.node.acl is not None:
+            found_acl, wanted = set(acl.result()[0]), set(item.node.acl)
+            if acl_text.is_hidden(found_acl):
+                # A digest that we may not see is taken for the one it should be.
+                wanted = acl_text.as_shown(wanted)
             if self._rights.is_unfinished(found_acl, wanted):
                 item.verdict = Verdict.FINISH
-            elif set(found_acl) != set(wanted):
+            elif found_acl != wanted:
                 what.append("acl")
         if what:
             item.verdict = Verdict.CHANGE
@@ -319,7 +328,7 @@ class Import:
         """Ask for whatever makes a node what it should be."""
         node = item.node
         if item.verdict is Verdict.CREATE:
-            item.is_tried = True
+            item.tried = Verdict.CREATE
             acl: Sequence[ACL] = OPEN if node.acl is None else node.acl
             if item.has_children and not self._rights.may_create(acl):
                 item.final_acl = node.acl
@@ -338,6 +347,8 @@ class Import:
                 " --overwrite replaces such nodes, --keep leaves them as they are"
             )
         assert item.stat is not None
+        if item.tried is None:
+            item.tried, item.tried_what = Verdict.CHANGE, item.what
         writes: list[asyncio.Future[Any]] = []
         if "data" in item.what:
             writes.append(self._client.set(item.path, node.data, version=item.stat.version))
@@ -361,6 +372,9 @@ class Import:
                 error = answer.exception()
                 if error is None:
                     continue
+                if isinstance(error, NoAuthError) and attempts:
+                    # We could the last time, and what we set then is what keeps us from it now.
+                    continue
                 if not isinstance(error, ConnectionLostError) or attempts == _ATTEMPTS_MAX:
                     raise error
                 self._to_finish.append((path, acl))
@@ -376,13 +390,16 @@ class Import:
         await self._leave_all_but(item.path)
         if self._open:
             self._open[-1].more.discard(name_of(item.path))
-        verdict = Verdict.CREATE if item.is_tried else item.verdict
+        verdict, what = item.verdict, item.what
+        if item.tried is not None and verdict in (Verdict.SAME, Verdict.FINISH):
+            # Nobody has told us that it was done, but we have seen that it is.
+            verdict, what = item.tried, item.tried_what
         tally = self.tally
         if verdict is not Verdict.SAME:
             if tally.first_different is None:
                 tally.first_different = item.place
             assert verdict is not None
-            self._report(Difference(verdict, item.path, item.what))
+            self._report(Difference(verdict, item.path, what))
         if verdict is Verdict.CREATE:
             tally.created += 1
         elif verdict is not Verdict.CHANGE:

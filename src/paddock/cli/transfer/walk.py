@@ -183,7 +183,9 @@ class Walk:
                     getting[one.path] = self._client.get(one.path)
             if not one.is_listed and one.stat.num_children:
                 children_left -= one.stat.num_children
-                if is_first or children_left >= 0:
+                # What is below a node that turns out to be gone must not be in the line.
+                is_known = one.data is not None or one.path in getting
+                if is_known and (is_first or children_left >= 0):
                     listing[one.path] = self._client.children(one.path)
             elif not one.is_listed:
                 one.is_listed = True
