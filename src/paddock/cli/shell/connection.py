@@ -54,7 +54,10 @@ class Connection:
     @property
     def state(self) -> str:
         """The state of the session, by upstream's name."""
-        return "CONNECTING" if not self._opening.done() else _STATES[self._client.state]
+        state = self._client.state
+        # A client that has failed to find a server is followed by another one.
+        is_settled = self._opening.done() or state.is_connected
+        return _STATES[state] if is_settled else "CONNECTING"
 
     @property
     def is_alive(self) -> bool:

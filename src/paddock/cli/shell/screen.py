@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, RenderableType
@@ -62,11 +63,12 @@ def harmless(text: str) -> str:
 class Screen:
     """A terminal, on which a line may be typed at this moment."""
 
-    def __init__(self, output: Output, *, is_dumb: bool) -> None:
+    def __init__(self, output: Output) -> None:
         self._output = output
-        self._is_dumb = is_dumb
-        # What a line is typed in, once there is something.
+        # What a line is typed in, where that can be drawn.
         self.editor: Application[str] | None = None
+        # Where it cannot: gives what belongs in the last line now, to be written again below.
+        self.last_line: Callable[[], str] | None = None
         self._highlight = _Words()
 
     @property
@@ -124,7 +126,9 @@ class Screen:
 
     def _write(self, text: str) -> None:
         editor = self.editor
-        if editor is None or not editor.is_running or self._is_dumb:
+        if editor is None or not editor.is_running:
+            if self.last_line is not None:
+                text = f"\n{text}{self.last_line()}"
             self._output.write_raw(text)
             self._output.flush()
             return

@@ -18,7 +18,10 @@ from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.bindings import search
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
@@ -40,6 +43,12 @@ if TYPE_CHECKING:
 
 # The prompt tells of every change that there is an event for at once, and of others so soon.
 _REFRESH_S: Final = 0.5
+# How long a command waits for a server, while there is none.
+_PATIENCE_S: Final = 2.0
+# The commands that need one.
+_ASKING: Final = {
+    name for name, command in COMMANDS.items() if not command.is_own and name != "close"
+}
 _STATE_STYLES: Final = {
     "CONNECTED": "class:connected",
     "CONNECTEDREADONLY": "class:connecting",
@@ -51,6 +60,7 @@ _STYLE: Final = Style.from_dict(
         "connected": "ansigreen",
         "connecting": "ansiyellow",
         "gone": "ansired",
+        "completion-menu.completion.current": "bg:ansicyan fg:ansiblack noreverse",
         "completion-note": "italic",
     }
 )
@@ -67,7 +77,7 @@ class _Conversation:
     def __init__(self, hosts: str, settings: Settings) -> None:
         is_dumb = os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
         output = _output()
-        self._screen = Screen(output, is_dumb=is_dumb)
+        self._screen = Screen(output)
         self._shell = Shell(
             hosts,
             settings,
@@ -86,12 +96,14 @@ class _Conversation:
             complete_while_typing=False,
             complete_style=CompleteStyle.MULTI_COLUMN,
             enable_suspend=True,
+            key_bindings=_keys(),
             refresh_interval=_REFRESH_S,
             style=_STYLE,
             # Without one given, a simple editor is chosen for a terminal that can do little.
             output=None if is_dumb else output,
         )
-        self._screen.editor = self._editor.app
+        self._screen.editor = None if is_dumb else self._editor.app
+        self._is_dumb = is_dumb
         # The command that runs; Ctrl-C is for it.
         self._running: asyncio.Task[None] | None = None
 
@@ -104,9 +116,7 @@ class _Conversation:
                 await self._shell.connect(self._shell.hosts)
                 while not self._shell.is_over:
                     try:
-                        typed = await self._editor.prompt_async(
-                            handle_sigint=False, set_exception_handler=False
-                        )
+                        typed = await self._read()
                     except KeyboardInterrupt:
                         continue
                     except EOFError:
@@ -118,6 +128,16 @@ class _Conversation:
                 self._shell.prints_watches = False
                 await self._stoppable(self._shell.close())
         return self._shell.status
+
+    async def _read(self) -> str:
+        """Have a line typed; raises EOFError or KeyboardInterrupt if that is what comes of it."""
+        if self._is_dumb:
+            buffer = self._editor.default_buffer
+            self._screen.last_line = lambda: self._shell.prompt + buffer.text
+        try:
+            return await self._editor.prompt_async(handle_sigint=False, set_exception_handler=False)
+        finally:
+            self._screen.last_line = None
 
     def _tell(self, event: str) -> None:
         self._screen.event(f"WATCHER:: {event}")
@@ -136,7 +156,27 @@ class _Conversation:
         if name in ("help", "?"):
             self._help(rest)
         else:
-            await self._shell.execute(line)
+            await self._execute(line, name)
+
+    async def _execute(self, line: str, name: str) -> None:
+        """Run a command, for as long as there is somebody to answer it."""
+        running = asyncio.ensure_future(self._shell.execute(line))
+        missing_s = 0.0
+        try:
+            while not running.done():
+                await asyncio.wait([running], timeout=_REFRESH_S)
+                missing_s = missing_s + _REFRESH_S if self._shell.state == "CONNECTING" else 0.0
+                if missing_s > _PATIENCE_S and name in _ASKING:
+                    break
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+        if running.cancelled():
+            # The client would wait as long as the session may live. Upstream does not.
+            self._shell.status = 1
+            self._screen.error("KeeperErrorCode = ConnectionLoss: no server answers")
+        else:
+            running.result()
 
     def _help(self, about: list[str]) -> None:
         try:
@@ -209,6 +249,13 @@ class _Conversation:
         elif self._editor.app.is_running:
             # A signal that did not come from the keyboard, which is read key by key now.
             self._editor.app.key_processor.send_sigint()
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+    # What Ctrl-R has found is run by Enter, as in other shells.
+    keys.add("enter", filter=is_searching)(search.accept_search_and_accept_input)
+    return keys
 
 
 def _output() -> Output:
