@@ -34,6 +34,8 @@ _COMMANDS = {
     "tree": ("commands.tree:command", "Draw a node and everything below it."),
     "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
     "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
+    "lock": ("commands.lock:command", "Run a command while holding a lock."),
+    "elect": ("commands.elect:command", "Run a command while leading."),
     "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
 }
 

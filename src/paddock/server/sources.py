@@ -20,10 +20,16 @@ from paddock.server.properties import read_properties
 from paddock.server.settings import SETTINGS, VARIABLE_PREFIX, Setting
 from paddock.server.unused import why_refused, why_unused
 
-# Variables that are no settings: where the file is, and those of the build and of the tests.
+# Variables that are no settings: where the file is; what the command line asks, and tells what it
+# runs; and those of the build and of the tests.
 _OTHER_VARIABLES: Final = frozenset(
     {
         "PADDOCK_CONFIG",
+        "PADDOCK_SERVER",
+        "PADDOCK_TOKEN",
+        "PADDOCK_GUARD",
+        "PADDOCK_LOCK_PATH",
+        "PADDOCK_ELECTION_PATH",
         "PADDOCK_COMPILE",
         "PADDOCK_OPT_LEVEL",
         "PADDOCK_PURE",

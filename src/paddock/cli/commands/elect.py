@@ -1,0 +1,72 @@
+"""`paddock elect`: a command that runs while we lead.
+
+When the leadership is lost the command is ended, and we stand in the line again. When the command
+ends by itself we leave with its status, unless --restart says otherwise.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.service import ServiceOptions, service_options
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+    from paddock.recipes.grant import Grant
+
+
+@click.command()
+@click.argument("path")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--restart",
+    is_flag=True,
+    help="When the command has ended by itself, step down and stand again, for another to lead.",
+)
+@click.option(
+    "--grace",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="How long before its time is over the command is asked to end (SIGTERM), before it is"
+    " killed; a sixth of the session timeout unless given.",
+)
+@click.option("--name", help="Who we are, for those who look; host:pid unless given.")
+@service_options
+def command(
+    service: ServiceOptions,
+    path: str,
+    command: tuple[str, ...],
+    restart: bool,
+    grace: float | None,
+    name: str | None,
+) -> int:
+    """Stand for election at PATH, and run a command while we lead.
+
+    When it is not sure any more that we lead, the command gets SIGTERM and then SIGKILL, with all
+    that it has started, in time before anybody else can lead; then we stand again. In its
+    environment are PADDOCK_TOKEN, a number that is larger for every later leader, and
+    PADDOCK_GUARD, for the --guard of other commands. Put -- before a command that has options.
+
+    The status is the command's, when it has ended by itself.
+    """
+    from paddock.cli.holding import Plan, check, execute, own_name
+    from paddock.recipes.election import Election
+
+    check(path, command, grace, service)
+
+    @asynccontextmanager
+    async def contend(client: "Client") -> "AsyncIterator[Grant]":
+        data = (own_name() if name is None else name).encode()
+        async with Election(client, path, data=data) as election:
+            yield await election.wait_leader()
+
+    return execute(
+        Plan(
+            *(service, contend, command, path, "PADDOCK_ELECTION_PATH", "the leadership"),
+            grace=grace,
+            again_if_lost=True,
+            again=restart,
+        )
+    )

@@ -1,0 +1,76 @@
+"""`paddock lock`: a command that runs while a lock is held.
+
+Its status is the command's. 75: the lock was not obtained; 76: it was lost, so the command was
+ended. 126 and 127: the command cannot be run, as in a shell.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.service import ServiceOptions, service_options
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+    from paddock.recipes.grant import Grant
+
+
+@click.command()
+@click.argument("path")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--wait",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How long to wait for the lock at most; without end unless given.",
+)
+@click.option("--no-wait", is_flag=True, help="Do not wait if somebody else has it.")
+@click.option(
+    "--grace",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="How long before its time is over the command is asked to end (SIGTERM), before it is"
+    " killed; a sixth of the session timeout unless given.",
+)
+@click.option("--name", help="Who we are, for those who look; host:pid unless given.")
+@service_options
+def command(
+    service: ServiceOptions,
+    path: str,
+    command: tuple[str, ...],
+    wait: float | None,
+    no_wait: bool,
+    grace: float | None,
+    name: str | None,
+) -> int:
+    """Run a command while holding the lock at PATH, and release it then.
+
+    What is lost is ended: when it is not sure any more that we hold the lock, the command gets
+    SIGTERM and then SIGKILL, with all that it has started, in time before anybody else can have
+    it. In its environment are PADDOCK_TOKEN, a number that is larger for every later holder, and
+    PADDOCK_GUARD, for the --guard of other commands. Put -- before a command that has options.
+
+    The status is the command's; 75 if the lock was not obtained, 76 if it was lost.
+    """
+    from paddock.cli.holding import Plan, check, execute, own_name
+    from paddock.recipes.lock import Lock
+
+    if no_wait and wait is not None:
+        raise click.UsageError("--wait and --no-wait exclude each other")
+    check(path, command, grace, service)
+
+    @asynccontextmanager
+    async def contend(client: "Client") -> "AsyncIterator[Grant | None]":
+        lock = Lock(client, path, data=(own_name() if name is None else name).encode())
+        grant = await lock.try_acquire() if no_wait else await lock.acquire()
+        try:
+            yield grant
+        finally:
+            if grant is not None:
+                await grant.release()
+
+    return execute(
+        Plan(service, contend, command, path, "PADDOCK_LOCK_PATH", "the lock", wait, grace)
+    )

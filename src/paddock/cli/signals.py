@@ -1,0 +1,65 @@
+"""What signals do to a process that waits for something, and then runs a command.
+
+While it waits they end it, in good order, so that it stands in nobody's way any more. While the
+command runs they are passed on to it, and it is for the command to end, or not; but it is not run
+again then. A second signal while the first one ends us ends us at once.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from typing import Final
+
+from paddock.cli.running import RunningCommand
+
+_PASSED_ON: Final = (
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2),
+)
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+# A terminal sends them to its whole foreground, which the command is in as well.
+_FROM_TERMINAL: Final = (signal.SIGINT, signal.SIGQUIT)
+
+
+class Signals:
+    """Made by the task that is to be cancelled."""
+
+    def __init__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine is always run by a task"
+        self._task: asyncio.Task[object] = task
+        # The one that ends us.
+        self.number: int | None = None
+        # Whether one came, while the command ran, that asks for the end of what is done.
+        self.has_asked_to_end = False
+        self._command: RunningCommand | None = None
+        self._shares_terminal = False
+        loop = asyncio.get_running_loop()
+        for number in _PASSED_ON:
+            # Whoever was told to ignore it, as by nohup, does, and so does the command.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._on_signal, number)
+
+    @contextlib.contextmanager
+    def passed_on_to(self, command: RunningCommand, *, shares_terminal: bool) -> Iterator[None]:
+        """Have them go to a command, in a scope."""
+        self._command = command
+        self._shares_terminal = shares_terminal
+        try:
+            yield
+        finally:
+            self._command = None
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._command is not None:
+            if number in _ENDING:
+                self.has_asked_to_end = True
+            if not (self._shares_terminal and number in _FROM_TERMINAL):
+                self._command.pass_on(number)
+        elif self.number is None:
+            self.number = number
+            self._task.cancel()
+        else:
+            os._exit(128 + number)
