@@ -298,7 +298,7 @@ def test_whoever_reads_may_leave(tmp_path: Path) -> None:
         running.process.stdout.close()
         running.process.stdout = None
         status, _, errors = running.end()
-        assert (status, errors) == (0, "")
+        assert (status, errors) == (128 + signal.SIGPIPE, "")
         assert running.left() == []
 
 

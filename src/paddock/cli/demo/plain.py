@@ -7,9 +7,6 @@ Which act, how many seconds after its beginning, who, and what.
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
 from paddock.cli.demo.notebook import DEMO, Happening
@@ -22,6 +19,7 @@ class PlainView:
     def __init__(self) -> None:
         self._stage: Stage | None = None
         self._began_at = 0.0
+        self._broken: BrokenPipeError | None = None
 
     async def introduce(self, stage: Stage) -> None:
         """Say once where the server is; the code is for those who look."""
@@ -48,15 +46,19 @@ class PlainView:
         """Do nothing more: everything is written when it comes."""
 
     def sum_up(self) -> None:
-        """Do nothing: it is all there."""
+        """Say nothing more; raises BrokenPipeError if nobody wanted to hear it all."""
+        if self._broken is not None:
+            raise self._broken
 
     def _write_happening(self, stage: Stage, at: float, who: str, what: str) -> None:
         self._write(stage, f"{stage.act.name:<10} {at - self._began_at:6.2f}  {who:<9} {what}")
 
     def _write(self, stage: Stage, line: str) -> None:
+        if self._broken is not None:
+            return
         try:
             click.echo(line)
-        except BrokenPipeError:
-            # Whoever reads has seen enough, as `head` has. What is still to be said goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError as error:
+            # Whoever reads has seen enough, as `head` has.
+            self._broken = error
             stage.remote.quit()

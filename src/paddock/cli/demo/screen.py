@@ -11,6 +11,7 @@ import asyncio
 import time
 from typing import Final
 
+from rich.align import Align
 from rich.console import Console, RenderableType
 from rich.layout import Layout
 from rich.live import Live
@@ -28,7 +29,10 @@ from paddock.cli.wording import counted
 # How long the card of an act stays, in seconds, and how often the screen is drawn in one.
 _CARD: Final = 8.0
 _FRAMES: Final = 10
-# From here on the tree has room beside the workers, and the code below both.
+# With less, nothing could be seen. Then the tree has room beside the workers, and at last the code
+# below both.
+_COLUMNS_MIN: Final = 50
+_ROWS_MIN: Final = 18
 _COLUMNS_FOR_TREE: Final = 76
 _COLUMNS_FOR_CODE: Final = 110
 _ROWS_FOR_CODE: Final = 34
@@ -104,6 +108,8 @@ class ScreenView:
             return Text(" A server starts …", style="dim")
         stage = self._stage
         columns, rows = self._console.size
+        if columns < _COLUMNS_MIN or rows < _ROWS_MIN:
+            return Text(f"The demo needs a window of {_COLUMNS_MIN} × {_ROWS_MIN} or more.")
         shows = Padding(Text(stage.act.shows), (0, 1))
         foot = Padding(self._foot(stage), (0, 1))
         screen = Layout()
@@ -116,7 +122,7 @@ class ScreenView:
         room = rows - 1 - self._rows(shows) - self._rows(foot)
         body = screen["body"]
         if self._is_card:
-            body.update(_code(stage.act, room))
+            body.update(Align.left(_code(stage.act, room), vertical="top"))
         elif columns < _COLUMNS_FOR_TREE:
             self._split_narrow(body, stage, room)
         elif columns < _COLUMNS_FOR_CODE or rows < _ROWS_FOR_CODE:
@@ -126,7 +132,7 @@ class ScreenView:
         return screen
 
     def _split_narrow(self, body: Layout, stage: Stage, room: int) -> None:
-        upper = min(len(stage.players) + _BORDER, room - _HAPPENINGS_ROWS_MIN)
+        upper = max(1, min(len(stage.players) + _BORDER, room - _HAPPENINGS_ROWS_MIN))
         body.split_column(
             Layout(self._workers(stage), size=upper),
             Layout(self._happenings(stage, room - upper)),
@@ -175,7 +181,11 @@ class ScreenView:
         if is_over and result is not None:
             foot.append(f"Seen: {result}.", style="bold green")
         elif self._is_card:
-            foot.append("Each worker is a process of its own, and this is what it runs.")
+            foot.append(
+                "Each worker is a process of its own, and this is what it runs. Its client is"
+                f' paddock.connect("{stage.terms.hosts}",'
+                f" session_timeout={stage.terms.session_timeout:g})."
+            )
         else:
             foot.append_text(_why_it_takes_so_long(stage))
         foot.append("\n")
