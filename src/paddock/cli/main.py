@@ -33,6 +33,7 @@ _COMMANDS = {
     "stat": ("commands.stat:command", "Say what is known of a node beside its data."),
     "tree": ("commands.tree:command", "Draw a node and everything below it."),
     "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
+    "status": ("commands.status:command", "Show how servers are, live."),
     "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
     "lock": ("commands.lock:command", "Run a command while holding a lock."),
     "elect": ("commands.elect:command", "Run a command while leading."),

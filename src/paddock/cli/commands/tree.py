@@ -181,8 +181,8 @@ class _Drawing:
         text = Text.assemble((name, style), (notes, "dim"))
         width = max(10, self._console.width - len(first))
         for number, line in enumerate(text.wrap(self._console, width)):
-            guide = Text(further if number else first, "bright_black")
-            self._console.print(guide + line, soft_wrap=True)
+            guide = further if number else first
+            self._console.print(Text.assemble((guide, "bright_black"), line), soft_wrap=True)
 
 
 def _can_be_written(text: str) -> bool:

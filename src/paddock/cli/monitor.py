@@ -1,0 +1,170 @@
+"""What servers say of themselves, asked with four-letter words: one connection for each word.
+
+`srvr` is allowed by every server unless somebody took it away; `mntr`, which knows more, has to be
+in the server's `4lw.commands.whitelist`. What is not known is None. A server that cannot be asked
+has a `problem`, in words, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import ssl
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from paddock.client.hosts import Host
+
+_T = TypeVar("_T", int, float)
+
+# More than any answer to these words.
+_ANSWER_BYTES_MAX: Final = 1_000_000
+# How many requests we make for each look ourselves: servers count them, too.
+_WORDS: Final = 2
+_REFUSED: Final = "is not executed because it is not in the whitelist"
+_NOT_SERVING: Final = "not currently serving requests"
+# Versions of Apache's have the commit behind them, and the date.
+_VERSION: Final = re.compile(r"(.+?)(?:-[0-9a-f]{40})?(?:, built on .*)?")
+
+
+@dataclass(slots=True)
+class Figures:
+    """One server at one moment."""
+
+    server: str
+    # Why there is nothing else.
+    problem: str | None = None
+    mode: str | None = None
+    version: str | None = None
+    latency_min_ms: float | None = None
+    latency_avg_ms: float | None = None
+    latency_max_ms: float | None = None
+    received: int | None = None
+    sent: int | None = None
+    # Connections, without the one by which we ask.
+    clients: int | None = None
+    outstanding: int | None = None
+    zxid: str | None = None
+    nodes: int | None = None
+    # What only `mntr` knows.
+    has_details: bool = False
+    sessions: int | None = None
+    watches: int | None = None
+    ephemerals: int | None = None
+    data_bytes: int | None = None
+    uptime_s: float | None = None
+    open_files: int | None = None
+    # From one look to the next.
+    requests_per_s: float | None = None
+    # By a clock that only goes forward.
+    asked_at: float = 0.0
+
+    def fields(self) -> dict[str, Any]:
+        """Give them as JSON has them."""
+        fields = asdict(self)
+        del fields["asked_at"]
+        return fields
+
+    def compare(self, before: Figures | None) -> None:
+        """Find out how many requests came in each second since we looked before."""
+        if before is None or before.received is None or self.received is None:
+            return
+        passed = self.asked_at - before.asked_at
+        came = self.received - before.received
+        # It counts from zero again after a restart, or when somebody says so.
+        if passed > 0 and came >= 0:
+            self.requests_per_s = max(0, came - _WORDS) / passed
+
+
+async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figures:
+    """Ask a server everything; it never raises because of the server."""
+    figures = Figures(str(host))
+    try:
+        async with asyncio.timeout(limit_s):
+            said = await _ask(host, "srvr", tls)
+            figures.asked_at = time.monotonic()
+            _read_srvr(said, figures)
+            details = await _ask(host, "mntr", tls)
+    except TimeoutError:
+        figures.problem = f"no answer within {limit_s:g} s"
+    except OSError as error:
+        figures.problem = _reason(error)
+    except ValueError as error:
+        figures.problem = str(error)
+    else:
+        _read_mntr(details, figures)
+    return figures
+
+
+async def _ask(host: Host, word: str, tls: ssl.SSLContext | None) -> str:
+    reader, writer = await asyncio.open_connection(host.name, host.port, ssl=tls)
+    try:
+        writer.write(word.encode())
+        await writer.drain()
+        said = b""
+        while len(said) < _ANSWER_BYTES_MAX and (piece := await reader.read(65_536)):
+            said += piece
+    finally:
+        writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+    return said.decode("utf-8", "replace")
+
+
+def _read_srvr(said: str, figures: Figures) -> None:
+    if _REFUSED in said:
+        raise ValueError("does not answer srvr; its 4lw.commands.whitelist should have it")
+    if _NOT_SERVING in said:
+        raise ValueError("runs, but does not serve")
+    found = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+    if "Mode" not in found:
+        raise ValueError("gave no answer that a ZooKeeper server would give")
+    figures.mode = found["Mode"]
+    figures.version = _version(found.get("Zookeeper version"))
+    latencies = [_number(float, one) for one in found.get("Latency min/avg/max", "").split("/")]
+    if len(latencies) == 3:
+        figures.latency_min_ms, figures.latency_avg_ms, figures.latency_max_ms = latencies
+    figures.received = _number(int, found.get("Received"))
+    figures.sent = _number(int, found.get("Sent"))
+    connections = _number(int, found.get("Connections"))
+    figures.clients = None if connections is None else max(0, connections - 1)
+    figures.outstanding = _number(int, found.get("Outstanding"))
+    figures.nodes = _number(int, found.get("Node count"))
+    figures.zxid = found.get("Zxid")
+
+
+def _read_mntr(said: str, figures: Figures) -> None:
+    found = dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
+    if "zk_server_state" not in found:
+        return
+    figures.has_details = True
+    figures.sessions = _number(int, found.get("zk_global_sessions"))
+    figures.watches = _number(int, found.get("zk_watch_count"))
+    figures.ephemerals = _number(int, found.get("zk_ephemerals_count"))
+    figures.data_bytes = _number(int, found.get("zk_approximate_data_size"))
+    figures.open_files = _number(int, found.get("zk_open_file_descriptor_count"))
+    uptime_ms = _number(float, found.get("zk_uptime"))
+    figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
+
+
+def _reason(error: OSError) -> str:
+    # asyncio has words of its own for what the system says; those of names have negative numbers.
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or "cannot be reached"
+
+
+def _version(said: str | None) -> str | None:
+    match = None if said is None else _VERSION.fullmatch(said)
+    return None if match is None else match[1]
+
+
+def _number(kind: type[_T], said: str | None) -> _T | None:
+    try:
+        return None if said is None else kind(said)
+    except ValueError:
+        return None
