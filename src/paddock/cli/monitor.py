@@ -92,7 +92,7 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     except TimeoutError:
         figures.problem = f"no answer within {limit_s:g} s"
     except OSError as error:
-        figures.problem = _reason(error)
+        figures.problem = _reason(error, tls is not None)
     except ValueError as error:
         figures.problem = str(error)
     else:
@@ -151,7 +151,11 @@ def _read_mntr(said: str, figures: Figures) -> None:
     figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, has_tls: bool) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    if has_tls and isinstance(error, ssl.SSLError | ConnectionResetError):
+        return "it ends the TLS handshake; is TLS spoken there?"
     # asyncio has words of its own for what the system says; those of names have negative numbers.
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)

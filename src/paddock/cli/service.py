@@ -222,13 +222,14 @@ def tls_of(
                 file.open("rb").close()
         try:
             context = ssl.create_default_context(cafile=ca)
-        except ssl.SSLError as error:
-            raise CannotBeDone(f"{ca}: {error.reason or error}") from None
+        except ssl.SSLError:
+            raise CannotBeDone(f"{ca}: holds no certificate in PEM") from None
         try:
             if certificate is not None:
                 context.load_cert_chain(certificate, key)
-        except ssl.SSLError as error:
-            raise CannotBeDone(f"{key or certificate}: {error.reason or error}") from None
+        except ssl.SSLError:
+            both = f"{certificate}" if key is None else f"{certificate}, {key}"
+            raise CannotBeDone(f"{both}: no certificate and the key to it, in PEM") from None
     return context
 
 
