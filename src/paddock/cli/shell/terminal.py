@@ -18,14 +18,17 @@ from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import create_app_session, get_app_session
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.bindings import search
 from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import is_dumb_terminal
 
 from paddock import __version__
 from paddock.cli.shell import help as help_pages
@@ -68,16 +71,15 @@ _STYLE: Final = Style.from_dict(
 
 async def converse(hosts: str, settings: Settings) -> int:
     """Run the shell on the terminal of this process until its user leaves; give the status."""
-    return await _Conversation(hosts, settings).hold()
+    with create_app_session(output=_output()):
+        return await _Conversation(hosts, settings).hold()
 
 
 class _Conversation:
     """A shell and whoever types at it."""
 
     def __init__(self, hosts: str, settings: Settings) -> None:
-        is_dumb = os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
-        output = _output()
-        self._screen = Screen(output)
+        self._screen = Screen(get_app_session().output)
         self._shell = Shell(
             hosts,
             settings,
@@ -99,11 +101,10 @@ class _Conversation:
             key_bindings=_keys(),
             refresh_interval=_REFRESH_S,
             style=_STYLE,
-            # Without one given, a simple editor is chosen for a terminal that can do little.
-            output=None if is_dumb else output,
         )
-        self._screen.editor = None if is_dumb else self._editor.app
-        self._is_dumb = is_dumb
+        # The editor chooses by itself to be a simple one, which is not drawn.
+        self._is_dumb = is_dumb_terminal()
+        self._screen.editor = None if self._is_dumb else self._editor.app
         # The command that runs; Ctrl-C is for it.
         self._running: asyncio.Task[None] | None = None
 
@@ -259,6 +260,8 @@ def _keys() -> KeyBindings:
 
 
 def _output() -> Output:
+    if is_dumb_terminal():
+        return PlainTextOutput(sys.stdout)
     # It is never asked where its cursor is: the answer comes with the keys, and where it comes late
     # or never, it ends up in the line or in whatever runs next.
     output = Vt100_Output.from_pty(
