@@ -397,6 +397,7 @@ def test_a_session_that_expired_is_followed_by_a_new_one_when_asked_for(tmp_path
         stack.enter_context(serving("--port", port, "--memory"))
         seen.wait_until(lambda: "(CLOSED) 0]" in seen.line)
         assert "state:Expired" in seen.text
+        assert "connect begins a new one" in seen.text
         _run(seen, "ls /")
         assert "\nNot connected\n" in seen.text
         _run(seen, "connect")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session, get_app_session
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings
@@ -52,6 +53,8 @@ _PATIENCE_S: Final = 2.0
 _ASKING: Final = {
     name for name, command in COMMANDS.items() if not command.is_own and name != "close"
 }
+# The lines that there are for offers below the one that is typed.
+_OFFERS_IN_LIST: Final = 7
 _STATE_STYLES: Final = {
     "CONNECTED": "class:connected",
     "CONNECTEDREADONLY": "class:connecting",
@@ -102,6 +105,7 @@ class _Conversation:
             refresh_interval=_REFRESH_S,
             style=_STYLE,
         )
+        self._editor.default_buffer.on_completions_changed += self._arrange_offers
         # The editor chooses by itself to be a simple one, which is not drawn.
         self._is_dumb = is_dumb_terminal()
         self._screen.editor = None if self._is_dumb else self._editor.app
@@ -142,6 +146,8 @@ class _Conversation:
 
     def _tell(self, event: str) -> None:
         self._screen.event(f"WATCHER:: {event}")
+        if "state:Expired" in event:
+            self._screen.note("The session is over; connect begins a new one.")
 
     async def _run_lines(self, typed: str) -> None:
         """Run what was typed: a line, or several that were pasted."""
@@ -206,6 +212,13 @@ class _Conversation:
             return False
         running.result()
         return True
+
+    def _arrange_offers(self, buffer: Buffer) -> None:
+        """Have a few offers stand one below the other, each with what is said about it."""
+        offers = buffer.complete_state.completions if buffer.complete_state is not None else []
+        are_few = len(offers) <= _OFFERS_IN_LIST
+        style = CompleteStyle.COLUMN if are_few else CompleteStyle.MULTI_COLUMN
+        self._editor.complete_style = style
 
     def _prompt(self) -> StyleAndTextTuples:
         shell = self._shell
