@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from paddock.cli.shell.shell import Shell
 
 if TYPE_CHECKING:
     from paddock.cli.shell.settings import Settings
+
+_CHUNK_BYTES: Final = 65536
 
 
 async def run_command(hosts: str, settings: Settings, command: Sequence[str]) -> int:
@@ -55,35 +58,47 @@ async def _shell(hosts: str, settings: Settings) -> AsyncIterator[tuple[Shell, _
 
 
 class _Lines:
-    """Reads lines in a thread of its own, one when one is wanted."""
+    """Reads lines in a thread of its own, when one is wanted."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+        # Not through the stream: its lock would be held by a thread that never returns, and Python
+        # cannot end then.
+        self._file = stream.fileno()
         self._loop = asyncio.get_running_loop()
+        self._pending = b""
+        self._is_over = False
         self._wanted = threading.Semaphore(0)
-        self._line: asyncio.Future[bytes] = self._loop.create_future()
+        self._chunk: asyncio.Future[bytes] = self._loop.create_future()
         threading.Thread(target=self._read, name="stdin", daemon=True).start()
 
     async def next(self) -> str | None:
         """Give the next line without its end, or None behind the last one."""
-        self._line = self._loop.create_future()
-        self._wanted.release()
-        line = await self._line
-        if not line:
+        while b"\n" not in self._pending and not self._is_over:
+            self._chunk = self._loop.create_future()
+            self._wanted.release()
+            chunk = await self._chunk
+            self._pending += chunk
+            self._is_over = not chunk
+        if not self._pending:
             return None
-        return line.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
 
     def _read(self) -> None:
         while True:
             self._wanted.acquire()
-            line = self._stream.readline()
+            try:
+                chunk = os.read(self._file, _CHUNK_BYTES)
+            except OSError:
+                # Closed, or a folder: there are no lines.
+                chunk = b""
             with contextlib.suppress(RuntimeError):
-                # The loop may be gone when the line comes.
-                self._loop.call_soon_threadsafe(self._give, line)
+                # The loop may be gone when it comes.
+                self._loop.call_soon_threadsafe(self._give, chunk)
 
-    def _give(self, line: bytes) -> None:
-        if not self._line.done():
-            self._line.set_result(line)
+    def _give(self, chunk: bytes) -> None:
+        if not self._chunk.done():
+            self._chunk.set_result(chunk)
 
 
 class _Output:

@@ -1,0 +1,77 @@
+"""Flags of commands: where they may stand, how they are written, and what is said of wrong ones."""
+
+import pytest
+
+from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.options import Flag, Flags
+
+FLAGS = Flags(
+    (
+        Flag("s", "stats"),
+        Flag("w", "watch"),
+        Flag("v", "version", takes_value=True),
+        Flag("file", "path", takes_value=True),
+    )
+)
+ONE_OF = Flags((Flag("n", "number", True), Flag("b", "bytes", True)), exclusive=True, required=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments", "flags"),
+    [
+        ("/a", ("/a",), {}),
+        ("-s /a", ("/a",), {"s": None}),
+        ("/a -s", ("/a",), {"s": None}),
+        ("-sw /a", ("/a",), {"s": None, "w": None}),
+        ("-v 3 /a", ("/a",), {"v": "3"}),
+        ("-v3 /a", ("/a",), {"v": "3"}),
+        ("-v=3 /a", ("/a",), {"v": "3"}),
+        ("-sv3 /a", ("/a",), {"s": None, "v": "3"}),
+        ("-v -1 /a", ("/a",), {"v": "-1"}),
+        ("-v -x /a", ("/a",), {"v": "-x"}),
+        ("-v 1 -v 2 /a", ("/a",), {"v": "1"}),
+        ('-v "3" /a', ("/a",), {"v": "3"}),
+        ("-file name /a", ("/a",), {"file": "name"}),
+        ("-s -- -w /a", ("-w", "/a"), {"s": None}),
+        ("- /a", ("-", "/a"), {}),
+        ("-s -s /a", ("/a",), {"s": None}),
+    ],
+)
+def test_flags_are_found_wherever_they_stand(
+    line: str, arguments: tuple[str, ...], flags: dict[str, str | None]
+) -> None:
+    given = FLAGS.parse(line.split())
+    assert given.arguments == arguments
+    assert given.flags == flags
+
+
+@pytest.mark.parametrize(
+    ("flags", "line", "says"),
+    [
+        (FLAGS, "-x /a", "UnrecognizedOptionException: Unrecognized option: -x"),
+        (FLAGS, "-sx /a", "UnrecognizedOptionException: Unrecognized option: -sx"),
+        (FLAGS, "--s /a", "UnrecognizedOptionException: Unrecognized option: --s"),
+        (FLAGS, "-s=1 /a", "UnrecognizedOptionException: Unrecognized option: -s=1"),
+        (FLAGS, "-file=x", "UnrecognizedOptionException: Unrecognized option: -file=x"),
+        (FLAGS, "-5", "UnrecognizedOptionException: Unrecognized option: -5"),
+        (FLAGS, "/a -v", "MissingArgumentException: Missing argument for option: v"),
+        (FLAGS, "-v -s /a", "MissingArgumentException: Missing argument for option: v"),
+        (
+            ONE_OF,
+            "-n 1 -b 2 /a",
+            (
+                "AlreadySelectedException: The option 'b' was specified but an option from this"
+                " group has already been selected: 'n'"
+            ),
+        ),
+        (
+            ONE_OF,
+            "/a",
+            "MissingOptionException: Missing required option: [-n number, -b bytes]",
+        ),
+    ],
+)
+def test_what_is_no_flag_is_refused_in_upstreams_words(flags: Flags, line: str, says: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        flags.parse(line.split())
+    assert str(refusal.value) == f"org.apache.commons.cli.{says}"
