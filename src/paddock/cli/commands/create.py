@@ -6,11 +6,12 @@ An ephemeral node lives as long as its session, so a command that makes one stay
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from paddock.cli.describe import print_json, stat_fields
+from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.options import DATA_FILE
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 from paddock.errors import SessionExpiredError
@@ -18,6 +19,7 @@ from paddock.errors import SessionExpiredError
 if TYPE_CHECKING:
     from paddock.client.client import Client
     from paddock.client.states import SessionState
+    from paddock.protocol.records import Stat
 
 
 @click.command()
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     help="Who may do what, such as world:anyone:r or auth::cdrwa; may be given several times."
     "  [default: world:anyone:cdrwa]",
 )
+@GUARD
 @click.option("--json", "as_json", is_flag=True, help="Path and stat as JSON, for programs.")
 @service_options
 def command(
@@ -58,6 +61,7 @@ def command(
     ttl: float | None,
     ephemeral: bool,
     acl: tuple[str, ...],
+    guard: str | None,
     as_json: bool,
 ) -> None:
     """Create a node and print its path, which is a new one if it is sequential.
@@ -68,31 +72,44 @@ def command(
     from paddock.cli.data import given_data
     from paddock.protocol.acl import OPEN
 
+    if guard is not None and parents:
+        raise click.UsageError("--guard is for one node, and --parents makes several")
     allowed = [parse_acl(one) for one in acl] or OPEN
     content = given_data(data, file) or b""
 
     async def creating(client: "Client") -> None:
         # Before anybody can know of the node, and end us.
         hold = _Hold(client) if ephemeral else None
-        created = await client.create_with_stat(
-            path,
-            content,
-            acl=allowed,
-            ephemeral=ephemeral,
-            sequential=sequential,
-            container=container,
-            ttl=ttl,
-            make_parents=parents,
-        )
-        if as_json:
-            print_json({"path": created.path, **stat_fields(created.stat)})
+        stat: Stat | None
+        kind = _Kind(ephemeral=ephemeral, sequential=sequential, container=container, ttl=ttl)
+        if guard is None:
+            created = await client.create_with_stat(
+                path, content, acl=allowed, make_parents=parents, **kind
+            )
+            made, stat = created
         else:
-            click.echo(created.path)
+            write = guarded(client, guard).create(path, content, acl=allowed, **kind)
+            made = await committed(write, guard)
+            # It may be gone already.
+            stat = await client.exists(made) if as_json else None
+        if as_json:
+            print_json({"path": made, **stat_fields(stat)})
+        else:
+            click.echo(made)
         if hold is not None:
             tell_states(client)
-            await hold.wait(created.path)
+            await hold.wait(made)
 
     service.run(creating)
+
+
+class _Kind(TypedDict):
+    """What sort of node is made."""
+
+    ephemeral: bool
+    sequential: bool
+    container: bool
+    ttl: float | None
 
 
 class _Hold:

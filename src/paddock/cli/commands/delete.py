@@ -5,13 +5,14 @@ neither everything nor what the service keeps for itself can be named by it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import click
 
 from paddock.cli.describe import print_json, tell_problem
+from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.options import VERSION
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.errors import NoNodeError, NotEmptyError, RequestError
@@ -27,6 +28,7 @@ _BATCH = 256
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--recursive", "-r", is_flag=True, help="With everything below it.")
 @VERSION
+@GUARD
 @click.option("--missing-ok", is_flag=True, help="That a node is not there is fine.")
 @click.option("--dry-run", is_flag=True, help="Delete nothing, print what would go.")
 @click.option("--json", "as_json", is_flag=True, help="An object for each PATH, with the count.")
@@ -36,6 +38,7 @@ def command(
     paths: tuple[str, ...],
     recursive: bool,
     version: int,
+    guard: str | None,
     missing_ok: bool,
     dry_run: bool,
     as_json: bool,
@@ -46,6 +49,8 @@ def command(
     on stderr, the others go, and the status is 1.
     """
     _check(service, paths, recursive, version)
+    if recursive and guard is not None:
+        raise click.UsageError("--guard is of one write, and --recursive makes many")
 
     async def deleting(client: "Client") -> int:
         status = 0
@@ -54,7 +59,7 @@ def command(
         elif recursive:
             outcomes = _trees(client, paths)
         else:
-            outcomes = _nodes(client, paths, version)
+            outcomes = _nodes(client, paths, version, guard)
         async for path, outcome in outcomes:
             if isinstance(outcome, NoNodeError) and missing_ok:
                 outcome = 0
@@ -86,13 +91,16 @@ def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, ver
 
 
 async def _nodes(
-    client: "Client", paths: tuple[str, ...], version: int
+    client: "Client", paths: tuple[str, ...], version: int, guard: str | None
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
+    def delete(path: str) -> Awaitable[None]:
+        if guard is None:
+            return client.delete(path, version=version)
+        return committed(guarded(client, guard).delete(path, version=version), guard)
+
     for start in range(0, len(paths), _BATCH):
         some = paths[start : start + _BATCH]
-        answers = await asyncio.gather(
-            *(client.delete(path, version=version) for path in some), return_exceptions=True
-        )
+        answers = await asyncio.gather(*(delete(path) for path in some), return_exceptions=True)
         for path, answer in zip(some, answers, strict=True):
             if answer is not None and not isinstance(answer, RequestError):
                 raise answer

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import print_json, stat_fields
+from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.options import DATA_FILE, VERSION
 from paddock.cli.service import ServiceOptions, service_options
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 @click.argument("data", required=False)
 @DATA_FILE
 @VERSION
+@GUARD
 @click.option("--json", "as_json", is_flag=True, help="Say what became of the node, in JSON.")
 @service_options
 def command(
@@ -26,6 +28,7 @@ def command(
     data: str | None,
     file: Path | None,
     version: int,
+    guard: str | None,
     as_json: bool,
 ) -> None:
     """Replace the data of a node.
@@ -40,7 +43,11 @@ def command(
         raise click.UsageError('expected DATA, "-" for stdin, or --file')
 
     async def setting(client: "Client") -> None:
-        stat = await client.set(path, content, version=version)
+        if guard is None:
+            stat = await client.set(path, content, version=version)
+        else:
+            write = guarded(client, guard).set(path, content, version=version)
+            stat = await committed(write, guard)
         if as_json:
             print_json({"path": path, **stat_fields(stat)})
 
