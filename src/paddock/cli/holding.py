@@ -26,7 +26,7 @@ import click
 from paddock.cli.failure import CannotBeDone
 from paddock.cli.running import CommandEnd, RunningCommand
 from paddock.cli.service import ServiceOptions, run
-from paddock.cli.signals import Signals
+from paddock.cli.signals import Signals, run_with_signals
 from paddock.cli.terminal import Terminal
 from paddock.client.arguments import checked_path
 from paddock.errors import (
@@ -117,21 +117,16 @@ def own_name() -> str:
 def execute(plan: Plan) -> int:
     """Do it; give the status to leave with."""
 
-    async def main() -> int:
-        # What has to be said is said here, in one line.
-        logging.getLogger("paddock").addHandler(logging.NullHandler())
-        signals = Signals()
+    async def hold(signals: Signals) -> int:
         terminal = Terminal()
         try:
             return await _Holding(plan, signals, terminal).run()
-        except asyncio.CancelledError:
-            if signals.number is None:
-                raise
-            return 128 + signals.number
         finally:
             terminal.close()
 
-    return run(main)
+    # What has to be said is said here, in one line.
+    logging.getLogger("paddock").addHandler(logging.NullHandler())
+    return run(lambda: run_with_signals(hold))
 
 
 class _Holding:
@@ -156,7 +151,7 @@ class _Holding:
             if ended is None:
                 self._say(f"somebody else has {plan.noun}")
                 return NOT_OBTAINED
-            may_go_on = not self._signals.has_asked_to_end
+            may_go_on = self._signals.asked_to_end is None
             if ended.was_ended:
                 again = plan.again_if_lost and may_go_on
                 self._say(

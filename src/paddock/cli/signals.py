@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from paddock.cli.running import RunningCommand
@@ -23,6 +23,17 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _FROM_TERMINAL: Final = (signal.SIGINT, signal.SIGQUIT)
 
 
+async def run_with_signals(work: Callable[["Signals"], Awaitable[int]]) -> int:
+    """Do something; give its status, or the one of the signal that has ended it."""
+    signals = Signals()
+    try:
+        return await work(signals)
+    except asyncio.CancelledError:
+        if signals.number is None:
+            raise
+        return 128 + signals.number
+
+
 class Signals:
     """Made by the task that is to be cancelled."""
 
@@ -32,8 +43,8 @@ class Signals:
         self._task: asyncio.Task[object] = task
         # The one that ends us.
         self.number: int | None = None
-        # Whether one came, while the command ran, that asks for the end of what is done.
-        self.has_asked_to_end = False
+        # The first one that came, while a command ran, to ask for the end of what is done.
+        self.asked_to_end: int | None = None
         self._command: RunningCommand | None = None
         self._shares_terminal = False
         loop = asyncio.get_running_loop()
@@ -54,8 +65,8 @@ class Signals:
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._command is not None:
-            if number in _ENDING:
-                self.has_asked_to_end = True
+            if number in _ENDING and self.asked_to_end is None:
+                self.asked_to_end = number
             if not (self._shares_terminal and number in _FROM_TERMINAL):
                 self._command.pass_on(number)
         elif self.number is None:

@@ -1,4 +1,4 @@
-"""`paddock watch`: a line for every change, as it comes."""
+"""`paddock watch`: a line for every change, as it comes, or a command that is run for it."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -27,6 +27,13 @@ _COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
     "--count", "-n", metavar="N", type=click.IntRange(min=1), help="End after so many lines."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@click.option(
+    "--exec",
+    "script",
+    metavar="COMMAND",
+    help="Run this with sh for each change instead: PADDOCK_PATH and PADDOCK_CHANGE in its"
+    " environment, the data on its stdin, or with --json the object.",
+)
 @service_options
 def command(
     service: ServiceOptions,
@@ -35,20 +42,37 @@ def command(
     initial: bool,
     count: int | None,
     as_json: bool,
-) -> None:
+    script: str | None,
+) -> int:
     """Say what happens to a node: a line when it is created, changed or deleted.
 
     PATH need not be there yet. It goes on, over lost connections as well, until Ctrl-C ends it
     (status 130), or the session is over (status 1): then changes may have been missed. Changes in
     quick succession may come as one, with the last state.
-    """
-    tell = _print_json if as_json else _print_line
 
-    async def watching(client: "Client") -> None:
+    With --exec one command runs at a time. What changes meanwhile comes when it has ended, each
+    node once, as it is by then. One that fails is named on stderr; after --count of them the status
+    is that of the last one.
+    """
+
+    async def watching(client: "Client", tell: Telling) -> None:
         tell_states(client)
         await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
 
-    service.run(watching)
+    if script is None:
+        service.run(lambda client: watching(client, _print_json if as_json else _print_line))
+        return 0
+    from paddock.cli.reaction import Reaction
+    from paddock.cli.service import run
+    from paddock.cli.signals import Signals, run_with_signals
+
+    async def reacting(signals: Signals) -> int:
+        reaction = Reaction(script, service, signals, as_json=as_json)
+        async with service.connect() as client:
+            await watching(client, reaction.react)
+        return reaction.status
+
+    return run(lambda: run_with_signals(reacting))
 
 
 async def watch(
