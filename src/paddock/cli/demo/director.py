@@ -28,17 +28,17 @@ from paddock.cli.demo.tree import Tree
 class View(Protocol):
     """What shows the demo to somebody."""
 
+    async def run(self) -> None:
+        """Show things as they are, for as long as the task lives."""
+
+    async def introduce(self, stage: Stage) -> None:
+        """Say what an act is about, before it is played."""
+
     def begin(self, stage: Stage, at: float) -> None:
         """Begin with the act itself."""
 
     def note(self, happening: Happening) -> None:
         """Show what has happened."""
-
-    async def introduce(self, stage: Stage) -> None:
-        """Say what an act is about, before it is played."""
-
-    async def run(self) -> None:
-        """Show things as they are, for as long as the task lives."""
 
     def sum_up(self) -> None:
         """Say what has come of it, after its end."""
@@ -65,13 +65,15 @@ async def perform(acts: Iterable[Act], view: View, session_timeout: float, speed
 async def _perform(acts: Iterable[Act], view: View, session_timeout: float, remote: Remote) -> None:
     with tempfile.TemporaryFile() as log:
         async with (
+            _beside(view.run()),
             serving(session_timeout, log) as server,
             connect(server.hosts, session_timeout=WATCHING_SECONDS) as client,
         ):
             notebook, tree = Notebook(), Tree(client)
             terms = Terms(server.hosts, server.tick_ms, session_timeout, log)
-            async with _beside(notebook.read(), tree.follow(), server.watch(), view.run()):
+            async with _beside(notebook.read(), tree.follow(), server.watch()):
                 for act in acts:
+                    notebook.turn()
                     stage = Stage(act, terms, notebook, tree, remote)
                     async with asyncio.TaskGroup() as group:
                         remote.skip = group.create_task(_play(stage, view)).cancel

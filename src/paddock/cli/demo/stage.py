@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Final
 
@@ -98,8 +98,12 @@ class Stage:
         self._watching.create_task(self._watch(player))
 
     async def kill(self, name: str) -> Happening:
-        """Kill a worker at once, as `kill -9` does; gives when."""
+        """Kill a worker at once, as `kill -9` does; gives when.
+
+        It must have something to lose: only by its nodes can be seen when its session ends.
+        """
         player = self.players[name]
+        await self._until(lambda: player.session in self.tree.owners(), f"{name} has no nodes")
         player.killed = await self.notebook.write(KILLS, worker=name)
         with contextlib.suppress(ProcessLookupError):
             player.process.kill()
@@ -146,14 +150,10 @@ class Stage:
 
         def are_there() -> bool:
             nodes = self.tree.nodes.values()
-            return (
-                sum(bool(one.owner) and one.path.startswith(f"{path}/") for one in nodes) == count
-            )
+            below = [one for one in nodes if one.owner and one.path.startswith(f"{path}/")]
+            return len(below) == count
 
-        async with _deadline(f"there are not {count} nodes below {path}"):
-            while not are_there():
-                self._changed.clear()
-                await self._changed.wait()
+        await self._until(are_there, f"there are not {count} nodes below {path}")
 
     async def pause(self, seconds: float) -> None:
         """Let the viewer look."""
@@ -172,7 +172,6 @@ class Stage:
 
     async def play(self) -> None:
         """Play the act; afterwards, however it ended, all its workers have ended."""
-        self.notebook.turn()
         self.tree.on_change = self._on_change
         try:
             async with self._watching:
@@ -194,7 +193,14 @@ class Stage:
         if player is not None:
             player.last = happening
             if happening.what == "connects":
-                player.session = int(str(happening.facts["session"]), 16)
+                player.session = int(happening.facts["session"], 16)
+
+    async def _until(self, is_so: Callable[[], bool], otherwise: str) -> None:
+        """Wait until the tree is as it should be."""
+        async with _deadline(otherwise):
+            while not is_so():
+                self._changed.clear()
+                await self._changed.wait()
 
     async def _watch(self, player: Player) -> None:
         """Wait for the end of a worker, and see that there was a reason for it."""
