@@ -110,8 +110,10 @@ def demo(folder: Path, *arguments: str) -> Iterator[Demo]:
     try:
         yield Demo(process, mark, temporary)
     finally:
-        if process.poll() is None:
-            process.kill()
+        # A test that fails leaves nothing either.
+        for pid in pids(mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.communicate(timeout=DEADLINE_S)
 
 
