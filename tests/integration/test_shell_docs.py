@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from paddock.cli.shell.nodes import CHILDREN_MAX
+from paddock.server.config import ServerConfig
+from paddock.testing import ServerThread
+from tests.support.certificates import Authority, name
 from tests.support.command import COMMAND, serving
-from tests.support.documents import Page, assert_shown, run
+from tests.support.documents import Page, run
 from tests.support.terminal import ENTER, terminal
 
 PAGE = Page("docs/how-to/use-the-shell.md")
@@ -23,7 +26,7 @@ def hosts() -> Iterator[str]:
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
-    assert PAGE.languages() == {"text", "console"}
+    assert PAGE.languages() == {"text", "console", "properties"}
 
 
 def test_the_terminal_shows_what_the_page_shows(hosts: str, tmp_path: Path) -> None:
@@ -46,10 +49,28 @@ def test_the_terminal_shows_what_the_page_shows(hosts: str, tmp_path: Path) -> N
 
 
 def test_a_command_says_what_the_page_says(hosts: str) -> None:
-    [block] = PAGE.blocks("console")
-    for command, expected in block.commands():
-        # The page has a person before it, who sees stderr as well.
-        assert_shown(expected, run(f"({command.replace('127.0.0.1:2181', hosts)}) 2>&1"))
+    *blocks, _ = PAGE.blocks("console")
+    for block in blocks:
+        for command, expected in block.commands():
+            # The page has a person before it, who sees stderr as well.
+            said = run(f"({command.replace('127.0.0.1:2181', hosts)}) 2>&1")
+            assert said == expected.replace("127.0.0.1:2181", hosts)
+
+
+def test_a_connection_is_secured_as_the_page_says(tmp_path: Path) -> None:
+    authority = Authority()
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(authority.pem())
+    authority.issue(name("CN=alice")).write(tmp_path / "alice.pem")
+    [properties] = PAGE.blocks("properties")
+    (tmp_path / properties.title).write_text(properties.text)
+    [(command, expected)] = PAGE.blocks("console")[-1].commands()
+    store = authority.issue(name("CN=server")).write(tmp_path / "server.pem")
+    config = ServerConfig(port=0, secure_port=0, tls_key_store=store, tls_trust_store=trusted)
+    with ServerThread(config=config) as server:
+        hosts = f"localhost:{server.secure_address[1]}"
+        said = run(command.replace("localhost:2281", hosts), tmp_path)
+    assert said == expected.replace("localhost:2281", hosts)
 
 
 def test_the_limit_is_the_one_of_the_code() -> None:

@@ -56,6 +56,7 @@ def test_flags_are_found_wherever_they_stand(
         (FLAGS, "-5", "UnrecognizedOptionException: Unrecognized option: -5"),
         (FLAGS, "/a -v", "MissingArgumentException: Missing argument for option: v"),
         (FLAGS, "-v -s /a", "MissingArgumentException: Missing argument for option: v"),
+        (FLAGS, "-v --s /a", "UnrecognizedOptionException: Unrecognized option: --s"),
         (
             ONE_OF,
             "-n 1 -b 2 /a",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from paddock.cli.shell.complaint import CommandError
@@ -88,10 +87,15 @@ def _check_no_conflict(given: Given) -> None:
 
 def _members_in(file: str) -> str:
     """Read the servers from a file, as a dynamic configuration has them."""
+    # Java has a name without slashes that say nothing, and so has its complaint.
+    name = re.sub("/+", "/", file)
+    if name != "/":
+        name = name.removesuffix("/")
     try:
-        text = Path(file).read_text(encoding="utf-8", errors="replace")
+        with open(name, encoding="utf-8", errors="replace") as stream:
+            text = stream.read()
     except OSError as error:
-        raise CommandError(f"Error processing {file}{file} ({error.strerror})") from None
+        raise CommandError(f"Error processing {file}{name} ({error.strerror})") from None
     found = {entry.key: entry.value for entry in read_properties(text)}
     for key in found:
         if not key.startswith(("server.", "group", "weight")) and key != "version":

@@ -95,7 +95,8 @@ class _Parser:
     def _is_flag(self, word: str) -> bool:
         if not word.startswith("-") or len(word) == 1:
             return False
-        name = word[1:].partition("=")[0]
+        # Here, and only here, a second hyphen does no harm.
+        name = word[1:].partition("=")[0].removeprefix("-")
         return any(self._flags.find(one) is not None for one in (name, name[:1]))
 
     def _take_flags(self, word: str) -> None:
