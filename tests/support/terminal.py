@@ -74,7 +74,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self._is_over = False
         # All bytes that came, for what no screen shows: colours, and lines that have scrolled away.
-        self.written = b""
+        self.written = bytearray()
 
     @property
     def lines(self) -> list[str]:

@@ -6,13 +6,12 @@ that would do more than show a character.
 
 from __future__ import annotations
 
-import io
+import asyncio
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, RenderableType
-from rich.highlighter import RegexHighlighter
 from rich.text import Text
 from rich.theme import Theme
 
@@ -25,28 +24,15 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # Colours are for people, who do not read more than this at once.
 _PAINTED_MAX: Final = 64 * 1024
 
-_STAT_KEYS: Final = (
-    r"(?m)^(?P<key>(?:[cmp]Zxid|[cm]time|cversion|(?:data|acl)Version|ephemeralOwner"
-    r"|dataLength|numChildren) =)"
+# Whoever prints without a pause is written as often as this is full, in characters.
+_WAITING_MAX: Final = 64 * 1024
+
+# What is always there in a stat; so the rest is seen sooner.
+_STAT_KEY: Final = re.compile(
+    r"^(?:[cmp]Zxid|[cm]time|cversion|(?:data|acl)Version|ephemeralOwner|dataLength|numChildren) =",
+    re.MULTILINE,
 )
-
-
-class _Words(RegexHighlighter):
-    """Finds in a command's output what is always there, so that the rest is seen sooner."""
-
-    base_style = "shell."
-    highlights = (_STAT_KEYS,)
-
-
-_THEME: Final = Theme(
-    {
-        "shell.key": "dim",
-        "shell.error": "red",
-        "shell.event": "magenta",
-        "shell.note": "dim",
-        "shell.name": "bold cyan",
-    }
-)
+_THEME: Final = Theme({"shell.name": "bold cyan", "shell.note": "dim"})
 
 
 def _caret(match: re.Match[str]) -> str:
@@ -61,7 +47,11 @@ def harmless(text: str) -> str:
 
 
 class Screen:
-    """A terminal, on which a line may be typed at this moment."""
+    """A terminal, on which a line may be typed at this moment.
+
+    What is printed in one pass of the event loop is written at once, so that a thousand events draw
+    the line that is being typed once more, and not a thousand times.
+    """
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -69,7 +59,14 @@ class Screen:
         self.editor: Application[str] | None = None
         # Where it cannot: gives what belongs in the last line now, to be written again below.
         self.last_line: Callable[[], str] | None = None
-        self._highlight = _Words()
+        # It finds out by itself which colours there are, and whether they are wanted.
+        self._console = Console(force_terminal=True, theme=_THEME, highlight=False)
+        self._dim = self._around("dim")
+        self._red = self._around("red")
+        self._magenta = self._around("magenta")
+        # What is printed and not yet written, and how many characters that is.
+        self._waiting: list[str] = []
+        self._waiting_characters = 0
 
     @property
     def rows(self) -> int:
@@ -78,63 +75,65 @@ class Screen:
 
     def out(self, text: str, end: str = "\n") -> None:
         """Print what a command says; here every text ends its line, whatever it asks for."""
-        self._print_text(text, "")
+        text = harmless(text)
+        if len(text) <= _PAINTED_MAX:
+            before, after = self._dim
+            text = _STAT_KEY.sub(lambda key: f"{before}{key[0]}{after}", text)
+        self._write(f"{text}\n")
 
     def error(self, text: str, end: str = "\n") -> None:
         """Print why something could not be done."""
-        self._print_text(text, "shell.error")
+        self._write_in(self._red, text)
 
     def event(self, text: str) -> None:
         """Print something that nobody has asked for at this moment."""
-        self._print_text(text, "shell.event")
+        self._write_in(self._magenta, text)
 
     def note(self, text: str) -> None:
         """Print something in passing."""
-        self._print_text(text, "shell.note")
+        self._write_in(self._dim, text)
 
     def show(self, shown: RenderableType) -> None:
         """Print a table or the like, as wide as the terminal is."""
-        self._print(shown, soft_wrap=False)
+        self._console.width = self._output.get_size().columns
+        self._write(self._painted(shown))
 
-    def refresh(self) -> None:
-        """Draw the line that is being typed anew: its prompt may have changed."""
-        if self.editor is not None:
-            self.editor.invalidate()
-
-    def _print_text(self, text: str, style: str) -> None:
-        text = harmless(text)
-        if len(text) > _PAINTED_MAX:
-            self._write(f"{text}\n")
+    def flush(self) -> None:
+        """Write what is printed so far."""
+        if not self._waiting:
             return
-        painted = Text(text, style=style)
-        if not style:
-            self._highlight.highlight(painted)
-        self._print(painted, soft_wrap=True)
-
-    def _print(self, shown: RenderableType, *, soft_wrap: bool) -> None:
-        written = io.StringIO()
-        # It finds out by itself which colours there are, and whether they are wanted.
-        console = Console(
-            file=written,
-            force_terminal=True,
-            width=self._output.get_size().columns,
-            theme=_THEME,
-            highlight=False,
-        )
-        console.print(shown, soft_wrap=soft_wrap)
-        self._write(written.getvalue())
-
-    def _write(self, text: str) -> None:
+        text = "".join(self._waiting)
+        self._waiting.clear()
+        self._waiting_characters = 0
         editor = self.editor
-        if editor is None or not editor.is_running:
-            if self.last_line is not None:
-                text = f"\n{text}{self.last_line()}"
-            self._output.write_raw(text)
-            self._output.flush()
-            return
-        # What is typed is taken away, and drawn again below when the event loop comes to it. The
-        # terminal stays as it is set, so a key that is pressed meanwhile is not shown in between.
-        editor.renderer.erase()
+        if editor is not None and editor.is_running:
+            # What is typed is taken away, and drawn again below when the event loop comes to it.
+            # The terminal stays as it is set, so a key that is pressed meanwhile is not shown.
+            editor.renderer.erase()
+            editor.invalidate()
+        elif self.last_line is not None:
+            text = f"\n{text}{self.last_line()}"
         self._output.write_raw(text)
         self._output.flush()
-        editor.invalidate()
+
+    def _painted(self, shown: RenderableType) -> str:
+        with self._console.capture() as capture:
+            self._console.print(shown)
+        return capture.get()
+
+    def _around(self, style: str) -> tuple[str, str]:
+        """Give what stands before and behind a text in a style."""
+        before, _, after = self._painted(Text("|", style=style)).rstrip("\n").partition("|")
+        return before, after
+
+    def _write_in(self, style: tuple[str, str], text: str) -> None:
+        before, after = style
+        self._write(f"{before}{harmless(text)}{after}\n")
+
+    def _write(self, text: str) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._waiting.append(text)
+        self._waiting_characters += len(text)
+        if self._waiting_characters > _WAITING_MAX:
+            self.flush()

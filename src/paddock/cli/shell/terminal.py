@@ -132,10 +132,12 @@ class _Conversation:
                 # Of our own leaving nobody has to be told.
                 self._shell.prints_watches = False
                 await self._stoppable(self._shell.close())
+                self._screen.flush()
         return self._shell.status
 
     async def _read(self) -> str:
         """Have a line typed; raises EOFError or KeyboardInterrupt if that is what comes of it."""
+        self._screen.flush()
         if self._is_dumb:
             buffer = self._editor.default_buffer
             self._screen.last_line = lambda: self._shell.prompt + buffer.text
