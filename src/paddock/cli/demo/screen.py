@@ -166,8 +166,7 @@ class ScreenView:
     # Its parts.
 
     def _head(self, stage: Stage) -> Text:
-        head = Text(" Paddock demo ", style="reverse bold")
-        head.append("  ")
+        head = Text.assemble((" Paddock ", "reverse bold"), " ")
         for act in self._acts:
             is_now = act is stage.act
             head.append(f" {act.name} ", style="bold cyan reverse" if is_now else "dim")
