@@ -38,7 +38,6 @@ from paddock.recipes._nodes import (
     fraction,
     make_node,
     parent,
-    refusal,
     until_answered,
     wait_writable,
 )
@@ -138,7 +137,7 @@ class Cell:
             except NotReadOnlyError:
                 await wait_writable(self._client)
             except TransactionFailedError as error:
-                why = refusal(error)
+                why = error.cause or error
                 if lost is not None:
                     # An earlier one may have come through, and be the very reason.
                     if await until_answered(self._client, lambda: self._stands(marker)):

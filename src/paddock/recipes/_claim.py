@@ -26,6 +26,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.records import Stat
 from paddock.recipes._nodes import (
     Leaver,
+    Losses,
     Signal,
     discard,
     make_container,
@@ -60,6 +61,7 @@ class Claim(Leaver):
     async def enter(self) -> None:
         """Try to create it. Whatever is raised, `leave` has to follow."""
         is_in_doubt = False
+        losses = Losses()
         while True:
             try:
                 self.token = await self._create()
@@ -73,7 +75,8 @@ class Claim(Leaver):
                 await make_container(self.client, parent(self.path))
             except NotReadOnlyError:
                 await wait_writable(self.client)
-            except ConnectionLostError:
+            except ConnectionLostError as error:
+                losses.add(error)
                 is_in_doubt = True
                 await self.client.wait_connected()
             else:

@@ -26,7 +26,7 @@ from paddock.errors import (
 from paddock.protocol.acl import ACL
 from paddock.protocol.records import Stat
 from paddock.recipes._keeper import Keeper
-from paddock.recipes._nodes import Signal, make_container, parent, until_answered
+from paddock.recipes._nodes import Losses, Signal, make_container, parent, until_answered
 
 
 class Kept:
@@ -201,7 +201,7 @@ class Kept:
         """Keep it while a session lives, or until it is deleted for good."""
         look = partial(self._look, client)
         while True:
-            await until_answered(client, look)
+            await until_answered(client, look, Losses())
             if self._is_deleted:
                 return
             await self._signal.wait()

@@ -34,6 +34,7 @@ from paddock.errors import (
 from paddock.protocol.acl import ACL
 from paddock.recipes._nodes import (
     Leaver,
+    Losses,
     Signal,
     child,
     discard,
@@ -291,6 +292,7 @@ class Place(Leaver):
         )
 
     async def _see_through(self, asked: asyncio.Future[Created]) -> Created:
+        losses = Losses()
         while True:
             try:
                 return await asked
@@ -298,11 +300,12 @@ class Place(Leaver):
                 await self.line.make()
             except NotReadOnlyError:
                 await wait_writable(self.client)
-            except ConnectionLostError:
+            except ConnectionLostError as error:
                 # Nobody looks for the node any more, so we do, whenever a server can be reached.
                 found = await until_answered(self.client, self._find)
                 if found is not None:
                     return found
+                losses.add(error)
             asked = self._ask()
 
     async def _find(self) -> Created | None:

@@ -13,16 +13,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
+from paddock.client.composites import ATTEMPTS_MAX
 from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import (
     ConnectionLostError,
     NodeExistsError,
     NoNodeError,
     NotReadOnlyError,
-    RuntimeInconsistencyError,
-    ServiceError,
     SessionExpiredError,
-    TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
 
@@ -39,12 +37,36 @@ def parent(path: str) -> str:
     return path[: path.rfind("/")] or "/"
 
 
-async def until_answered(client: Client, ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask, and ask again after a lost connection; for what may happen twice."""
+class Losses:
+    """How often one write of ours was lost in a row, with the connection.
+
+    Servers come and go, and it is sent again. But one that is larger than they take costs us the
+    connection each time, and nobody may wait for that for ever.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, error: ConnectionLostError) -> None:
+        """Count one more; raises the error if that is too many."""
+        self._count += 1
+        if self._count == ATTEMPTS_MAX:
+            raise error
+
+
+async def until_answered(
+    client: Client, ask: Callable[[], Awaitable[T]], losses: Losses | None = None
+) -> T:
+    """Ask, and ask again after a lost connection; for what may happen twice.
+
+    With `losses` it is not asked for ever: for what may be too large for the servers.
+    """
     while True:
         try:
             return await ask()
-        except ConnectionLostError:
+        except ConnectionLostError as error:
+            if losses is not None:
+                losses.add(error)
             await client.wait_connected()
         except NotReadOnlyError:
             await wait_writable(client)
@@ -105,14 +127,6 @@ async def make_node(client: Client, path: str) -> None:
     await until_answered(client, make)
 
 
-def refusal(error: TransactionFailedError) -> ServiceError:
-    """Give the reason for which a transaction was refused."""
-    for result in error.results:
-        if result is not None and not isinstance(result, RuntimeInconsistencyError):
-            return result
-    return error
-
-
 def fraction(client: Client) -> float:
     """Give a number from 0 to below 1, by the client's lot."""
     return int(client.new_mark()[:8], 16) / 2**32
@@ -133,6 +147,7 @@ async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequen
             return None
         return next((name for name in names if mark in name), None)
 
+    losses = Losses()
     while True:
         try:
             created = await client.create(
@@ -140,11 +155,12 @@ async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequen
             )
         except NotReadOnlyError:
             await wait_writable(client)
-        except ConnectionLostError:
+        except ConnectionLostError as error:
             # Nobody looks for the node any more, so we do, whenever a server can be reached.
             found = await until_answered(client, find)
             if found is not None:
                 return found
+            losses.add(error)
         else:
             return created[created.rfind("/") + 1 :]
 

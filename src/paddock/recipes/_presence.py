@@ -25,6 +25,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.records import Stat
 from paddock.recipes._nodes import (
     Leaver,
+    Losses,
     Signal,
     make_container,
     parent,
@@ -65,6 +66,7 @@ class Presence(Leaver):
         """Wait until the name is free, and take it. Whatever is raised, `leave` has to follow."""
         await self._turn.acquire()
         self._has_turn = True
+        losses = Losses()
         while True:
             try:
                 is_in_doubt, self._is_asked = self._is_asked, True
@@ -84,7 +86,8 @@ class Presence(Leaver):
             except NotReadOnlyError:
                 self._is_asked = is_in_doubt
                 await wait_writable(self.client)
-            except ConnectionLostError:
+            except ConnectionLostError as error:
+                losses.add(error)
                 await self.client.wait_connected()
             else:
                 self.token = created.stat.czxid
@@ -92,12 +95,14 @@ class Presence(Leaver):
 
     async def update(self, payload: bytes) -> bool:
         """Say something else about us; tell whether the node is still ours."""
+        losses = Losses()
         while True:
             try:
                 stat = await self.client.set(self.path, payload, version=self._version)
             except NoNodeError:
                 return False
-            except ConnectionLostError:
+            except ConnectionLostError as error:
+                losses.add(error)
                 await self.client.wait_connected()
             except NotReadOnlyError:
                 await wait_writable(self.client)

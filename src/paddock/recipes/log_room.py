@@ -53,7 +53,7 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._nodes import child, make_node, refusal, until_answered, wait_writable
+from paddock.recipes._nodes import child, make_node, until_answered, wait_writable
 from paddock.recipes._room import (
     CHANNEL,
     ENTRY,
@@ -182,7 +182,7 @@ class LogChannel:
             try:
                 await transaction.commit()
             except TransactionFailedError as error:
-                why = refusal(error)
+                why = error.cause or error
                 if why.path != self.path:
                     raise _deposed(why, grant) from error
                 if not isinstance(why, BadVersionError | NoNodeError):
@@ -266,7 +266,7 @@ class _Writing:
             except NotReadOnlyError:
                 await wait_writable(self._client)
             except TransactionFailedError as error:
-                await self._mend(refusal(error))
+                await self._mend(error.cause or error)
         raise ConnectionLostError("append", self._above) from lost
 
     async def _submit(self, data: Sequence[bytes]) -> list[str]:

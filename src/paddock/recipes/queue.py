@@ -60,7 +60,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat
 from paddock.recipes._delivery import Delivery
 from paddock.recipes._line import Line
-from paddock.recipes._nodes import Signal, child, fraction, until_answered, wait_writable
+from paddock.recipes._nodes import Losses, Signal, child, fraction, until_answered, wait_writable
 from paddock.recipes._shelf import Entry, Places, Seen, Shelf, draw, in_order, new_name
 from paddock.recipes._sweeper import Sweeper
 from paddock.recipes.grant import Grant, GrantScope
@@ -289,6 +289,7 @@ class Queue:
         item_id = self._client.new_mark()
         path = child(self._places.entries, new_name(priority, item_id, due_ms))
         receipt_path = child(self._places.receipts, item_id)
+        losses = Losses()
         try:
             while True:
                 transaction = self._client.transaction()
@@ -302,9 +303,10 @@ class Queue:
                     return item_id
                 except NotReadOnlyError:
                     await wait_writable(self._client)
-                except ConnectionLostError:
+                except ConnectionLostError as error:
                     if await until_answered(self._client, lambda: self._is_put(item_id)):
                         return item_id
+                    losses.add(error)
                 except TransactionFailedError as refusal:
                     await self._mend(refusal)
         finally:
