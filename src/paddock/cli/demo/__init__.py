@@ -7,9 +7,10 @@
     server     `paddock serve`, in memory, for the length of the demo
     act        what an act is; those there are stand in `acts`, each in a file of its own
     stage      where an act is played: workers are started, waited for and killed
+    remote     how fast it goes, and what the viewer's keys do
     director   all of it together, from the start of the server to the end of the last process
     plain      one line for each happening
-    screen     the same, live, for a terminal
+    screen     the same, live, for a terminal, with `branches` of the tree and `keys`
 
 Nothing that is shown is made up: it is what workers report, what the service holds, and what the
 demo itself does to them.
