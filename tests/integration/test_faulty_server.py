@@ -92,6 +92,37 @@ def test_what_was_sent_into_silence_arrives_when_it_ends(
     assert client.state is SessionState.CONNECTED
 
 
+def test_who_comes_back_is_cut_off_or_meets_silence(server: FaultyServer) -> None:
+    with wire.connect(server.address) as client:
+        session, password = client.handshake.session_id, client.handshake.password
+        handshake = wire.connect_body(session_id=session, password=password)
+        with server.partition(session), wire.Connection(server.address) as returning:
+            returning.send_frame(handshake)
+            with pytest.raises(wire.ConnectionClosedError):
+                returning.read_frame()
+        with wire.Connection(server.address) as returning:
+            with server.partition(session, silent=True):
+                returning.send_frame(handshake)
+                with pytest.raises(TimeoutError):
+                    returning.read_frame(deadline_s=0.2)
+            # What it said is heard now, and it has its session back.
+            assert session.to_bytes(8, "big", signed=True) in returning.read_frame()
+
+
+def test_nothing_else_happens_to_who_does_not_get_through(server: FaultyServer) -> None:
+    with wire.connect(server.address) as client:
+        session, password = client.handshake.session_id, client.handshake.password
+        fault = server.proxy.when(operation="create_session").delay_reply(0)
+        server.partition(session)
+        with wire.Connection(server.address) as returning:
+            returning.send_frame(wire.connect_body(session_id=session, password=password))
+            with pytest.raises(wire.ConnectionClosedError):
+                returning.read_frame()
+    assert fault.hits == ()
+    with wire.connect(server.address):
+        assert len(fault.hits) == 1
+
+
 def test_one_of_two_partitions_can_end(server: FaultyServer, connect: Connect) -> None:
     one, two = connect(), connect()
     first, second = server.partition(one), server.partition(two)
