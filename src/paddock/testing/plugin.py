@@ -140,7 +140,7 @@ def paddock_virtual_time(request: pytest.FixtureRequest) -> Iterator[VirtualTime
     """
     from paddock.testing.virtual import VirtualTime
 
-    if request.scope == "function" and inspect.iscoroutinefunction(request.function):
+    if inspect.iscoroutinefunction(request.function):
         pytest.fail(
             f"{request.node.nodeid}: time is real here;"
             " put @paddock.testing.in_virtual_time on the test",
