@@ -16,10 +16,12 @@ from typing import Final
 
 import pytest
 
+from paddock.sync import connect
 from tests.support.apache import ApacheServer
+from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Options, Server, ServerMissingError
+from tests.support.server import SUPER_CREDENTIALS, Options, Server, ServerMissingError
 from tests.support.shells import Conversation, Transcript, paddock_shell, transcript, zkcli
 
 pytestmark = pytest.mark.judge
@@ -99,6 +101,44 @@ def test_a_command_on_the_command_line_says_the_same(
 ) -> None:
     arguments = ("-waitforconnection", "-server", apache.hosts, *command)
     assert_equal(transcript(paddock_shell(*arguments)), transcript(zkcli(*arguments)))
+
+
+def test_both_shells_say_the_same_of_an_ensemble(tmp_path: Path) -> None:
+    options = Options(durable=False, extra=(("reconfigEnabled", "true"),))
+    with contextlib.ExitStack() as stack:
+        try:
+            ensemble = stack.enter_context(ApacheEnsemble(options))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        # Whoever leaves drops its clients.
+        leader, follower = ensemble.leader(), ensemble.followers()[0]
+        with connect(leader.hosts) as client:
+            text = client.get_config().data.decode()
+        servers = [line for line in text.splitlines() if line.startswith("server.")]
+        [joins] = [line for line in servers if line.startswith(f"server.{follower.number}=")]
+        file = tmp_path / "members.cfg"
+        file.write_text("".join(f"{line}\n" for line in servers))
+        script = f"""\
+config
+config -c
+config -s -w
+reconfig -remove {follower.number}
+addauth digest {SUPER_CREDENTIALS.decode()}
+reconfig -v 7 -remove {follower.number}
+reconfig -add nonsense
+reconfig -members 1=nonsense
+reconfig -remove {follower.number}
+reconfig -s -add {joins};{follower.port}
+config -c
+config
+reconfig -file {file}
+config -c
+quit
+"""
+        arguments = ("-server", leader.hosts)
+        expected = transcript(zkcli(*arguments), script)
+        assert f"# ,,0.0.0.0:{follower.port}" in expected.output
+        assert_equal(transcript(paddock_shell(*arguments), script), expected)
 
 
 @pytest.mark.parametrize("shell", [zkcli, paddock_shell])

@@ -10,6 +10,7 @@ Only what follows is made equal or left out, and each of it says why:
   one removal come in the order of a hash table, so a run of them is sorted.
 * A last event that tells that the session is closed: Apache's shell may be gone before it.
 * The order of those whom `whoami` names, which is that of a hash table in an Apache server.
+* The order of the servers in `config -c`, which is that of a hash table in Apache's shell.
 * An exit status that is not 0 is 1. Apache's shell has 127 for a command that there is not.
 """
 
@@ -36,8 +37,11 @@ _CHANGING: Final = (
     (re.compile(r"^([cmp]Zxid) = 0x[0-9a-f]+$"), r"\1 = #"),
     (re.compile(r"^([cm]time) = \w{3} \w{3} \d\d \d\d:\d\d:\d\d \w+ \d{4}$"), r"\1 = #"),
     (re.compile(r"^ephemeralOwner = 0x(?!0$)[0-9a-f]+$"), "ephemeralOwner = #"),
+    # The version of a configuration is a zxid.
+    (re.compile(r"^version=[0-9a-f]+$"), "version=#"),
     (re.compile(r"^(ZooKeeper CLI version: 3\.8\.0-).*$"), r"\1#"),
 )
+_FOR_CLIENTS: Final = re.compile(r"[0-9a-f]{9,16} ([0-9.:,]*)")
 _WHO: Final = re.compile(r"(?:ip|digest): .*")
 _NOISE: Final = re.compile(
     r"SLF4J: .*|\d{4}-\d\d-\d\d .*|Welcome to ZooKeeper!|JLine support is disabled"
@@ -149,6 +153,8 @@ def _comparable(text: str) -> list[str]:
 def _normal(line: str) -> str:
     for pattern, replacement in _CHANGING:
         line = pattern.sub(replacement, line)
+    if (match := _FOR_CLIENTS.fullmatch(line)) is not None:
+        return f"# {','.join(sorted(match[1].split(',')))}"
     return line
 
 

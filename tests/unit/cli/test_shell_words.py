@@ -5,6 +5,7 @@ import time
 import pytest
 
 from paddock.cli.shell.complaint import CommandError, check_path, line_about
+from paddock.cli.shell.ensemble import for_clients
 from paddock.cli.shell.formats import acl_lines, hex_lines, permissions_of, stat_lines
 from paddock.cli.shell.numbers import as_int, as_long, decoded_int, version_of
 from paddock.cli.shell.quotas import Track
@@ -157,3 +158,15 @@ def test_limits_are_read_and_written_as_upstream_does(data: bytes, text: str) ->
 def test_limits_that_are_no_numbers_are_one_line() -> None:
     with pytest.raises(CommandError, match=r'^For input string: "x"$'):
         Track.read(b"count=x")
+
+
+def test_clients_are_told_where_the_servers_are_by_their_numbers() -> None:
+    text = (
+        "server.10=c:1:2:participant;[::1]:2183\n"
+        "server.2=b:1:2:observer;0.0.0.0:2182\n"
+        "server.1=a:1:2;2181\n"
+        "server.3=d:1:2:participant\n"
+        "version=100000000"
+    )
+    assert for_clients(text) == "100000000 0.0.0.0:2181,0.0.0.0:2182,,::1:2183"
+    assert for_clients("") == " "

@@ -7,13 +7,12 @@ the end; whoever sits at a terminal is better served by another try, as with ups
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from paddock.api import connect
 from paddock.client.states import Event, EventType, SessionState
-from paddock.errors import ConnectionLostError, ServiceError
+from paddock.errors import ConnectionLostError
 
 if TYPE_CHECKING:
     from paddock.cli.shell.settings import Settings
@@ -77,9 +76,10 @@ class Connection:
     async def close(self) -> None:
         """End the session, or the search for one. Closing twice is fine."""
         self._opening.cancel()
-        # Who was refused has heard of it from `client`.
-        with contextlib.suppress(asyncio.CancelledError, ServiceError):
-            await self._opening
+        await asyncio.wait([self._opening])
+        if not self._opening.cancelled():
+            # Whoever wanted to know has heard of it from `client`.
+            self._opening.exception()
         await self._client.close()
 
     def watcher(self, event: Event) -> None:

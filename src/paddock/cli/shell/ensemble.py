@@ -28,7 +28,7 @@ async def config(shell: Shell, given: Given) -> None:
     if watch:
         shell.watches.add_data(_CONFIG)
     text = text_of(data_of(found))
-    shell.out(_for_clients(text) if given.has("c") else text)
+    shell.out(for_clients(text) if given.has("c") else text)
     if given.has("s"):
         print_stat(shell, found.stat)
 
@@ -103,11 +103,12 @@ def _members_in(file: str) -> str:
     return "\n".join(f"{key}={value}" for key, value in found.items())
 
 
-def _for_clients(text: str) -> str:
+def for_clients(text: str) -> str:
     """Give the version of a configuration, and the connection string for clients."""
     found = {entry.key: entry.value for entry in read_properties(text)}
     addresses = []
-    for key in sorted(found):
+    # By their numbers; upstream has the order of a hash table.
+    for key in sorted(found, key=lambda key: (len(key), key)):
         if key.startswith("server."):
             match = _CLIENT_ADDRESS.search(found[key])
             addresses.append(
