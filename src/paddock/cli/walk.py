@@ -126,6 +126,8 @@ class _Walk:
         self._wants_data = wants_data
         # From the root of the walk down to where we are.
         self._levels: list[_Level] = []
+        # The one that we look at, which is in no queue any more.
+        self._here: _Ahead | None = None
         self.has_found = False
 
     def descend(self, paths: list[str]) -> None:
@@ -145,6 +147,7 @@ class _Walk:
 
     async def look(self, ahead: _Ahead) -> Found:
         """Look at a node, and go down to its children if there are any to be looked at."""
+        self._here = ahead
         stat = ahead.answer.result()
         assert stat is not None
         self.has_found = True
@@ -169,10 +172,10 @@ class _Walk:
 
     def give_up(self) -> None:
         """Wait for no answer any more."""
-        for level in self._levels:
-            for ahead in level.queue:
-                for future in (ahead.answer, ahead.names, ahead.content):
-                    _drop(future)
+        asked = [ahead for level in self._levels for ahead in level.queue]
+        for ahead in asked if self._here is None else [self._here, *asked]:
+            for future in (ahead.answer, ahead.names, ahead.content):
+                _drop(future)
 
     async def _first(self, level: _Level) -> _Ahead | None:
         """Give the next sibling that is there, and leave it in its place."""

@@ -212,7 +212,7 @@ def test_below_a_chroot_a_node_may_have_any_name(
         (["get", "{}/none"], "get {}/none: no such node"),
         (["set", "{}/none", "x"], "set {}/none: no such node"),
         (["stat", "{}/none"], "stat {}/none: no such node"),
-        (["stat", "{}/none", "--acl"], "get_acl {}/none: no such node"),
+        (["stat", "{}/none", "--acl"], "stat {}/none: no such node"),
         (["delete", "{}/none"], "delete {}/none: no such node"),
         (["delete", "-r", "{}/none"], "delete {}/none: no such node"),
         (["create", "{}"], "create {}: the node exists already"),

@@ -1,7 +1,8 @@
 """The walk over a tree: its order, its limits, what it asks for ahead, what it makes of changes."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
@@ -20,7 +21,7 @@ from paddock.cli.walk import (
 )
 from paddock.client.client import Client
 from paddock.client.results import NodeData
-from paddock.errors import NoAuthError, NoNodeError
+from paddock.errors import ConnectionLostError, NoAuthError, NoNodeError
 from paddock.protocol.records import Stat
 
 T = TypeVar("T")
@@ -39,6 +40,8 @@ class FakeClient:
         self.under_way: dict[str, int] = {"exists": 0, "children": 0, "get": 0}
         self.under_way_max = dict(self.under_way)
         self.asked: list[tuple[str, str]] = []
+        # After so many the connection is lost.
+        self.answers_left = 1_000_000
 
     def exists(self, path: str) -> "asyncio.Future[Stat | None]":
         def answer() -> Stat | None:
@@ -72,7 +75,11 @@ class FakeClient:
 
         def reply() -> None:
             self.under_way[kind] -= 1
+            self.answers_left -= 1
             if future.cancelled():
+                return
+            if self.answers_left < 0:
+                future.set_exception(ConnectionLostError(kind, path))
                 return
             if kind != "exists" and path in self.forbidden:
                 future.set_exception(NoAuthError(kind, path))
@@ -203,21 +210,48 @@ def test_what_is_much_is_asked_for_when_we_come_to_it() -> None:
     assert len(walked(client)) == len(client.data)
 
 
+def complaints_of(walking: Callable[[], Coroutine[Any, Any, None]]) -> list[dict[str, Any]]:
+    """Give what asyncio says of answers that nobody has looked at."""
+    complaints: list[dict[str, Any]] = []
+
+    async def listened() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, one: complaints.append(one))
+        await walking()
+        await asyncio.sleep(0)
+        gc.collect()
+
+    asyncio.run(listened())
+    return complaints
+
+
 def test_a_walk_that_is_left_waits_for_nothing() -> None:
     client = FakeClient(f"/n{number:04}" for number in range(WINDOW))
     client.forbidden = set(client.data) - {"/"}
-    complaints: list[dict[str, Any]] = []
 
     async def leaving() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, one: complaints.append(one))
         whole = walk(cast(Client, client), "/", wants_data=lambda path, stat: path != "/")
         async with aclosing(whole) as nodes:
-            async for _ in nodes:
-                break
-        await asyncio.sleep(0)
+            async for found in nodes:
+                if found.path == "/n0002":
+                    # What comes next was asked for, and has failed by now.
+                    break
 
-    asyncio.run(leaving())
-    assert complaints == []
+    assert complaints_of(leaving) == []
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 10, WINDOW, WINDOW + 10, WINDOW + 40])
+def test_a_walk_that_fails_says_so_once(after: int) -> None:
+    client = FakeClient(f"/n{number:04}/x" for number in range(WINDOW))
+    client.data |= {f"/n{number:04}": b"data" for number in range(WINDOW)}
+    client.answers_left = after
+
+    async def failing() -> None:
+        everywhere = walk(cast(Client, client), "/", wants_data=lambda path, stat: True)
+        with pytest.raises(ConnectionLostError):
+            async for _ in everywhere:
+                pass
+
+    assert complaints_of(failing) == []
 
 
 def test_the_child_of_the_root_has_one_slash() -> None:

@@ -25,11 +25,14 @@ def command(service: ServiceOptions, path: str, with_acl: bool, as_json: bool) -
     from paddock.cli.acl_text import acl_text
 
     async def looking(client: "Client") -> None:
-        asked = client.exists(path)
-        acl = [acl_text(one) for one in (await client.get_acl(path))[0]] if with_acl else []
-        stat = await asked
+        stat = await client.exists(path)
         if stat is None:
             raise NoNodeError("stat", path)
+        acl: list[str] = []
+        if with_acl:
+            # The stat that comes with it is of the same moment.
+            entries, stat = await client.get_acl(path)
+            acl = [acl_text(one) for one in entries]
         if as_json:
             fields = {"path": path, **stat_fields(stat)}
             print_json({**fields, "acl": acl} if with_acl else fields)
