@@ -49,6 +49,8 @@ class ServiceOptions:
     # Scheme and credentials, in the order in which they were given.
     identities: tuple[tuple[str, str], ...] = ()
     tls: ssl.SSLContext | None = None
+    # What the servers take at once; None stands for what they do by default.
+    max_request_bytes: int | None = None
 
     def connect(self) -> AbstractAsyncContextManager[Client]:
         """Give a client whose scope opens the session and says who we are."""
@@ -80,9 +82,13 @@ class ServiceOptions:
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
         from paddock.api import connect
+        from paddock.client.frames import REQUEST_BYTES_MAX
 
         async with connect(
-            self.hosts, session_timeout=self.session_timeout, tls=self.tls
+            self.hosts,
+            session_timeout=self.session_timeout,
+            tls=self.tls,
+            max_request_bytes=self.max_request_bytes or REQUEST_BYTES_MAX,
         ) as client:
             for scheme, credentials in self.identities:
                 await client.add_auth(scheme, os.fsencode(credentials))

@@ -15,9 +15,11 @@ import pytest
 import paddock
 from paddock.protocol.acl import ACL, ALL, READ_ONLY, Identity, digest_id
 from paddock.sync import Client, connect
-from tests.support.command import DEADLINE_S, ended, refusal, success
+from paddock.testing import FaultProxy
+from tests.support.command import COMMAND, DEADLINE_S, ended, refusal, success
 from tests.support.command import paddock as run
 from tests.support.server import Server, Service
+from tests.support.terminal import terminal
 
 ALICE = "digest:alice:secret"
 BOB = "digest:bob:secret"
@@ -236,8 +238,54 @@ def test_what_cannot_be_done_is_one_line(service: Service, path: str, tmp_path: 
     )
     assert "needs --from" in refusal("import", *where, "--from-auth", ALICE, file, path, status=2)
     assert "is no host:port" in refusal("import", *where, "--from", ":", path, path, status=2)
+    same = ("--from", service.hosts)
+    for here, there in ((path, f"{path}/copy"), (f"{path}/copy", path)):
+        said = refusal("import", *where, *same, here, there, status=2)
+        assert said == f"{here} and {there}: one of the trees is in the other"
     # None of these has left anything.
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_node_that_is_larger_than_servers_take_is_named(
+    service: Service, client: Client, path: str, tmp_path: Path
+) -> None:
+    client.create(f"{path}/from/large", bytes(2000), make_parents=True)
+    file = tmp_path / "from.jsonl"
+    export(service, f"{path}/from", file)
+    arguments = ("import", "-s", service.hosts, "--max-request-bytes", "1000", file, f"{path}/to")
+    said = refusal(*arguments, status=1)
+    assert said.startswith(f"{path}/to/large: create: the request has 2")
+
+
+def test_a_terminal_shows_how_far_it_is(
+    service: Service, client: Client, path: str, tmp_path: Path
+) -> None:
+    client.create(f"{path}/from")
+    for number in range(20):
+        client.create(f"{path}/from/{number}")
+    file = tmp_path / "from.jsonl"
+    host, _, port = service.hosts.rpartition(":")
+    with FaultProxy((host, int(port))) as proxy:
+        at = ("-s", proxy.hosts)
+        held = proxy.when(operation="get_acl", path=f"{path}/from/7").blackhole()
+        with terminal([*COMMAND, "export", *at, f"{path}/from", file], columns=200) as seen:
+            seen.wait_for(f"export {path}/from")
+            seen.wait_for("1/21")
+            held.wait(DEADLINE_S)
+            proxy.heal()
+            seen.wait_for(f"{file}: 21 nodes")
+            assert seen.wait_for_end() == 0
+        held = proxy.when(operation="create", nth=5).blackhole()
+        with terminal([*COMMAND, "import", *at, file, f"{path}/to"], columns=200) as seen:
+            # The nodes of a window are counted together.
+            seen.wait_for(f"import {path}/to")
+            seen.wait_for("0/21")
+            held.wait(DEADLINE_S)
+            proxy.heal()
+            seen.wait_for(f"{path}/to: 21 created")
+            assert seen.wait_for_end() == 0
+            # The bar is gone, the line about the result is left.
+            assert "0/21" not in seen.text
 
 
 def test_a_damaged_file_changes_nothing(

@@ -51,6 +51,12 @@ _SIGNS: Final = {
 @click.option("--dry-run", is_flag=True, help="Change nothing, only say what would be done.")
 @click.option("--diff", is_flag=True, help="Change nothing, show every node that differs.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
+@click.option(
+    "--max-request-bytes",
+    metavar="BYTES",
+    type=click.IntRange(min=1),
+    help="What the servers take at once, if that is not 1048575: jute.maxbuffer there.",
+)
 @click.option("--from", "from_", metavar="HOSTS", help="SOURCE is a path of this other service.")
 @click.option(
     "--from-auth", metavar="SCHEME:CREDENTIALS", multiple=True, help="Who asks the other service."
@@ -70,6 +76,7 @@ def import_(
     dry_run: bool,
     diff: bool,
     as_json: bool,
+    max_request_bytes: int | None,
     from_: str | None,
     from_auth: tuple[str, ...],
     from_tls: bool,
@@ -91,6 +98,7 @@ def import_(
     if overwrite and keep:
         raise click.UsageError("--overwrite and --keep cannot both be meant")
     service, root = service.resolved(path)
+    service = dataclasses.replace(service, max_request_bytes=max_request_bytes)
     existing = Existing.OVERWRITE if overwrite else Existing.KEEP if keep else Existing.REFUSE
     job = _Job(service, root, existing, delete, dry_run, diff, as_json)
     if from_ is None:
@@ -137,16 +145,27 @@ class _Job:
             return self.service.run(lambda client: self._import(client, nodes, total))
 
     def import_tree(self, other: ServiceOptions, path: str) -> int:
+        from paddock.cli.transfer.node import is_below
+
         other, root = other.resolved(path)
+        is_within = is_below(root, self.root) or is_below(self.root, root)
+        if is_within and set(other.hosts.split(",")) & set(self.service.hosts.split(",")):
+            # One would grow, or go, while it is read.
+            raise click.UsageError(f"{root} and {self.root}: one of the trees is in the other")
 
         async def importing() -> int:
+            from paddock.cli.transfer.changes import watched
             from paddock.cli.transfer.walk import Walk, WalkOptions
 
             async with other.connect() as source, self.service.connect() as client:
                 await source.sync(root)
-                return await self._import(
-                    client, lambda: Walk(source, root, WalkOptions()).nodes(), None
-                )
+                async with watched(source, root) as changes:
+                    status = await self._import(
+                        client, lambda: Walk(source, root, WalkOptions()).nodes(), None
+                    )
+                if warning := changes.say(root):
+                    click.echo(f"paddock: warning: {warning}", err=True)
+                return status
 
         return run(importing)
 

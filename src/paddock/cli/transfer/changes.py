@@ -35,13 +35,13 @@ class Changes:
         elif not event.state.is_connected:
             self.is_blind = True
 
-    def say(self, root: str, *, was_interrupted: bool) -> str:
+    def say(self, root: str, *, was_interrupted: bool = False) -> str:
         """Give one line about it, or nothing if there is nothing to say."""
         if self.count:
             times = "once" if self.count == 1 else f"{self.count} times"
             return (
                 f"{root} was changed {times} while it was read, first at {self.first}:"
-                " the export is of no single moment"
+                " what was read is of no single moment"
             )
         if self.is_blind or was_interrupted:
             return f"whether {root} was changed while it was read is not known"

@@ -29,7 +29,6 @@ from paddock.errors import (
     NoAuthError,
     NodeExistsError,
     NoNodeError,
-    PaddockError,
     RequestError,
 )
 from paddock.protocol.acl import OPEN
@@ -302,23 +301,26 @@ class Import:
     async def _act(self, items: list[_Item]) -> list[tuple[_Item, BaseException]]:
         """Do what is to be done; give those of which it is not sure that it was done, and why."""
         asked: list[tuple[_Item, asyncio.Future[Any]]] = []
-        refusal: PaddockError | None = None
+        refusal: TransferError | None = None
         for item in items:
             try:
                 asked += [(item, one) for one in self._writes(item)]
-            except (TransferError, InvalidArgumentError) as problem:
+            except TransferError as error:
+                refusal = error
+            except InvalidArgumentError as error:
+                refusal = TransferError(f"{item.path}: {error}")
+            if refusal is not None:
                 # What was asked for before it is still waited for.
-                refusal = problem
                 break
         await asyncio.gather(*(one for _, one in asked), return_exceptions=True)
         left: dict[int, tuple[_Item, BaseException]] = {}
         for item, answer in asked:
-            error = answer.exception()
-            if error is None:
+            problem = answer.exception()
+            if problem is None:
                 continue
-            if not isinstance(error, _TO_BE_LOOKED_AT):
-                raise error
-            left[item.place] = (item, error)
+            if not isinstance(problem, _TO_BE_LOOKED_AT):
+                raise problem
+            left[item.place] = (item, problem)
             item.verdict = None
         if refusal is not None:
             raise refusal
@@ -333,10 +335,7 @@ class Import:
             if item.has_children and not self._rights.may_create(acl):
                 item.final_acl = node.acl
                 acl = self._rights.meanwhile(acl)
-            try:
-                return [self._client.create(item.path, node.data, acl=acl)]
-            except InvalidArgumentError as error:
-                raise TransferError(f"{item.path}: {error}") from None
+            return [self._client.create(item.path, node.data, acl=acl)]
         if item.verdict is Verdict.FINISH:
             item.final_acl = node.acl
         if item.verdict is not Verdict.CHANGE or self._options.existing is Existing.KEEP:
