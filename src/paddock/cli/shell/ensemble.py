@@ -96,6 +96,9 @@ def _members_in(file: str) -> str:
             text = stream.read()
     except OSError as error:
         raise CommandError(f"Error processing {file}{name} ({error.strerror})") from None
+    except ValueError:
+        # It has a null character.
+        raise CommandError(f"Error processing {file}Invalid file path") from None
     found = {entry.key: entry.value for entry in read_properties(text)}
     for key in found:
         if not key.startswith(("server.", "group", "weight")) and key != "version":
