@@ -124,6 +124,18 @@ BLOCKING = """
         paddock_server.partition(paddock_client, silent=True)
 
 
+    @pytest.fixture
+    def last(paddock_server):
+        yield
+        # By then the clients have been closed, which takes long if nobody is there.
+        assert paddock_server.is_running
+
+
+    def test_a_server_can_be_left_stopped(paddock_server, last, paddock_client):
+        paddock_server.stop()
+        assert not paddock_server.is_running
+
+
     def test_a_reply_is_lost(paddock_server, paddock_client):
         with paddock_server.drop_reply("create", "/order"):
             with pytest.raises(paddock.ConnectionLostError):
@@ -243,7 +255,7 @@ def test_users_of_kazoo_are_served(tmp_path: Path) -> None:
 def test_users_of_the_blocking_client_are_served(tmp_path: Path) -> None:
     run = run_pytest(tmp_path, BLOCKING)
     assert run.passed == [*run.outcomes], run.output
-    assert len(run.passed) == 12
+    assert len(run.passed) == 13
 
 
 def test_users_of_asyncio_are_served_whatever_runs_their_tests(tmp_path: Path) -> None:

@@ -94,6 +94,11 @@ class FaultyServer(Breaking):
         address, password = self.proxy.server_address, self._password_of(number)
         self._background.call(expire_session(address, number, password))
 
+    @property
+    def is_running(self) -> bool:
+        """Tell whether it has not been stopped."""
+        return self._server.is_running
+
     def stop(self) -> None:
         """Stop the server; clients find nobody until `start`."""
         self._background.call(self._server.stop())

@@ -60,8 +60,7 @@ def paddock_connect(paddock_server: FaultyServer) -> Iterator[Callable[..., sync
 
     with contextlib.ExitStack() as clients:
         yield lambda **options: clients.enter_context(sync.connect(paddock_server.hosts, **options))
-        # Who is cut off takes long to say goodbye.
-        paddock_server.heal()
+        _let_back(paddock_server)
 
 
 @pytest.fixture
@@ -88,8 +87,7 @@ def paddock_kazoo(paddock_server: FaultyServer) -> Iterator[Callable[..., Any]]:
             return client
 
         yield start
-        # Who is cut off takes long to say goodbye.
-        paddock_server.heal()
+        _let_back(paddock_server)
 
 
 @pytest.fixture(scope="session")
@@ -165,6 +163,13 @@ def paddock_virtual_server(
     yield server
     _tell(request, server)
     paddock_virtual_time.run(server.stop())
+
+
+def _let_back(server: FaultyServer) -> None:
+    """Have everybody reach the server: who cannot takes long to say goodbye."""
+    server.heal()
+    if not server.is_running:
+        server.start()
 
 
 def _tell(request: pytest.FixtureRequest, server: Breaking, *, after: int = 0) -> None:
