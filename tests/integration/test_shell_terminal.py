@@ -352,6 +352,20 @@ def test_what_is_typed_during_a_command_is_run_after_it(seen: Terminal) -> None:
     assert seen.text.count("create /two") == 1
 
 
+def test_what_is_typed_while_a_command_runs_is_shown_in_the_next_line(tmp_path: Path) -> None:
+    with serving("--port", "0", "--memory") as server, shell(_hosts(server), tmp_path) as seen:
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            seen.type(f"ls /{ENTER}")
+            seen.wait_until(lambda: seen.line == "")
+            seen.type("whoa")
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        _wait_for_typed(seen, "whoa")
+        assert seen.text.count("whoa") == 1
+        _run(seen, "mi")
+
+
 def test_several_pasted_lines_are_run_one_by_one(seen: Terminal) -> None:
     seen.type("\x1b[200~create /one\ncreate /two\ndeleteall /one\ndeleteall /two\n\x1b[201~")
     number = _number(seen)
@@ -371,17 +385,18 @@ def test_the_session_outlives_its_server(tmp_path: Path) -> None:
         port = str(first.address[1])
         seen = stack.enter_context(shell(_hosts(first), tmp_path))
         _run(seen, "create -e /mine")
+        _run(seen, "printwatches off")
         seen.type("get /mi")
         _wait_for_typed(seen, "get /mi")
         first.stop(signal.SIGKILL)
-        # Nobody has pressed a key, and the line is as it was.
-        seen.wait_until(lambda: "(CONNECTING) 1]" in seen.line)
+        # Nobody has pressed a key, nothing is printed, and the line is as it was.
+        seen.wait_until(lambda: "(CONNECTING) 2]" in seen.line)
         _wait_for_typed(seen, "get /mi")
         seen.type(f"ne{ENTER}")
         seen.wait_for("KeeperErrorCode = ConnectionLoss: no server answers\n")
-        seen.wait_until(lambda: "(CONNECTING) 2]" in seen.line)
+        seen.wait_until(lambda: "(CONNECTING) 3]" in seen.line)
         stack.enter_context(serving("--port", port, "--data", data))
-        seen.wait_until(lambda: "(CONNECTED) 2]" in seen.line)
+        seen.wait_until(lambda: "(CONNECTED) 3]" in seen.line)
         _run(seen, "getEphemerals /")
         assert "\n[/mine]\n" in seen.text
 
@@ -410,11 +425,15 @@ def test_it_starts_without_a_server_and_finds_it_when_it_is_there(tmp_path: Path
     with serving("--port", "0", "--memory") as server:
         hosts = _hosts(server)
     variables = {"XDG_STATE_HOME": str(tmp_path)}
-    with terminal([*COMMAND, "shell", "-server", hosts], environment=variables) as seen:
-        seen.wait_until(lambda: "(CONNECTING) 0]" in seen.line)
+    # The command takes longer than the first search for a server, which has to be followed by more.
+    command = [*COMMAND, "shell", "-server", hosts, "-timeout", "1000"]
+    with terminal(command, environment=variables) as seen:
+        _run(seen, "ls /")
+        assert "KeeperErrorCode = ConnectionLoss: no server answers" in seen.text
+        seen.wait_until(lambda: "(CONNECTING) 1]" in seen.line)
         seen.type("ls")
         with serving("--port", hosts.rpartition(":")[2], "--memory"):
-            seen.wait_until(lambda: "(CONNECTED) 0]" in seen.line)
+            seen.wait_until(lambda: "(CONNECTED) 1]" in seen.line)
             seen.type(f" /{ENTER}")
             seen.wait_for("\n[zookeeper]\n")
 
