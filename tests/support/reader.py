@@ -105,7 +105,7 @@ class Reader:
         elif text.startswith("# zoo.cfg"):
             _understand(text)
         elif block.language == "sh":
-            await asyncio.to_thread(self._terminal(block.title).type, text, "")
+            await asyncio.to_thread(self._terminal(block.title).type, f"set -e\n{text}", "")
         elif block.language == "python":
             await run_example(text, self._names, f"{where}, {block}")
         else:
