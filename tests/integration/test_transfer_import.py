@@ -359,5 +359,6 @@ def test_somebody_who_writes_at_the_same_time_is_not_overwritten_unseen() -> Non
                 await job
                 data, stat = await client.get("/app/a")
                 assert (data, stat.version) == (b"ours", 2)
+                assert sum(one.name == "set" for one in proxy.requests) == 2
 
     run_virtually(main())

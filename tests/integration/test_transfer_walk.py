@@ -102,12 +102,15 @@ def test_data_that_are_large_are_not_held_together(monkeypatch: pytest.MonkeyPat
             async with paddock.connect(proxy.hosts) as client:
                 await client.create("/app")
                 await make(client, "/app", [f"n{number}" for number in range(20)], bytes(100_000))
-                given = 0
+                given, ahead = 0, []
                 async for one in Walk(client, "/app", WalkOptions()).nodes():
                     asked = sum(request.name == "get" for request in proxy.requests)
                     # Two of them have room, and the next one is always asked for.
-                    assert asked - given <= 3
+                    ahead.append(asked - given)
                     given += one.path != "/"
+                assert max(ahead) <= 3
+                # There is room again when nodes have left.
+                assert max(ahead[10:]) > 1
                 # None was asked for twice.
                 assert asked == given == 20
 
@@ -150,6 +153,8 @@ def test_what_we_may_not_read_is_an_error_that_names_it_or_left_out() -> None:
             walk = Walk(stranger, "/app", WalkOptions(skips_unreadable=True))
             assert [one.path async for one in walk.nodes()] == ["/", "/a"]
             assert walk.left_out.unreadable == 2
+            with pytest.raises(TransferError, match=r"^/app/secret: we may not read it"):
+                await walked(stranger, "/app/secret", WalkOptions(skips_unreadable=True))
             whole = await walked(client, "/app")
             assert [one.path for one in whole] == ["/", "/a", "/secret", "/secret/below", "/z"]
             assert whole[2].acl == (ALICE,)
@@ -207,6 +212,58 @@ def test_a_node_that_goes_meanwhile_is_left_out_with_its_subtree(operation: str)
             assert [one.path async for one in walk.nodes()] == ["/", "/c"]
             await removing
             assert walk.left_out.vanished >= 1
+
+    run_virtually(main())
+
+
+def test_what_is_below_a_node_that_was_gone_for_a_moment_does_not_stand_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The data of a node are asked for when it is its turn, and no sooner.
+    monkeypatch.setattr(walking, "_DATA_BYTES_MAX", 0)
+
+    async def main() -> None:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            paddock.connect(proxy.hosts) as client,
+            paddock.connect(server.hosts) as other,
+        ):
+            for name in ("a", "b", "b/below", "c"):
+                await client.create(f"/app/{name}", b"data", make_parents=True)
+
+            async def meddle() -> None:
+                await proxy.when(operation="get", path="/app/b").blackhole().happened()
+                await other.delete_tree("/app/b")
+                proxy.heal()
+                await proxy.when(operation="get", path="/app/b/below").blackhole().happened()
+                await other.create("/app/b/below", make_parents=True)
+                proxy.heal()
+
+            meddling = asyncio.create_task(meddle())
+            # It is armed before we begin.
+            await client.sync()
+            assert await paths_of(client, "/app") == ["/", "/a", "/c"]
+            meddling.cancel()
+
+    run_virtually(main())
+
+
+def test_small_nodes_are_listed_ahead_of_their_turn() -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            paddock.connect(proxy.hosts) as client,
+        ):
+            for number in range(50):
+                await client.create(f"/app/{number:02}/below", make_parents=True)
+            before = len(proxy.requests)
+            async for one in Walk(client, "/app", WalkOptions()).nodes():
+                if one.path == "/00":
+                    asked = [request.name for request in proxy.requests[before:]]
+                    # The root and all of its children.
+                    assert asked.count("get_children") == 51
 
     run_virtually(main())
 

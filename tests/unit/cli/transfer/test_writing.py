@@ -101,6 +101,14 @@ def test_wherever_it_is_interrupted_the_resumed_export_is_the_same(
         assert not part_of(target).exists()
 
 
+def test_nothing_is_left_of_a_line_that_was_not_whole(target: Path) -> None:
+    interrupt(target, len(NODES))
+    with part_of(target).open("ab") as part:
+        part.write(b'{"path":"/c","data":"' + b"x" * 10_000)
+    write(target, resume=True)
+    assert target.read_bytes() == TEXT
+
+
 def test_without_a_part_there_is_nothing_to_resume_and_it_begins(target: Path) -> None:
     write(target, resume=True)
     assert target.read_bytes() == TEXT
