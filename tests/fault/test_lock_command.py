@@ -29,11 +29,20 @@ from tests.support.holding import (
 
 PATH = "/lock"
 TIMEOUT_S = 2.0
+# Half of the time that a command under a session of 40 s has at least.
+_SOON_S = 15.0
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     with ServerProcess(tmp_path / "data", ("--tick-time-ms", "200")) as running:
+        yield running
+
+
+@pytest.fixture
+def patient_server() -> Iterator[ServerProcess]:
+    """One whose sessions live long."""
+    with ServerProcess() as running:
         yield running
 
 
@@ -54,14 +63,31 @@ def guarded_write(server: ServerProcess, worker: Worker, data: bytes) -> None:
         client.transaction().check(worker.guard).set("/written", data).commit()
 
 
-def test_a_command_dies_with_its_wrapper(server: ServerProcess, wrappers: Wrappers) -> None:
-    one = start(wrappers, server)
+def test_a_command_dies_with_its_wrapper(patient_server: ServerProcess, wrappers: Wrappers) -> None:
+    one = wrappers.start(
+        *("lock", patient_server.hosts, PATH, "--timeout", "40", "--", *wrappers.worker())
+    )
     worker = one.wait_runs()
     warden = worker.warden
     one.kill()
-    worker.wait_gone()
-    wait_dead([warden])
-    assert start(wrappers, server).wait_runs().token > worker.token
+    # Long before its time is over, and with it the warden.
+    wait_dead([worker.pid, warden], _SOON_S)
+    with connect(patient_server.hosts) as client:
+        assert client.exists(worker.guard) is not None
+
+
+def test_a_command_dies_with_its_warden_also_if_its_wrapper_can_do_nothing(
+    patient_server: ServerProcess, wrappers: Wrappers
+) -> None:
+    one = wrappers.start(
+        *("lock", patient_server.hosts, PATH, "--timeout", "40", "--", *wrappers.worker("stubborn"))
+    )
+    worker = one.wait_runs()
+    stopped(one.process.pid)
+    os.kill(worker.warden, signal.SIGKILL)
+    worker.wait_gone(_SOON_S)
+    resume(one.process.pid)
+    assert one.wait_end() == 128 + signal.SIGKILL
 
 
 def test_a_command_that_does_not_want_to_end_dies_with_its_wrapper_before_the_next_begins(

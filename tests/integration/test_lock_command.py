@@ -280,3 +280,23 @@ def test_control_z_stops_the_job_and_fg_goes_on(hosts: str, tmp_path: Path) -> N
         shell.type(CONTROL_D)
         shell.wait_for("over")
         shell.wait_for("outer>", times=3)
+
+
+def test_a_terminal_is_as_before_when_its_command_was_killed(hosts: str, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    # An interactive shell takes the terminal for a group of its own.
+    script.write_text("stty raw -echo; echo guard $PADDOCK_GUARD; exec sleep 1000")
+    outer = tmp_path / "outer"
+    lock = f"{' '.join(COMMAND)} lock -s {hosts} /tty-k --"
+    outer.write_text(
+        f"{lock} bash --norc -i {script}; stty -a | grep -o ' .\\?echo ';"
+        " read -r line; echo got $line"
+    )
+    with terminal(["bash", outer], columns=200) as shell:
+        guard = shell.wait_for_match(r"guard (\S+)")[1]
+        with connect(hosts) as client:
+            client.delete(guard)
+        shell.wait_for_match(r"the lock was lost, so the command was ended$")
+        shell.wait_for_match(r"^ +echo$")
+        shell.type("something" + ENTER)
+        shell.wait_for("got something")

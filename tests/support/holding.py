@@ -136,8 +136,8 @@ class Worker:
         """Who runs it."""
         return int(_stat(self.pid)[1])
 
-    def wait_gone(self) -> None:
-        wait_dead([self.pid])
+    def wait_gone(self, seconds: float = DEADLINE_S) -> None:
+        wait_dead([self.pid], seconds)
 
 
 class Wrappers:
@@ -193,14 +193,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def wait_dead(pids: Sequence[int]) -> None:
+def wait_dead(pids: Sequence[int], seconds: float = DEADLINE_S) -> None:
     """Wait until none of these processes runs."""
-    wait_until(lambda: not any(map(is_alive, pids)), f"end of {pids}")
+    wait_until(lambda: not any(map(is_alive, pids)), f"end of {pids}", seconds)
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
+def wait_until(is_so: Callable[[], bool], what: str, seconds: float = DEADLINE_S) -> None:
     """Wait for something that nobody tells us, in another process."""
-    limit = time.monotonic() + DEADLINE_S
+    limit = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < limit, f"no {what}"
         time.sleep(0.005)

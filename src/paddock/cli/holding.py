@@ -13,6 +13,7 @@ does its next step before anybody can end it. That step is refused if it is guar
 
 import asyncio
 import logging
+import math
 import os
 import shutil
 import socket
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from paddock.cli import warden
 from paddock.cli.failure import CannotBeDone
 from paddock.cli.running import CommandEnd, RunningCommand
 from paddock.cli.service import ServiceOptions, run
@@ -129,6 +131,31 @@ def execute(plan: Plan) -> int:
     return run(lambda: run_with_signals(hold))
 
 
+class Awake:
+    """Since when the machine has not slept: the event loop's clock stands still while it does.
+
+    What the client concludes from that clock holds only for what was asked since. The warden has a
+    clock that goes on, so all there is to do is not to tell it more than we know.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        # A sleep that is shorter does no harm.
+        self._tolerance = tolerance
+        self._since = -math.inf
+        # How far the clocks are apart.
+        self._apart: float | None = None
+
+    def covers(self, when: float, now: float, clock: float) -> bool:
+        """Tell whether there was no sleep since then; `clock` is the warden's, the others ours."""
+        apart = clock - now
+        if self._apart is None:
+            self._apart = apart
+        elif apart > self._apart + self._tolerance:
+            self._apart = apart
+            self._since = now
+        return when >= self._since
+
+
 class _Holding:
     """One contender, over any number of sessions."""
 
@@ -207,8 +234,11 @@ class _Holding:
                 command.end()
 
         async def tell() -> None:
+            loop, awake = asyncio.get_running_loop(), Awake(timeout * _MARGIN)
             while not grant.is_lost:
-                command.live_until(client.session_valid_until - timeout * _MARGIN)
+                answered_from = client.session_valid_until - timeout
+                if awake.covers(answered_from, loop.time(), warden.clock()):
+                    command.live_until(client.session_valid_until - timeout * _MARGIN)
                 await asyncio.sleep(timeout * _TELL)
 
         grant.add_listener(on_event)
