@@ -36,7 +36,7 @@ def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
 def start(
     wrappers: Wrappers, server: ServerProcess, *options: str, act: str = "for ever"
 ) -> Wrapper:
-    options = ("--timeout", "2", *options, "--")
+    options = ("--timeout", "3", *options, "--")
     return wrappers.start("elect", server.hosts, PATH, *options, *wrappers.worker(act))
 
 

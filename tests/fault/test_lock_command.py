@@ -28,9 +28,11 @@ from tests.support.holding import (
 )
 
 PATH = "/lock"
-TIMEOUT_S = 2.0
-# Half of the time that a command under a session of 40 s has at least.
-_SOON_S = 15.0
+TIMEOUT_S = 3.0
+# For what has nothing to do with the end of a session.
+LONG_S = 40.0
+# Half of the time that a command has at least under such a session.
+SOON_S = 15.0
 
 
 @pytest.fixture
@@ -40,9 +42,9 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture
-def patient_server() -> Iterator[ServerProcess]:
+def patient_server(tmp_path: Path) -> Iterator[ServerProcess]:
     """One whose sessions live long."""
-    with ServerProcess() as running:
+    with ServerProcess(tmp_path / "data") as running:
         yield running
 
 
@@ -52,8 +54,14 @@ def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
         yield found
 
 
-def start(wrappers: Wrappers, server: ServerProcess, act: str = "for ever") -> Wrapper:
-    options = ("--timeout", str(TIMEOUT_S), "--")
+def start(
+    wrappers: Wrappers,
+    server: ServerProcess,
+    act: str = "for ever",
+    *,
+    timeout_s: float = TIMEOUT_S,
+) -> Wrapper:
+    options = ("--timeout", str(timeout_s), "--")
     return wrappers.start("lock", server.hosts, PATH, *options, *wrappers.worker(act))
 
 
@@ -64,14 +72,12 @@ def guarded_write(server: ServerProcess, worker: Worker, data: bytes) -> None:
 
 
 def test_a_command_dies_with_its_wrapper(patient_server: ServerProcess, wrappers: Wrappers) -> None:
-    one = wrappers.start(
-        *("lock", patient_server.hosts, PATH, "--timeout", "40", "--", *wrappers.worker())
-    )
+    one = start(wrappers, patient_server, timeout_s=LONG_S)
     worker = one.wait_runs()
     warden = worker.warden
     one.kill()
     # Long before its time is over, and with it the warden.
-    wait_dead([worker.pid, warden], _SOON_S)
+    wait_dead([worker.pid, warden], SOON_S)
     with connect(patient_server.hosts) as client:
         assert client.exists(worker.guard) is not None
 
@@ -79,13 +85,11 @@ def test_a_command_dies_with_its_wrapper(patient_server: ServerProcess, wrappers
 def test_a_command_dies_with_its_warden_also_if_its_wrapper_can_do_nothing(
     patient_server: ServerProcess, wrappers: Wrappers
 ) -> None:
-    one = wrappers.start(
-        *("lock", patient_server.hosts, PATH, "--timeout", "40", "--", *wrappers.worker("stubborn"))
-    )
+    one = start(wrappers, patient_server, "stubborn", timeout_s=LONG_S)
     worker = one.wait_runs()
     stopped(one.process.pid)
     os.kill(worker.warden, signal.SIGKILL)
-    worker.wait_gone(_SOON_S)
+    worker.wait_gone(SOON_S)
     resume(one.process.pid)
     assert one.wait_end() == 128 + signal.SIGKILL
 
@@ -171,11 +175,11 @@ def test_a_command_that_was_stopped_with_all_ends_when_it_goes_on_and_its_writes
 
 
 def test_a_lock_that_is_taken_away_ends_the_command_at_once(
-    server: ServerProcess, wrappers: Wrappers
+    patient_server: ServerProcess, wrappers: Wrappers
 ) -> None:
-    one = start(wrappers, server, "stubborn")
+    one = start(wrappers, patient_server, "stubborn", timeout_s=LONG_S)
     worker = one.wait_runs()
-    with connect(server.hosts) as client:
+    with connect(patient_server.hosts) as client:
         client.delete(worker.guard)
     assert one.wait_end() == 76
     assert not worker.is_alive
@@ -184,12 +188,12 @@ def test_a_lock_that_is_taken_away_ends_the_command_at_once(
 
 
 def test_a_warden_that_is_stopped_does_not_keep_a_lost_command_alive(
-    server: ServerProcess, wrappers: Wrappers
+    patient_server: ServerProcess, wrappers: Wrappers
 ) -> None:
-    one = start(wrappers, server, "stubborn")
+    one = start(wrappers, patient_server, "stubborn", timeout_s=LONG_S)
     worker = one.wait_runs()
     stopped(worker.warden)
-    with connect(server.hosts) as client:
+    with connect(patient_server.hosts) as client:
         client.delete(worker.guard)
     assert one.wait_end() == 76
     assert not worker.is_alive
@@ -220,10 +224,10 @@ def test_a_server_that_hangs_for_too_long_ends_the_command_before_the_next_begin
 
 
 def test_a_server_that_is_restarted_in_time_is_not_noticed(
-    server: ServerProcess, wrappers: Wrappers
+    patient_server: ServerProcess, wrappers: Wrappers
 ) -> None:
-    options = ("--timeout", "4", "--")
-    one = wrappers.start("lock", server.hosts, PATH, *options, *wrappers.worker())
+    server = patient_server
+    one = start(wrappers, server, timeout_s=LONG_S)
     worker = one.wait_runs()
     for _ in range(2):
         server.kill()
@@ -233,6 +237,13 @@ def test_a_server_that_is_restarted_in_time_is_not_noticed(
     assert worker.is_alive
     one.send(signal.SIGTERM)
     assert one.wait_end() == 128 + signal.SIGTERM
+
+
+def test_a_command_lives_longer_than_a_session_that_is_not_kept_alive(
+    patient_server: ServerProcess, wrappers: Wrappers
+) -> None:
+    command = ("--timeout", "5", "--", "sh", "-c", "sleep 6; exit 4")
+    assert wrappers.start("lock", patient_server.hosts, PATH, *command).wait_end() == 4
 
 
 def test_who_waits_goes_on_waiting_after_its_session_has_expired(
