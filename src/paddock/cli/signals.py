@@ -10,9 +10,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final
-
-from paddock.cli.running import RunningCommand
+from typing import Final, Protocol
 
 _PASSED_ON: Final = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
@@ -21,6 +19,12 @@ _PASSED_ON: Final = (
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 # A terminal sends them to its whole foreground, which the command is in as well.
 _FROM_TERMINAL: Final = (signal.SIGINT, signal.SIGQUIT)
+
+
+class Receiver(Protocol):
+    """Who gets signals from us: a command that runs."""
+
+    def pass_on(self, number: int) -> None: ...
 
 
 async def run_with_signals(work: Callable[["Signals"], Awaitable[int]]) -> int:
@@ -45,7 +49,7 @@ class Signals:
         self.number: int | None = None
         # The first one that came, while a command ran, to ask for the end of what is done.
         self.asked_to_end: int | None = None
-        self._command: RunningCommand | None = None
+        self._command: Receiver | None = None
         self._shares_terminal = False
         loop = asyncio.get_running_loop()
         for number in _PASSED_ON:
@@ -54,7 +58,7 @@ class Signals:
                 loop.add_signal_handler(number, self._on_signal, number)
 
     @contextlib.contextmanager
-    def passed_on_to(self, command: RunningCommand, *, shares_terminal: bool) -> Iterator[None]:
+    def passed_on_to(self, command: Receiver, *, shares_terminal: bool) -> Iterator[None]:
         """Have them go to a command, in a scope."""
         self._command = command
         self._shares_terminal = shares_terminal

@@ -77,9 +77,11 @@ def test_an_empty_guard_is_no_guard_at_all_and_refused(server: tuple[str, str], 
     assert "slash" in refusal("set", path, "data", "--guard", "", *server, status=2)
 
 
+@pytest.mark.everywhere
+@pytest.mark.parametrize("command", ["lock", "elect"])
 def test_a_script_under_a_lock_has_its_guard(
-    server: tuple[str, str], client: Client, path: str, lock: str
+    server: tuple[str, str], client: Client, path: str, lock: str, command: str
 ) -> None:
     script = f'"$0" -m paddock set {path} "$PADDOCK_TOKEN" --guard "$PADDOCK_GUARD"'
-    success("lock", *server, lock, "--", "sh", "-c", script, sys.executable)
+    success(command, *server, lock, "--", "sh", "-c", script, sys.executable)
     assert int(client.get(path).data or b"0") > 0
