@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paddock
-from paddock.cli.transfer.importing import Existing, ImportOptions
 from paddock.cli.transfer.node import Node, order_of
 from paddock.cli.transfer.reading import Export
+from paddock.cli.transfer.verdicts import Existing, ImportOptions
 from paddock.cli.transfer.writing import LineWriter
 from paddock.protocol.acl import ACL, ALL, OPEN, Identity, digest_id
 from paddock.testing import EmbeddedServer, run_virtually

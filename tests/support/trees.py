@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 
-from paddock.cli.transfer.importing import Difference, Import, ImportOptions, Tally
+from paddock.cli.transfer.importing import Import
 from paddock.cli.transfer.node import Node
 from paddock.cli.transfer.rights import rights_of
+from paddock.cli.transfer.verdicts import Difference, ImportOptions, Tally
 from paddock.cli.transfer.walk import Walk, WalkOptions
 from paddock.client.client import Client
 from paddock.protocol.acl import OPEN

@@ -25,9 +25,9 @@ from paddock.cli.transfer.progress import progress
 from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
-    from paddock.cli.transfer.importing import Difference, Existing, ImportOptions, Tally
     from paddock.cli.transfer.node import Node
     from paddock.cli.transfer.rights import Rights
+    from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally
     from paddock.client.client import Client
 
 # What `--diff` ends with if there are differences: neither success nor failure.
@@ -93,7 +93,7 @@ def import_(
     --diff shows every node that SOURCE has more (+), otherwise (~), or not (-), and ends with
     status 3 if there are any.
     """
-    from paddock.cli.transfer.importing import Existing
+    from paddock.cli.transfer.verdicts import Existing
 
     if overwrite and keep:
         raise click.UsageError("--overwrite and --keep cannot both be meant")
@@ -183,7 +183,8 @@ class _Job:
     async def _carry_out(
         self, client: Client, rights: Rights, nodes: _Nodes, total: int | None
     ) -> int:
-        from paddock.cli.transfer.importing import Existing, Import, ImportOptions
+        from paddock.cli.transfer.importing import Import
+        from paddock.cli.transfer.verdicts import Existing, ImportOptions
 
         options = ImportOptions(existing=self.existing, deletes=self.deletes)
         differences = _Differences(self.is_diff, self.as_json)

@@ -152,15 +152,8 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
     """
     path = part_of(target)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "r+b", buffering=_BUFFER_BYTES) as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it a moment ago may be done with it.
-            is_ours = os.fstat(stream.fileno()).st_nlink > 0
-        except BlockingIOError:
-            is_ours = False
-        if not is_ours:
-            raise TransferError(f"{path}: another export is writing it")
+    with _named(path), open(descriptor, "r+b", buffering=_BUFFER_BYTES) as stream:
+        _lock(stream, path)
         writer = PartWriter(stream, path, target, request["acls"])
         if resume:
             writer.resume(request)
@@ -172,6 +165,28 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
             if not writer.nodes:
                 path.unlink()
             raise
+
+
+def _lock(stream: IO[bytes], path: Path) -> None:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever had it a moment ago may be done with it.
+        is_ours = os.fstat(stream.fileno()).st_nlink > 0
+    except BlockingIOError:
+        is_ours = False
+    if not is_ours:
+        raise TransferError(f"{path}: another export is writing it")
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Have an error of the system say of which file it is, also when it comes from a write."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextlib.contextmanager

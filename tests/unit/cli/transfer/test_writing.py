@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import resource
 import stat
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,22 @@ def test_a_damaged_part_is_not_resumed(target: Path) -> None:
         part_writer(target, REQUEST, resume=True),
     ):
         pytest.fail("it was resumed")
+
+
+def test_a_full_disk_is_told_with_the_file_and_the_export_goes_on_when_there_is_room(
+    target: Path,
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (250, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            write(target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == str(part_of(target))
+    assert part_of(target).stat().st_size == 250
+    write(target, resume=True)
+    assert target.read_bytes() == TEXT
 
 
 def test_two_exports_do_not_write_the_same_file(target: Path) -> None:
