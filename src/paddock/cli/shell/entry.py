@@ -71,7 +71,6 @@ def shell(
     from paddock.cli.shell.settings import Settings
     from paddock.client.hosts import parse_hosts
     from paddock.errors import PaddockError
-    from paddock.server.config import ConfigError
 
     try:
         parse_hosts(hosts)
@@ -79,8 +78,12 @@ def shell(
         raise click.BadParameter(str(error), param_hint="-server") from None
     settings = Settings(session_timeout=timeout_ms / 1000, read_only=read_only)
     if configuration is not None:
+        # Imported now: most shells are without one.
+        from paddock.cli.shell.configuration import with_configuration
+        from paddock.server.config import ConfigError
+
         try:
-            settings = settings.with_configuration(configuration)
+            settings = with_configuration(settings, configuration)
         except ConfigError as error:
             raise click.BadParameter(str(error), param_hint="-client-configuration") from None
     if command:

@@ -1,42 +1,11 @@
-"""How the shell connects, apart from where to: what its flags and its configuration say.
-
-The configuration is a file of Java properties with upstream's keys for clients. What it asks for
-and cannot be had is refused, with the key: whoever asks for a check must not go without it. Keys
-that nobody knows are passed over, as upstream does, unless they are about security.
-"""
+"""How the shell connects, apart from where to."""
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass
 
 from paddock.client.frames import REQUEST_BYTES_MAX
-from paddock.server import stores
-from paddock.server.config import ConfigError
-from paddock.server.properties import read_properties
-
-_SECURE: Final = "zookeeper.client.secure"
-_MAX_BYTES: Final = "jute.maxbuffer"
-_SSL: Final = "zookeeper.ssl."
-_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-# Behind `zookeeper.ssl.`; the last two are for servers, but may stand in a file for both.
-_KNOWN: Final = {
-    *("keyStore.location", "keyStore.password", "keyStore.passwordPath", "keyStore.type"),
-    *("trustStore.location", "trustStore.password", "trustStore.passwordPath", "trustStore.type"),
-    *("hostnameVerification", "protocol", "enabledProtocols", "ciphersuites", "crl", "ocsp"),
-    *("clientAuth", "handshakeDetectionTimeoutMillis"),
-}
-# What is asked for with other values than these cannot be had.
-_FIXED: Final = {
-    "zookeeper.ssl.ocsp": ("false", "whether certificates were revoked is not asked online"),
-    "zookeeper.disableAutoWatchReset": ("false", "watches are always set again"),
-    "zookeeper.request.timeout": ("0", "requests have no timeout of their own"),
-}
-# That SASL may be used is the default, and does nothing without the rest.
-_SASL: Final = "zookeeper.sasl.client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,83 +16,3 @@ class Settings:
     read_only: bool = False
     tls: ssl.SSLContext | None = None
     max_request_bytes: int = REQUEST_BYTES_MAX
-
-    def with_configuration(self, file: Path) -> Settings:
-        """Add what a file says; raises ConfigError, which names the file or the key."""
-        try:
-            text = file.read_text(encoding="utf-8", errors="surrogateescape")
-        except OSError as error:
-            raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
-        found = {entry.key: entry.value for entry in read_properties(text)}
-        for key, value in found.items():
-            _check(file, key, value)
-        tls = _tls(file, found) if found.get(_SECURE, "").lower() == "true" else None
-        largest = self.max_request_bytes
-        if _MAX_BYTES in found:
-            try:
-                largest = int(found[_MAX_BYTES], 0)
-            except ValueError:
-                largest = 0
-            if largest <= 0:
-                raise _cannot(file, _MAX_BYTES, f"{found[_MAX_BYTES]!r} is no number of bytes")
-        return replace(self, tls=tls, max_request_bytes=largest)
-
-
-def _check(file: Path, key: str, value: str) -> None:
-    if key in _FIXED:
-        expected, reason = _FIXED[key]
-        if value.lower() != expected:
-            raise _cannot(file, key, reason)
-    elif key.startswith(_SSL) and key.removeprefix(_SSL) not in _KNOWN:
-        raise _cannot(file, key, "there is no such key")
-    elif key.startswith(("zookeeper.sasl.", "zookeeper.server.")) and key != _SASL:
-        raise _cannot(file, key, "the shell has no SASL")
-
-
-def _tls(file: Path, found: Mapping[str, str]) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-
-    def of(key: str) -> str:
-        return found.get(_SSL + key, "")
-
-    trusted, key_store = of("trustStore.location"), of("keyStore.location")
-    if trusted:
-        # Only those: the system's are for who says nothing.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        content = stores.read_store(Path(trusted), of("trustStore.type"), stores.TRUST_STORE)
-        with_lists = of("crl").lower() == "true"
-        stores.load_trust_store(context, Path(trusted), content, with_lists=with_lists)
-    elif of("crl").lower() == "true":
-        raise _cannot(file, f"{_SSL}crl", f"it needs {_SSL}trustStore.location")
-    if key_store:
-        content = stores.read_store(Path(key_store), of("keyStore.type"), stores.KEY_STORE)
-        password = of("keyStore.password") or None
-        if of("keyStore.passwordPath"):
-            read = stores.read_file(Path(of("keyStore.passwordPath")), "password of the key store")
-            password = read.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        stores.load_key_store(context, Path(key_store), content, password)
-    if of("hostnameVerification").lower() == "false":
-        context.check_hostname = False
-    _limit(file, context, "enabledProtocols" if of("enabledProtocols") else "protocol", found)
-    if of("ciphersuites"):
-        from paddock.server.tls import set_ciphers
-
-        set_ciphers(context, of("ciphersuites"))
-    return context
-
-
-def _limit(file: Path, context: ssl.SSLContext, key: str, found: Mapping[str, str]) -> None:
-    """Allow the versions of TLS that are named, if any are."""
-    text = found.get(_SSL + key, "")
-    if not text:
-        return
-    versions = []
-    for name in text.split(","):
-        if name.strip() not in _VERSIONS:
-            raise _cannot(file, _SSL + key, f"{name.strip()!r} is none of {', '.join(_VERSIONS)}")
-        versions.append(_VERSIONS[name.strip()])
-    context.minimum_version, context.maximum_version = min(versions), max(versions)
-
-
-def _cannot(file: Path, key: str, reason: str) -> ConfigError:
-    return ConfigError(f"{file}: {key} cannot be used: {reason}")

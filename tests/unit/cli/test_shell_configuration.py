@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.cli.shell.configuration import with_configuration
 from paddock.cli.shell.settings import Settings
 from paddock.server.config import ConfigError
 from tests.support.certificates import Authority, name
@@ -27,7 +28,7 @@ def files(tmp_path: Path) -> Path:
 def settings(folder: Path, *lines: str) -> Settings:
     file = folder / "client.cfg"
     file.write_text("\n".join(lines).replace("FOLDER", str(folder)))
-    return Settings().with_configuration(file)
+    return with_configuration(Settings(), file)
 
 
 def test_without_a_word_about_security_there_is_none(files: Path) -> None:
@@ -109,4 +110,4 @@ def test_what_cannot_be_had_is_refused_in_one_line(files: Path, line: str, says:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.cfg: cannot be read"):
-        Settings().with_configuration(tmp_path / "none.cfg")
+        with_configuration(Settings(), tmp_path / "none.cfg")
