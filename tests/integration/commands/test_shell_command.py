@@ -14,21 +14,24 @@ from pathlib import Path
 
 import pytest
 
+import paddock
 from paddock.server.config import ServerConfig
 from paddock.sync import Client
 from paddock.testing import ServerThread
 from tests.support.certificates import Authority, name
-from tests.support.command import COMMAND, DEADLINE_S, paddock, refusal
+from tests.support.command import COMMAND, DEADLINE_S, refusal
+from tests.support.command import paddock as run_paddock
 from tests.support.server import Service, free_port
 from tests.support.shells import Conversation, paddock_shell
 
+READ, ADMIN = paddock.Permission.READ, paddock.Permission.ADMIN
 GREETING = "Connecting to {}\n\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null\n"
 
 
 def run(service: Service, *lines: str | bytes) -> tuple[int, bytes, bytes]:
     """Run lines; give the status, and what was printed behind the greeting."""
     raw = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
-    ended = paddock("shell", "-server", service.hosts, input=raw)
+    ended = run_paddock("shell", "-server", service.hosts, input=raw)
     greeting = GREETING.format(service.hosts).encode()
     assert ended.stdout.startswith(greeting)
     return ended.returncode, ended.stdout.removeprefix(greeting), ended.stderr
@@ -96,6 +99,27 @@ def test_what_ends_upstreams_shell_is_one_line_and_the_shell_goes_on(service: Se
     assert lines == [*said.values(), said["redo x"]]
 
 
+def test_deleteall_goes_in_batches_each_as_a_whole_or_not_at_all(
+    service: Service, client: Client, path: str
+) -> None:
+    # Apache's shell says the same, but not always: it may look before it has taken note.
+    client.create(f"{path}/shut")
+    client.create(f"{path}/shut/below")
+    client.set_acl(f"{path}/shut", [paddock.world_acl(READ | ADMIN)])
+    status, output, errors = run(service, f"deleteall -b 1 {path}", f"deleteall {path}")
+    assert (status, output) == (0, b"")
+    assert errors == b"Failed to delete some node(s) in the subtree!\n" * 2
+    assert client.exists(f"{path}/shut/below") is not None
+    client.set_acl(f"{path}/shut", paddock.OPEN_ACL)
+    client.create(f"{path}/more")
+    assert run(service, f"deleteall -b 2 {path}/shut", f"deleteall -b 0 {path}/more") == (
+        0,
+        b"",
+        b"",
+    )
+    assert client.children(path) == []
+
+
 def test_the_session_ends_with_the_shell(service: Service, client: Client, path: str) -> None:
     status, output, errors = run(service, f"create -e {path}/mine")
     assert (status, output, errors.decode()) == (0, b"", f"Created {path}/mine\n")
@@ -128,7 +152,7 @@ def test_a_command_may_have_flags_and_the_service_be_in_the_environment(
 
 
 def test_two_hyphens_do_as_well(service: Service, path: str) -> None:
-    ended = paddock("shell", "--server", service.hosts, "--timeout", "20000", "ls", path)
+    ended = run_paddock("shell", "--server", service.hosts, "--timeout", "20000", "ls", path)
     assert ended.stdout.decode() == f"{GREETING.format(service.hosts)}[]\n"
 
 
@@ -166,7 +190,7 @@ def test_a_reader_who_goes_away_ends_it(service: Service, path: str) -> None:
 
 def test_a_service_that_is_not_there_is_one_line() -> None:
     hosts = f"127.0.0.1:{free_port()}"
-    ended = paddock("shell", "-timeout", "300", "-server", hosts, input=b"ls /\nls /\n")
+    ended = run_paddock("shell", "-timeout", "300", "-server", hosts, input=b"ls /\nls /\n")
     assert (ended.returncode, ended.stdout.decode()) == (1, f"Connecting to {hosts}\n")
     assert ended.stderr.decode() == (
         f"paddock: connect: no server gave us a session within 0.3 s: {hosts}: Connection refused\n"
@@ -175,7 +199,7 @@ def test_a_service_that_is_not_there_is_one_line() -> None:
 
 def test_a_service_that_is_not_there_any_more_is_not_connected(service: Service) -> None:
     away = f"127.0.0.1:{free_port()}"
-    ended = paddock(
+    ended = run_paddock(
         *("shell", "-timeout", "2000", "-server", service.hosts),
         input=f"connect {away}\nls /\nls /\n".encode(),
     )
@@ -217,6 +241,6 @@ def test_a_configuration_secures_the_connection(tmp_path: Path) -> None:
     )
     with ServerThread(config=config) as server:
         hosts = f"localhost:{server.secure_address[1]}"
-        ended = paddock("shell", "-client-configuration", file, "-server", hosts, "whoami")
+        ended = run_paddock("shell", "-client-configuration", file, "-server", hosts, "whoami")
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert b"x509: CN=alice\n" in ended.stdout
