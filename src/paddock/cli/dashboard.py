@@ -101,10 +101,10 @@ def drawn(
     from rich.text import Text
 
     body = _card(several[0], histories, width) if len(several) == 1 else _table(several, width)
-    notes = [Text(footer, "dim")] if footer else []
+    notes = [Text(footer, "bright_black")] if footer else []
     if any(one.problem is None and not one.has_details for one in several):
         note = "A server says more if its 4lw.commands.whitelist has mntr."
-        notes.insert(0, Text(note, "dim"))
+        notes.insert(0, Text(note, "bright_black"))
     return Group(body, *notes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paddock.sync import Client, connect
-from tests.support.command import Started, refusal, started
+from tests.support.command import DEADLINE_S, Started, refusal, started
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Service
 
@@ -98,6 +98,38 @@ def test_it_goes_on_when_the_server_is_back_and_misses_nothing() -> None:
                 "paddock: the connection was lost; looking for a server",
                 "paddock: connected again",
             ]
+
+
+def test_it_ends_when_nobody_reads_it_any_more_though_nothing_happens(
+    service: Service, path: str
+) -> None:
+    with started("watch", "--initial", "-s", service.hosts, path) as watching:
+        watching.line()
+        assert watching.process.stdout is not None
+        watching.process.stdout.close()
+        assert watching.process.wait(DEADLINE_S) == 128 + 13
+        assert watching.process.stderr is not None
+        assert watching.process.stderr.read() == b""
+
+
+def test_when_the_session_is_over_it_says_so(service: Service, client: Client, path: str) -> None:
+    options = ["--initial", "--json", "--timeout", "1", "-s", service.hosts]
+    with started("watch", *options, path) as watching:
+        watching.line()
+        watching.process.send_signal(signal.SIGSTOP)
+        # The server is done with its session when an ephemeral node of the same age has gone.
+        with started(
+            "create", "--ephemeral", "--timeout", "1", "-s", service.hosts, f"{path}/e"
+        ) as other:
+            other.line()
+            other.process.send_signal(signal.SIGSTOP)
+            for change in client.watch(f"{path}/e"):
+                if change.stat is None:
+                    break
+            other.process.kill()
+        ended = watching.end(signal.SIGCONT)
+    assert ended.status == 1
+    assert ended.errors.splitlines()[-1].endswith("the session has expired")
 
 
 def test_without_a_server_it_is_one_line() -> None:

@@ -153,7 +153,7 @@ class _Drawing:
         while len(self._above) > depth:
             before, hidden = self._above.pop()
             if hidden:
-                self._print(before + self._guides.last, before, f"({hidden} more)", "dim")
+                self._print(before + self._guides.last, before, f"({hidden} more)", "bright_black")
 
     def _line(self, first: str, further: str, name: str, found: "Found") -> None:
         notes = ", ".join(self._notes(found))
@@ -178,7 +178,7 @@ class _Drawing:
             return
         from rich.text import Text
 
-        text = Text.assemble((name, style), (notes, "dim"))
+        text = Text.assemble((name, style), (notes, "bright_black"))
         width = max(10, self._console.width - len(first))
         for number, line in enumerate(text.wrap(self._console, width)):
             guide = further if number else first

@@ -59,8 +59,14 @@ def command(
         tell_states(client)
         await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
 
+    async def printing(client: "Client") -> None:
+        from paddock.cli.reader import while_read
+
+        async with while_read():
+            await watching(client, _print_json if as_json else _print_line)
+
     if script is None:
-        service.run(lambda client: watching(client, _print_json if as_json else _print_line))
+        service.run(printing)
         return 0
     from paddock.cli.reaction import Reaction
     from paddock.cli.service import run
