@@ -29,6 +29,10 @@ from tools.reference import FOLDER as REFERENCE
 # Blocks that nothing runs, by page and first line, and why.
 NOT_RUN: Final = {
     (
+        "docs/how-to/run-as-a-service.md",
+        "/var/lib/paddock/audit.log {",
+    ): "for logrotate; that the server goes on with a new file is a test of the audit log",
+    (
         "docs/explanation/locks.md",
         "alice     holds the lock ── paused ──────────────────────────── writes!",
     ): "a drawing",
@@ -49,6 +53,8 @@ CHECKED: Final = {
         "count=10,bytes=-1=;byteHardLimit=1000000;countHardLimit=20",
     )
 }
+
+BEGINNING: Final = "docs/tutorial/first-lock.md"
 
 # The reference runs its examples in test_reference.py, each with what it takes for granted.
 _IN_REFERENCE: Final = {"python", "py"}
@@ -132,6 +138,28 @@ def test_a_page_can_be_followed_from_top_to_bottom(page: Page, tmp_path: Path) -
                     await reader.do(block, page.name)
 
     asyncio.run(main())
+
+
+@pytest.mark.long
+def test_the_tutorial_begins_with_a_fresh_clone_and_nothing_installed(tmp_path: Path) -> None:
+    """Every step as written, with a virtual environment of its own; only the port is another."""
+    port = str(free_port())
+    variables = {
+        "PADDOCK": str(ROOT),
+        "MAKEFLAGS": f"PORT={port}",
+        "PADDOCK_SERVER": f"127.0.0.1:{port}",
+        # Without the programs of the environment that runs this test.
+        "PATH": os.pathsep.join(
+            one for one in os.environ["PATH"].split(os.pathsep) if not one.startswith(sys.prefix)
+        ),
+    }
+
+    async def main() -> None:
+        async with Reader(tmp_path, {"2181": port}, variables, deadline_s=600) as reader:
+            await reader.follow(Page(BEGINNING))
+
+    asyncio.run(main())
+    assert (tmp_path / "paddock" / ".venv" / "bin" / "paddock").exists()
 
 
 @pytest.mark.parametrize("name", sorted(owners()))

@@ -52,10 +52,15 @@ class Reader:
     """Follows a page in a folder, with other words in place of some, such as ports."""
 
     def __init__(
-        self, folder: Path, instead: Mapping[str, str] = {}, variables: Mapping[str, str] = {}
+        self,
+        folder: Path,
+        instead: Mapping[str, str] = {},
+        variables: Mapping[str, str] = {},
+        deadline_s: float = DEADLINE_S,
     ) -> None:
         self._folder = folder
         self._instead = instead
+        self._deadline_s = deadline_s
         self._environment = {**environment(), "PYTHONUNBUFFERED": "1", **variables}
         self._scope = ExitStack()
         self._terminals: dict[str, _Terminal] = {}
@@ -115,7 +120,7 @@ class Reader:
         if title not in self._terminals:
             folder = self._last.folder if self._last else self._folder
             state = Path(self._scope.enter_context(tempfile.TemporaryDirectory()))
-            self._terminals[title] = _Terminal(folder, state, self._environment)
+            self._terminals[title] = _Terminal(folder, state, self._environment, self._deadline_s)
             self._scope.callback(self._terminals[title].kill)
         self._last = self._terminals[title]
         return self._last
@@ -139,8 +144,11 @@ def _understand(text: str) -> None:
 class _Terminal:
     """Runs one command after the other; each begins with the folder and variables of the last."""
 
-    def __init__(self, folder: Path, state: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, state: Path, environment: Mapping[str, str], deadline_s: float
+    ) -> None:
         self._state = state
+        self._deadline_s = deadline_s
         self._environment = environment
         self._status = 0
         self._command: _Command | None = None
@@ -157,7 +165,7 @@ class _Terminal:
         """Run a command until it has said what is shown, or has ended."""
         self._finish(may_fail=command.startswith("echo $?"))
         script = _SCRIPT.format(state=self._state, status=self._status, command=command)
-        self._command = _Command(command, script, self._environment)
+        self._command = _Command(command, script, self._environment, self._deadline_s)
         self._shown = ""
         self.watch(shown)
 
@@ -193,7 +201,10 @@ class _Terminal:
 class _Command:
     """A running command, and what it has said so far on either stream."""
 
-    def __init__(self, command: str, script: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: str, script: str, environment: Mapping[str, str], deadline_s: float
+    ) -> None:
+        self._deadline_s = deadline_s
         self._said = ""
         self._text = command
         self._changed = threading.Condition()
@@ -215,14 +226,14 @@ class _Command:
         with self._changed:
             self._changed.wait_for(
                 lambda: self._is_ended or (shown and not is_ended and is_shown(shown, self._said)),
-                DEADLINE_S,
+                self._deadline_s,
             )
             assert is_shown(shown, self._said), self.told()
             assert self._is_ended or (shown and not is_ended), f"still running: {self.told()}"
 
     def wait(self) -> int:
-        status = self._process.wait(DEADLINE_S)
-        self._listener.join(DEADLINE_S)
+        status = self._process.wait(self._deadline_s)
+        self._listener.join(self._deadline_s)
         return status
 
     def is_running(self) -> bool:
@@ -236,8 +247,8 @@ class _Command:
     def kill(self) -> None:
         if self.is_running():
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(DEADLINE_S)
-        self._listener.join(DEADLINE_S)
+        self._process.wait(self._deadline_s)
+        self._listener.join(self._deadline_s)
 
     def fine(self) -> set[int]:
         """Give the statuses with which it may end."""
