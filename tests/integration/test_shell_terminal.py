@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import paddock.sync
-from tests.support.command import COMMAND, Running, serving
+from tests.support.command import COMMAND, DEADLINE_S, Running, serving
 from tests.support.terminal import (
     CONTROL_C,
     CONTROL_D,
@@ -116,6 +116,8 @@ def test_an_error_is_one_red_line_and_the_shell_goes_on(seen: Terminal) -> None:
     assert seen.colors_at("Node does not exist") == {"red"}
     _run(seen, "gte /colors")
     assert seen.lines[seen.cursor[1] - 1] == "Command not found gte: did you mean get?"
+    # A lone quote is no command.
+    seen.type(f'"{ENTER}')
     _run(seen, "set -v no /colors x")
     assert seen.lines[seen.cursor[1] - 2].endswith("set -v no /colors x")
 
@@ -307,10 +309,10 @@ def test_control_c_stops_a_command_and_the_shell_goes_on(tmp_path: Path) -> None
         server.process.send_signal(signal.SIGSTOP)
         try:
             seen.type(f"get /zookeeper{ENTER}")
-            seen.wait_until(lambda: seen.line == "")
+            seen.wait_until_keys_are_signals()
             seen.type(CONTROL_C)
             seen.wait_for("Interrupted")
-            seen.wait_for("(CONNECTED) 1]")
+            seen.wait_until(lambda: "(CONNECTED)" in seen.line)
         finally:
             server.process.send_signal(signal.SIGCONT)
         _run(seen, "ls /")
@@ -334,12 +336,25 @@ def test_whoever_leaves_gets_the_terminal_back_as_it_was(
             assert client.exists("/guest") is None
 
 
-def test_a_terminal_that_goes_away_ends_the_session(server: Running, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_shell_that_is_told_to_end_ends_its_session(
+    server: Running, tmp_path: Path, number: signal.Signals
+) -> None:
     with shell(_hosts(server), tmp_path) as seen:
         _run(seen, "create -e /guest")
-        seen.process.send_signal(signal.SIGHUP)
-        assert seen.wait_for_end() == 128 + signal.SIGHUP
+        seen.process.send_signal(number)
+        assert seen.wait_for_end() == 128 + number
         assert "Traceback" not in seen.text
+    with paddock.sync.connect(_hosts(server)) as client:
+        assert client.exists("/guest") is None
+
+
+def test_a_window_that_is_closed_ends_the_session(server: Running, tmp_path: Path) -> None:
+    with shell(_hosts(server), tmp_path) as seen:
+        _run(seen, "create -e /guest")
+        seen.hang_up()
+        seen.process.wait(DEADLINE_S)
+    # Its session would live for half a minute.
     with paddock.sync.connect(_hosts(server)) as client:
         assert client.exists("/guest") is None
 
@@ -357,7 +372,7 @@ def test_what_is_typed_while_a_command_runs_is_shown_in_the_next_line(tmp_path: 
         server.process.send_signal(signal.SIGSTOP)
         try:
             seen.type(f"ls /{ENTER}")
-            seen.wait_until(lambda: seen.line == "")
+            seen.wait_until_keys_are_signals()
             seen.type("whoa")
         finally:
             server.process.send_signal(signal.SIGCONT)

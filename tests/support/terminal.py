@@ -18,7 +18,6 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from typing import Any, Final
 import pyte
 
 from tests.support.command import DEADLINE_S
+from tests.support.server import POLL_S
 
 # Keys that are not letters, as a terminal sends them.
 ENTER: Final = "\r"
@@ -125,6 +125,13 @@ class Terminal:
                 state = "ended" if self._is_over else "still runs"
                 raise AssertionError(f"no {what}; the command {state}; the screen:\n{self.text}")
 
+    def wait_until_keys_are_signals(self) -> None:
+        """Wait until Ctrl-C interrupts, since no line editor takes it for a key any more."""
+        limit = time.monotonic() + DEADLINE_S / 4
+        while not termios.tcgetattr(self._master)[3] & termios.ISIG:
+            assert time.monotonic() < limit, f"a line is still edited:\n{self.text}"
+            self._take_in(POLL_S)
+
     def wait_for_end(self) -> int:
         """Wait until the command has ended by itself; give its status."""
         limit = time.monotonic() + DEADLINE_S / 4
@@ -145,6 +152,23 @@ class Terminal:
         screen.resize(lines=rows, columns=columns)
         screen.cursor.x = min(screen.cursor.x, columns - 1)
         _set_size(self._master, columns, rows)
+
+    def hang_up(self) -> None:
+        """Close the window; whatever runs in it is told by a signal, and has no terminal any more.
+
+        Nothing is shown or typed from now on.
+        """
+        os.close(self._master)
+        self._master = -1
+        self._is_over = True
+
+    def close(self) -> None:
+        """Kill the command if it still runs, and close the window if it is still there."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=DEADLINE_S)
+        if self._master >= 0:
+            self.hang_up()
 
     def colors_at(self, shown: str) -> set[str]:
         """Give the colours in which a text on the screen is written; it must be there once."""
@@ -219,18 +243,17 @@ def terminal(
             cwd=cwd,
             env={name: value for name, value in variables.items() if value is not None},
         )
-        os.close(slave)
-        slave = -1
-        try:
-            yield Terminal(process, master, (columns, rows))
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-            process.wait(timeout=DEADLINE_S)
-    finally:
+    except BaseException:
         os.close(master)
-        if slave >= 0:
-            os.close(slave)
+        raise
+    finally:
+        # The command has it; when that ends, so does what we read.
+        os.close(slave)
+    seen = Terminal(process, master, (columns, rows))
+    try:
+        yield seen
+    finally:
+        seen.close()
 
 
 def _set_size(opened: int, columns: int, rows: int) -> None:

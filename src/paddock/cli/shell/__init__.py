@@ -4,5 +4,5 @@
 are in `reading`, `writing`, `access`, `watching`, `quotas`, `ensemble` and `session`, a function
 each; `complaint`, `formats` and `numbers` have the words. A `Shell` runs them, over a `connection`.
 What reads the lines is apart: `pipe` for scripts, and `terminal` for people, who get `screen`,
-`history`, `completion`, `nodes` and `help` as well.
+`history`, `completion` with `vocabulary` and `nodes`, and `help` as well.
 """

@@ -33,26 +33,26 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from paddock import __version__
 from paddock.cli.shell import help as help_pages
-from paddock.cli.shell.catalogue import COMMANDS, Command
 from paddock.cli.shell.complaint import CommandError
-from paddock.cli.shell.completion import Offer, ShellCompleter, Words
+from paddock.cli.shell.completion import ShellCompleter
 from paddock.cli.shell.history import ShellHistory, history_file
 from paddock.cli.shell.line import words
 from paddock.cli.shell.nodes import Nodes
 from paddock.cli.shell.screen import Screen
 from paddock.cli.shell.shell import Shell
+from paddock.cli.shell.vocabulary import words_of_commands
 
 if TYPE_CHECKING:
     from paddock.cli.shell.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 # The prompt tells of every change that there is an event for at once, and of others so soon.
 _REFRESH_S: Final = 0.5
 # How long a command waits for a server, while there is none.
 _PATIENCE_S: Final = 2.0
-# The commands that need one.
-_ASKING: Final = {
-    name for name, command in COMMANDS.items() if not command.is_own and name != "close"
-}
+# The commands that need none, and may take longer to say good-bye to the one that is gone.
+_LEAVING: Final = {"close", "connect", "quit"}
 # The lines that there are for offers below the one that is typed.
 _OFFERS_IN_LIST: Final = 7
 _STATE_STYLES: Final = {
@@ -97,7 +97,7 @@ class _Conversation:
         self._editor: PromptSession[str] = PromptSession(
             self._prompt,
             history=ShellHistory(history_file(os.environ)),
-            completer=ShellCompleter(_words_of_commands(), self._nodes),
+            completer=ShellCompleter(words_of_commands(), self._nodes),
             complete_while_typing=False,
             complete_style=CompleteStyle.MULTI_COLUMN,
             enable_suspend=True,
@@ -111,6 +111,8 @@ class _Conversation:
         self._screen.editor = None if self._is_dumb else self._editor.app
         # The command that runs; Ctrl-C is for it.
         self._running: asyncio.Task[None] | None = None
+        # Whether Ctrl-C came when a line was read already and its command did not run yet.
+        self._is_interrupted = False
 
     async def hold(self) -> int:
         """Read lines and run them, until there are no more."""
@@ -129,6 +131,7 @@ class _Conversation:
                     await self._run_lines(typed)
             finally:
                 await self._nodes.close()
+                self._is_interrupted = False
                 # Of our own leaving nobody has to be told.
                 self._shell.prints_watches = False
                 await self._stoppable(self._shell.close())
@@ -138,6 +141,7 @@ class _Conversation:
     async def _read(self) -> str:
         """Have a line typed; raises EOFError or KeyboardInterrupt if that is what comes of it."""
         self._screen.flush()
+        self._is_interrupted = False
         if self._is_dumb:
             buffer = self._editor.default_buffer
             self._screen.last_line = lambda: self._shell.prompt + buffer.text
@@ -161,11 +165,14 @@ class _Conversation:
         self._nodes.forget()
 
     async def _run(self, line: str) -> None:
-        name, *rest = words(line) or [""]
-        if name in ("help", "?"):
-            self._help(rest)
+        given = words(line)
+        if not given:
+            # Upstream would do the last command again, for a lone quote.
+            return
+        if given[0] in ("help", "?"):
+            self._help(given[1:])
         else:
-            await self._execute(line, name)
+            await self._execute(line, given[0])
 
     async def _execute(self, line: str, name: str) -> None:
         """Run a command, for as long as there is somebody to answer it."""
@@ -175,7 +182,7 @@ class _Conversation:
             while not running.done():
                 await asyncio.wait([running], timeout=_REFRESH_S)
                 missing_s = missing_s + _REFRESH_S if self._shell.state == "CONNECTING" else 0.0
-                if missing_s > _PATIENCE_S and name in _ASKING:
+                if missing_s > _PATIENCE_S and name not in _LEAVING:
                     break
         finally:
             running.cancel()
@@ -184,8 +191,11 @@ class _Conversation:
             # The client would wait as long as the session may live. Upstream does not.
             self._shell.status = 1
             self._screen.error("KeeperErrorCode = ConnectionLoss: no server answers")
-        else:
-            running.result()
+        elif error := running.exception():
+            # A fault of ours, or of the system, is no reason to leave.
+            _log.debug("%s", line, exc_info=error)
+            self._shell.status = 1
+            self._screen.error(f"{type(error).__name__}: {error}")
 
     def _help(self, about: list[str]) -> None:
         try:
@@ -201,6 +211,8 @@ class _Conversation:
     async def _stoppable(self, work: Awaitable[None]) -> bool:
         """Await something that Ctrl-C ends; tell whether it came to its own end."""
         self._running = asyncio.ensure_future(work)
+        if self._is_interrupted:
+            self._running.cancel()
         try:
             await asyncio.wait([self._running])
         except asyncio.CancelledError:
@@ -265,6 +277,8 @@ class _Conversation:
         elif self._editor.app.is_running:
             # A signal that did not come from the keyboard, which is read key by key now.
             self._editor.app.key_processor.send_sigint()
+        else:
+            self._is_interrupted = True
 
 
 def _keys() -> KeyBindings:
@@ -324,31 +338,3 @@ class _ScreenHandler(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         says = record.getMessage() if error is None else f"{record.getMessage()}: {error!r}"
         self._screen.note(" ".join(says.split()))
-
-
-# What the value of a flag may be, where there is a choice.
-_VALUES: Final = {("addWatch", "-m"): ("PERSISTENT", "PERSISTENT_RECURSIVE")}
-
-
-def _words_of_commands() -> dict[str, Words]:
-    """Give what completion offers for each command, in the order of their names."""
-    found = {name: _words_of(command) for name, command in COMMANDS.items()}
-    names = tuple(Offer(name, command.says) for name, command in COMMANDS.items())
-    found["help"] = Words("Tell about all commands, or about one.", arguments=names)
-    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
-
-
-def _words_of(command: Command) -> Words:
-    known = command.flags.known if command.flags is not None else ()
-    first = command.arguments[0] if command.arguments else None
-    return Words(
-        command.says,
-        tuple(Offer(f"-{flag.name}", flag.says) for flag in known),
-        {
-            f"-{flag.name}": _VALUES.get((command.name, f"-{flag.name}"), ())
-            for flag in known
-            if flag.takes_value
-        },
-        tuple(Offer(choice) for choice in first.choices) if first is not None else (),
-        takes_path=any(argument.is_path for argument in command.arguments),
-    )
