@@ -21,6 +21,7 @@ from paddock.testing import ServerThread
 from tests.support.certificates import Authority, name
 from tests.support.command import COMMAND, DEADLINE_S, refusal
 from tests.support.command import paddock as run_paddock
+from tests.support.paddock_server import PaddockServer
 from tests.support.server import Service, free_port
 from tests.support.shells import Conversation, paddock_shell
 
@@ -162,6 +163,21 @@ def test_events_come_while_nobody_writes(service: Service, client: Client, path:
         talk.hear("path:null\n\n")
         client.set(path, b"x")
         talk.hear(f"WatchedEvent state:SyncConnected type:NodeDataChanged path:{path}\n")
+        assert talk.end() == 0
+
+
+def test_a_command_waits_for_a_server_that_comes_back() -> None:
+    with (
+        PaddockServer() as server,
+        Conversation(paddock_shell("-server", server.hosts)) as talk,
+    ):
+        talk.hear("state:SyncConnected type:None path:null\n")
+        server.stop()
+        talk.hear("state:Disconnected type:None path:null\n")
+        talk.say("ls /zookeeper")
+        server.start()
+        talk.hear("state:SyncConnected type:None path:null\n")
+        assert talk.hear("]\n") == "[config, quota]\n"
         assert talk.end() == 0
 
 
