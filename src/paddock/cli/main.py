@@ -40,6 +40,17 @@ _COMMANDS = {
     "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
 }
 
+# How the list of commands is divided; a new one has its place here, too.
+_SECTIONS = {
+    "Try it": ("demo", "shell"),
+    "Run a server": ("serve", "status", "backup", "restore", "fsck", "upgrade"),
+    "Look at nodes and change them": (
+        *("ls", "get", "set", "create", "delete", "stat", "tree", "find", "watch"),
+        *("export", "import"),
+    ),
+    "Coordinate programs": ("lock", "elect"),
+}
+
 # What a shell says of a program that wrote to a pipe which nobody reads any more.
 _BROKEN_PIPE = 128 + 13
 
@@ -70,8 +81,11 @@ class _Commands(click.Group):
         return status
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, says) for name, (_, says) in _COMMANDS.items()])
+        # One width for all of them.
+        width = max(map(len, _COMMANDS))
+        for title, names in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), _COMMANDS[name][1]) for name in names])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
