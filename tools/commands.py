@@ -19,7 +19,8 @@ from paddock.cli.main import paddock
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 
-_WIDTH: Final = 100
+# What fits beside the table of contents of the site.
+_WIDTH: Final = 82
 _OPENING: Final = """\
 # Commands
 
@@ -31,9 +32,9 @@ status 2; one that could not do what was asked, with status 1.
 def text() -> str:
     """Give what is to be on the page."""
     commands = list(_commands(paddock, ["paddock"]))
-    table = ["| | |", "|---|---|"]
+    table = ["| command | what it does |", "|---|---|"]
     table += [
-        f"| [`{' '.join(names)}`](#{'-'.join(names)}) | {command.get_short_help_str(_WIDTH)} |"
+        f"| [`{' '.join(names)}`](#{'-'.join(names)}) | {command.get_short_help_str(limit=120)} |"
         for names, command in commands
     ]
     parts = [_OPENING, "\n".join(table) + "\n"]

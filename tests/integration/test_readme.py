@@ -14,6 +14,7 @@ from tests.support.server import Server
 from tests.unit.test_import_rules import MAY_IMPORT
 
 README = Page("README.md")
+_BLOCK = re.compile(r"^ *```.*?^ *```$", flags=re.MULTILINE | re.DOTALL)
 SOURCE = ROOT / "src" / "paddock"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -109,3 +110,18 @@ def test_links_lead_from_the_readme_to_every_page() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda one: one.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert [link for link in links(page) if not link.exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name of a page: its headings, as GitHub and MkDocs spell them."""
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    plain = [re.sub(r"[^\w -]", "", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[ -]+", "-", heading) for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda one: one.name)
+def test_every_link_to_a_heading_finds_it(page: Path) -> None:
+    found = re.findall(r"\]\(([^):#]*)#([\w-]+)\)", page.read_text(encoding="utf-8"))
+    targets = [((page.parent / link).resolve() if link else page, name) for link, name in found]
+    assert [one for one in targets if one[1] not in anchors(one[0])] == []
