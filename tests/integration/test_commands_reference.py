@@ -31,4 +31,5 @@ def test_every_command_is_on_it() -> None:
 @pytest.mark.parametrize("name", ["serve", "backup"])
 def test_it_is_what_a_reader_gets(name: str) -> None:
     [block] = [block for block in BLOCKS if block.text.split()[2] == name]
-    assert block.text.split() == run(f"paddock {name} --help").split()
+    # Lines are broken elsewhere, also within a word that has a hyphen.
+    assert "".join(block.text.split()) == "".join(run(f"paddock {name} --help").split())
