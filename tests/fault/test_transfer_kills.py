@@ -120,7 +120,7 @@ def test_an_import_that_was_ended_goes_on_when_it_is_run_again(
         assert same >= COUNT // 2 - 1
         assert sum(one.name == "create" for one in proxy.requests) == created
         # Nodes that were there are looked at once, but for those beside the first that was not.
-        looks = sum(one.name == "get" for one in proxy.requests)
+        looks = sum(one.name == "get_acl" for one in proxy.requests)
         assert looks <= same + 2 * created + 10
     success("export", "-s", server.hosts, target, copy)
     assert copy.read_bytes() == file.read_bytes()

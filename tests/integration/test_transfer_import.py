@@ -325,9 +325,27 @@ def test_below_a_node_that_was_missing_nothing_is_looked_for(
         async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
             async with paddock.connect(proxy.hosts) as client:
                 await imported(client, "/app", TREE)
-                asked = {path for one in proxy.requests if one.name == "get" for path in one.paths}
+                asked = {
+                    path for one in proxy.requests if one.name == "get_acl" for path in one.paths
+                }
                 # Those of the first window: nobody knew yet that there was nothing.
                 assert asked == {"/app", "/app/a"}
+
+    run_virtually(main())
+
+
+def test_data_that_cannot_be_the_same_are_not_read() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with paddock.connect(proxy.hosts) as client:
+                await client.create("/app")
+                for name, data in (("a", bytes(900_000)), ("b", b"other"), ("c", b"")):
+                    await client.create(f"/app/{name}", data)
+                nodes = [node("/"), node("/a", b"small"), node("/b", b"small"), node("/c")]
+                _, differences = await imported(client, "/app", nodes, ImportOptions(is_dry=True))
+                assert [one.path for one in differences] == ["/app/a", "/app/b"]
+                read = [one.paths for one in proxy.requests if one.name == "get"]
+                assert read == [("/app/b",)]
 
     run_virtually(main())
 

@@ -167,58 +167,81 @@ class Import:
     # Looking.
 
     async def _look(self, items: list[_Item]) -> None:
-        """Find out what is there, and say what is to be done about it."""
-        asked: list[tuple[_Item, asyncio.Future[Any], asyncio.Future[Any] | None]] = []
+        """Find out what is there, and say what is to be done about it.
+
+        Data are read only where they may be the same, so we never hold more of them than we bring.
+        """
+        looking: list[tuple[_Item, asyncio.Future[Any]]] = []
         for item in items:
             if item.verdict is not None:
                 continue
             if self._is_surely_new(item):
                 item.verdict = Verdict.CREATE
-                continue
-            acl = self._client.get_acl(item.path) if item.node.acl is not None else None
-            asked.append((item, self._client.get(item.path), acl))
-        await asyncio.gather(
-            *(one for _, *both in asked for one in both if one is not None), return_exceptions=True
-        )
-        for item, data, acl in asked:
-            self._judge(item, data, acl)
+            elif item.node.acl is None:
+                looking.append((item, self._client.exists(item.path)))
+            else:
+                looking.append((item, self._client.get_acl(item.path)))
+        await _settled(looking)
+        reading = [
+            (item, self._client.get(item.path))
+            for item, answer in looking
+            if self._judge(item, answer)
+        ]
+        await _settled(reading)
+        for item, answer in reading:
+            self._compare(item, answer)
         if self._lists:
-            await self._list([item for item, *_ in asked])
+            await self._list([item for item, _ in looking])
 
     def _is_surely_new(self, item: _Item) -> bool:
         return self._new is not None and is_below(self._new, item.path) and item.tried is None
 
-    def _judge(
-        self, item: _Item, data: asyncio.Future[Any], acl: asyncio.Future[Any] | None
-    ) -> None:
-        errors = [one.exception() for one in (data, acl) if one is not None]
-        if any(isinstance(error, NoNodeError) for error in errors):
+    def _judge(self, item: _Item, answer: asyncio.Future[Any]) -> bool:
+        """Judge by everything but the data; tell whether these are still to be compared."""
+        if self._is_decided(item, answer):
+            return False
+        wanted = item.node.acl
+        found, item.stat = (None, answer.result()) if wanted is None else answer.result()
+        assert item.stat is not None
+        item.verdict, item.what = Verdict.SAME, ()
+        if found is not None and wanted is not None:
+            self._judge_acl(item, set(found), set(wanted))
+        if item.stat.data_length != len(item.node.data):
+            self._note_other_data(item)
+            return False
+        return bool(item.node.data)
+
+    def _judge_acl(self, item: _Item, found: set[ACL], wanted: set[ACL]) -> None:
+        if acl_text.is_hidden(found):
+            # A digest that we may not see is taken for the one it should be.
+            wanted = acl_text.as_shown(wanted)
+        if self._rights.is_unfinished(found, wanted):
+            item.verdict = Verdict.FINISH
+        elif found != wanted:
+            item.verdict, item.what = Verdict.CHANGE, ("acl",)
+
+    def _compare(self, item: _Item, answer: asyncio.Future[Any]) -> None:
+        if not self._is_decided(item, answer) and answer.result().data != item.node.data:
+            self._note_other_data(item)
+
+    def _note_other_data(self, item: _Item) -> None:
+        item.verdict, item.what = Verdict.CHANGE, ("data", *item.what)
+
+    def _is_decided(self, item: _Item, answer: asyncio.Future[Any]) -> bool:
+        """Tell whether an answer says that there is nothing to compare, and what that means."""
+        error = answer.exception()
+        if isinstance(error, NoNodeError) or (error is None and answer.result() is None):
             item.verdict = Verdict.CREATE
             if self._new is None or not is_below(self._new, item.path):
                 self._new = item.path
-            return
-        if item.tried is not None and any(isinstance(error, NoAuthError) for error in errors):
+            return True
+        if isinstance(error, NoAuthError) and item.tried is not None:
             # Before, we could write it; what we wrote is what keeps us from reading it.
             item.verdict = Verdict.SAME
-            return
-        for error in errors:
-            if error is not None:
-                raise error
-        found, item.stat = data.result()
-        what = [] if found == item.node.data else ["data"]
-        item.verdict = Verdict.SAME
-        if acl is not None and item.node.acl is not None:
-            found_acl, wanted = set(acl.result()[0]), set(item.node.acl)
-            if acl_text.is_hidden(found_acl):
-                # A digest that we may not see is taken for the one it should be.
-                wanted = acl_text.as_shown(wanted)
-            if self._rights.is_unfinished(found_acl, wanted):
-                item.verdict = Verdict.FINISH
-            elif found_acl != wanted:
-                what.append("acl")
-        if what:
-            item.verdict = Verdict.CHANGE
-        item.what = tuple(what)
+            return True
+        if error is not None:
+            raise error
+        return False
 
     async def _list(self, items: list[_Item]) -> None:
         """List the children of those that have some, but for the largest, whose turn will come."""
@@ -232,7 +255,7 @@ class Import:
                 asked.append((item, self._client.children(item.path)))
             else:
                 item.names = []
-        await asyncio.gather(*(one for _, one in asked), return_exceptions=True)
+        await _settled(asked)
         for item, names in asked:
             item.names = [] if isinstance(names.exception(), NoNodeError) else names.result()
 
@@ -252,7 +275,7 @@ class Import:
             if refusal is not None:
                 # What was asked for before it is still waited for.
                 break
-        await asyncio.gather(*(one for _, one in asked), return_exceptions=True)
+        await _settled(asked)
         left: dict[int, tuple[_Item, BaseException]] = {}
         for item, answer in asked:
             problem = answer.exception()
@@ -402,3 +425,8 @@ class Import:
         except RequestError:
             # Servers before 3.6 do not count.
             return 0
+
+
+async def _settled(asked: Sequence[tuple[_Item, asyncio.Future[Any]]]) -> None:
+    """Wait for all of them, however they end."""
+    await asyncio.gather(*(one for _, one in asked), return_exceptions=True)
