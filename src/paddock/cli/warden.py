@@ -74,7 +74,11 @@ def children() -> list[int]:
     if not IS_LINUX:
         return []
     ours, found = os.getpid(), []
-    for name in os.listdir("/proc"):
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        names = []
+    for name in names:
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
@@ -208,8 +212,13 @@ class Warden:
 
     def _wait(self, timeout_s: float | None) -> None:
         """Wait for something to happen, and do what we are told."""
-        sources = [self._woken] if self._is_alone else [self._woken, self._control.fileno()]
-        ready, _, _ = select.select(sources, [], [], timeout_s)
+        # Not `select`, which knows no files beyond the thousandth: we may have inherited many.
+        poll = select.poll()
+        poll.register(self._woken, select.POLLIN)
+        if not self._is_alone:
+            poll.register(self._control, select.POLLIN)
+        # Rounded up, or we would look again and again in the last millisecond.
+        ready = [file for file, _ in poll.poll(None if timeout_s is None else timeout_s * 1000 + 1)]
         if self._woken in ready:
             os.read(self._woken, 4096)
         if self._control.fileno() in ready:
@@ -275,14 +284,14 @@ class Warden:
 
     def _terminate(self, now: float) -> None:
         """Ask everything to end that was not asked yet; each is asked once."""
-        ours = children()
+        ours = self._ours()
         if not self._is_ending:
             self._begin_to_end()
             self._kill_at = min(self._kill_at, now + self._grace_s)
             self._signal_own_group(ours, signal.SIGTERM)
             # What is stopped would not hear of it.
             self._signal_own_group(ours, signal.SIGCONT)
-        for pid in ours if IS_LINUX or self._status is not None else [self._pid]:
+        for pid in ours:
             if pid not in self._asked and not self._is_in_own_group(pid):
                 self._asked.add(pid)
                 _signal(pid, signal.SIGTERM)
@@ -291,15 +300,22 @@ class Warden:
     def _kill(self) -> None:
         """Kill what we can reach; what that leaves without a parent is ours when we look again."""
         self._begin_to_end()
-        ours = children()
+        ours = self._ours()
         self._signal_own_group(ours, signal.SIGKILL)
-        for pid in ours if IS_LINUX or self._status is not None else [self._pid]:
+        for pid in ours:
             _signal(pid, signal.SIGKILL)
 
     def _begin_to_end(self) -> None:
         if not self._is_ending:
             self._is_ending = True
             self._has_ended_it = self._status is None
+
+    def _ours(self) -> list[int]:
+        """Give those that nobody but we can take note of: their ids are surely still theirs."""
+        found = children()
+        if self._status is None and self._pid not in found:
+            found.append(self._pid)
+        return found
 
     def _signal_own_group(self, ours: list[int], number: int) -> None:
         # A group is surely the command's as long as we have a child in it: then nobody else can
