@@ -461,6 +461,13 @@ def test_no_color_is_respected(server: Running, tmp_path: Path) -> None:
         _run(seen, "get /nowhere")
         assert seen.colors_at("Node does not exist") == {"default"}
         assert seen.colors_at("(CONNECTED) 1") == {"default"}
+        # What is chosen is seen nevertheless.
+        seen.type(f"get -{TAB}")
+        seen.wait_for("hexdump")
+        assert not seen.is_reversed_at(" -x ")
+        seen.type(TAB * 4)
+        _wait_for_typed(seen, "get -x")
+        assert seen.is_reversed_at(" -x ")
 
 
 def test_a_terminal_that_can_do_little_gets_plain_text(server: Running, tmp_path: Path) -> None:

@@ -171,15 +171,17 @@ class Terminal:
             self.hang_up()
 
     def colors_at(self, shown: str) -> set[str]:
-        """Give the colours in which a text on the screen is written; it must be there once."""
-        (found,) = [
-            (row, match.start())
-            for row, line in enumerate(self._screen.display)
-            for match in re.finditer(re.escape(shown), line)
-        ]
-        row, start = found
-        cells = self._screen.buffer[row]
-        return {str(cells[column].fg) for column in range(start, start + len(shown))}
+        """Give the colours in which a text is written where it is last on the screen."""
+        return {str(cell.fg) for cell in self._cells_of(shown)}
+
+    def is_reversed_at(self, shown: str) -> bool:
+        """Tell whether a text has its colours exchanged where it is last on the screen."""
+        return all(cell.reverse for cell in self._cells_of(shown))
+
+    def _cells_of(self, shown: str) -> list[Any]:
+        found = [(row, line.rfind(shown)) for row, line in enumerate(self._screen.display)]
+        row, start = [(row, start) for row, start in found if start >= 0][-1]
+        return [self._screen.buffer[row][start + place] for place in range(len(shown))]
 
     def picture(self, file: Path) -> None:
         """Draw the screen as a PNG."""

@@ -66,7 +66,8 @@ _STYLE: Final = Style.from_dict(
         "connected": "ansigreen",
         "connecting": "ansiyellow",
         "gone": "ansired",
-        "completion-menu.completion.current": "bg:ansicyan fg:ansiblack noreverse",
+        # Reversed, so that it is seen without colours as well.
+        "completion-menu.completion.current": "bg:ansiblack fg:ansicyan reverse",
         "completion-note": "italic",
     }
 )
