@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,15 @@ def test_a_link_into_nothing_is_a_failure(
     with caplog.at_level(logging.WARNING), pytest.raises(Abort):
         built(tmp_path, docs_dir=str(tmp_path / "docs"))
     assert complaint in caplog.text
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda one: one.name)
+def test_a_page_is_the_same_to_both_of_its_readers(page: Path) -> None:
+    """GitHub and MkDocs do not agree on everything: what is in a list is indented by four."""
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^ {1,3}```", text, flags=re.MULTILINE) == []
+    # And a list begins behind an empty line.
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    inside = re.compile(r"^(?:[-*]|1\.) ", flags=re.MULTILINE)
+    plain = [one for one in prose.split("\n\n") if re.match(r"[A-Za-z`*\[(]", one.lstrip("\n"))]
+    assert [one for one in plain if not inside.match(one) and inside.search(one)] == []
