@@ -1,7 +1,7 @@
 """`paddock elect` when things go wrong: one command at a time, and always one in the end."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,11 @@ def start(
 ) -> Wrapper:
     options = ("--timeout", "3", *options, "--")
     return wrappers.start("elect", server.hosts, PATH, *options, *wrappers.worker(act))
+
+
+def pids(candidates: Sequence[Wrapper]) -> list[int]:
+    """Give the ids of all commands that have said that they run."""
+    return [int(line.split()[1]) for one in candidates for line in one.lines]
 
 
 def test_when_the_leader_is_killed_the_next_one_leads(
@@ -89,11 +94,14 @@ def test_a_service_that_is_gone_for_long_and_comes_back_has_one_leader_again(
 ) -> None:
     candidates = [start(wrappers, server) for _ in range(3)]
     wrappers.wait_begun(1)
-    for number in (2, 3):
+    for _ in range(2):
+        # Whoever has begun says who it is a little later.
+        wait_until(lambda: len(pids(candidates)) == wrappers.begun(), "pid")
         server.kill()
-        wait_dead([int(line.split()[1]) for one in candidates for line in one.lines])
+        wait_dead(pids(candidates))
+        begun = wrappers.begun()
         server.start()
-        wrappers.wait_begun(number)
+        wrappers.wait_begun(begun + 1)
     assert all(one.process.poll() is None for one in candidates)
 
 

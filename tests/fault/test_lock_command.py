@@ -30,9 +30,9 @@ from tests.support.holding import (
 PATH = "/lock"
 TIMEOUT_S = 3.0
 # For what has nothing to do with the end of a session.
-LONG_S = 40.0
-# Half of the time that a command has at least under such a session.
-SOON_S = 15.0
+LONG_S = 180.0
+# Less than the time that a command has at least under such a session.
+SOON_S = 60.0
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 @pytest.fixture
 def patient_server(tmp_path: Path) -> Iterator[ServerProcess]:
     """One whose sessions live long."""
-    with ServerProcess(tmp_path / "data") as running:
+    with ServerProcess(tmp_path / "data", ("--tick-time-ms", "10000")) as running:
         yield running
 
 
@@ -240,10 +240,10 @@ def test_a_server_that_is_restarted_in_time_is_not_noticed(
 
 
 def test_a_command_lives_longer_than_a_session_that_is_not_kept_alive(
-    patient_server: ServerProcess, wrappers: Wrappers
+    server: ServerProcess, wrappers: Wrappers
 ) -> None:
-    command = ("--timeout", "5", "--", "sh", "-c", "sleep 6; exit 4")
-    assert wrappers.start("lock", patient_server.hosts, PATH, *command).wait_end() == 4
+    command = ("--timeout", "4", "--", "sh", "-c", "sleep 6; exit 4")
+    assert wrappers.start("lock", server.hosts, PATH, *command).wait_end() == 4
 
 
 def test_who_waits_goes_on_waiting_after_its_session_has_expired(

@@ -14,7 +14,7 @@ from paddock import SessionState, sync
 from paddock.testing import FaultyServer, VirtualServer, VirtualTime, in_virtual_time
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.kazoo_clients import DEADLINE_S
+from tests.support.recipes import DEADLINE_S
 from tests.support.records import Code
 
 Connect = Callable[..., sync.Client]
@@ -55,7 +55,7 @@ def wait_for(client: sync.Client, *wanted: SessionState) -> None:
 def test_a_partition_is_between_one_client_and_the_server(
     server: FaultyServer, connect: Connect, silent: bool
 ) -> None:
-    cut_off, other = connect(session_timeout=1), connect()
+    cut_off, other = connect(session_timeout=2), connect()
     with server.partition(cut_off, silent=silent):
         wait_for(cut_off, SessionState.DISCONNECTED, SessionState.OVERDUE)
         assert other.create("/a") == "/a"
@@ -152,7 +152,7 @@ def test_the_end_of_a_partition_is_not_the_end_of_silence_for_all(
 def test_a_session_expires_while_its_client_is_cut_off(
     server: FaultyServer, connect: Connect
 ) -> None:
-    client, other = connect(session_timeout=0.5), connect()
+    client, other = connect(session_timeout=2), connect()
     client.create("/worker", ephemeral=True)
     gone = threading.Event()
     other.exists("/worker", watch=lambda _: gone.set())

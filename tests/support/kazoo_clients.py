@@ -26,7 +26,7 @@ from kazoo.exceptions import KazooException
 P = ParamSpec("P")
 T = TypeVar("T")
 
-DEADLINE_S: Final = 10.0
+DEADLINE_S: Final = 60.0
 #: Nobody listens there: a client that is sent there is cut off and cannot come back.
 NOWHERE: Final = "127.0.0.1:1"
 

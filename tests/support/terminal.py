@@ -118,7 +118,7 @@ class Terminal:
 
     def wait_until(self, is_so: Callable[[], bool], what: str = "what was waited for") -> None:
         """Take in what the command writes until something is so."""
-        limit = time.monotonic() + DEADLINE_S / 4
+        limit = time.monotonic() + DEADLINE_S / 2
         while not is_so():
             # What has come is shown before a failure is.
             if self._is_over or not self._take_in(limit - time.monotonic()):
@@ -127,17 +127,17 @@ class Terminal:
 
     def wait_until_keys_are_signals(self) -> None:
         """Wait until Ctrl-C interrupts, since no line editor takes it for a key any more."""
-        limit = time.monotonic() + DEADLINE_S / 4
+        limit = time.monotonic() + DEADLINE_S / 2
         while not termios.tcgetattr(self._master)[3] & termios.ISIG:
             assert time.monotonic() < limit, f"a line is still edited:\n{self.text}"
             self._take_in(POLL_S)
 
     def wait_for_end(self) -> int:
         """Wait until the command has ended by itself; give its status."""
-        limit = time.monotonic() + DEADLINE_S / 4
+        limit = time.monotonic() + DEADLINE_S / 2
         while not self._is_over:
             assert self._take_in(limit - time.monotonic()), f"it does not end:\n{self.text}"
-        return self.process.wait(timeout=DEADLINE_S / 4)
+        return self.process.wait(timeout=DEADLINE_S)
 
     def resize(self, columns: int, rows: int) -> None:
         """Make the window larger or smaller; the command is told as usual, with SIGWINCH."""
@@ -198,7 +198,8 @@ class Terminal:
         if not ready:
             return False
         try:
-            data = os.read(self._master, 65536)
+            # Little at a time: what is shown only briefly is to be seen, however late we look.
+            data = os.read(self._master, 2048)
         except OSError as error:
             # So Linux says that nobody has the terminal open any more.
             if error.errno != errno.EIO:

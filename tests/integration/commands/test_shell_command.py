@@ -206,10 +206,10 @@ def test_a_reader_who_goes_away_ends_it(service: Service, path: str) -> None:
 
 def test_a_service_that_is_not_there_is_one_line() -> None:
     hosts = f"127.0.0.1:{free_port()}"
-    ended = run_paddock("shell", "-timeout", "300", "-server", hosts, input=b"ls /\nls /\n")
+    ended = run_paddock("shell", "-timeout", "1000", "-server", hosts, input=b"ls /\nls /\n")
     assert (ended.returncode, ended.stdout.decode()) == (1, f"Connecting to {hosts}\n")
     assert ended.stderr.decode() == (
-        f"paddock: connect: no server gave us a session within 0.3 s: {hosts}: Connection refused\n"
+        f"paddock: connect: no server gave us a session within 1 s: {hosts}: Connection refused\n"
     )
 
 

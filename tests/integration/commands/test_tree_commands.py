@@ -118,15 +118,16 @@ def test_nodes_are_found_by_what_is_asked_for(
 def test_what_is_found_is_described_as_by_ls(
     service: Service, client: Client, planted: str
 ) -> None:
-    node = f"{planted}/config/color"
-    (line,) = success("find", "--json", "--name", "color", "-s", service.hosts).splitlines()
-    stat = client.get(node).stat
+    # Without a path it begins at the root, and nobody else has anything in this one.
+    root, node = f"{service.hosts}{planted}", "/config/color"
+    (line,) = success("find", "--json", "--name", "color", "-s", root).splitlines()
+    stat = client.get(planted + node).stat
     assert json.loads(line) == {
         "path": node,
         "name": "color",
         "stat": {**stat._asdict(), "ephemeral_owner": None},
     }
-    (line,) = success("find", "-l", "--name", "color", "-s", service.hosts).splitlines()
+    (line,) = success("find", "-l", "--name", "color", "-s", root).splitlines()
     assert line.split()[:3] == ["0", "4", "0"]
     assert line.endswith(f"  {node}")
 
