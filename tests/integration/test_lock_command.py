@@ -95,6 +95,8 @@ def test_a_command_that_cannot_be_begun_says_so_as_in_a_shell(hosts: str, tmp_pa
         (("/x",), "Missing argument 'COMMAND...'"),
         (("/x", "--grace", "4", "--", "true"), "more than a third of the session timeout"),
         (("/x", "--wait", "1", "--no-wait", "--", "true"), "exclude each other"),
+        (("/x", "--wait", "nan", "--", "true"), "is no number"),
+        (("/x", "--grace", "nan", "--", "true"), "is no number"),
     ],
 )
 def test_what_is_given_wrongly_is_refused_in_one_line(
@@ -124,9 +126,11 @@ def test_a_lock_that_somebody_has_is_not_obtained(hosts: str) -> None:
 def test_others_see_who_waits(hosts: str, wrappers: Wrappers) -> None:
     with connect(hosts) as client, Lock(client, "/seen") as grant:
         lock = Lock(client, "/seen")
-        wrappers.start("lock", hosts, "/seen", "--name", "somebody", "--", "true")
+        # Any bytes will do, also those that are no text.
+        name = os.fsdecode(b"some\xffbody")
+        wrappers.start("lock", hosts, "/seen", "--name", name, "--", "true")
         wait_until(lambda: len(lock.contenders()) == 2, "waiter")
-        assert [one.data for one in lock.contenders()] == [b"", b"somebody"]
+        assert [one.data for one in lock.contenders()] == [b"", b"some\xffbody"]
         grant.release()
 
 

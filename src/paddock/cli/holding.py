@@ -111,9 +111,9 @@ def check(path: str, command: Sequence[str], grace: float | None, service: Servi
         )
 
 
-def own_name() -> str:
+def name_data(given: str | None) -> bytes:
     """Say who we are, for those who look who holds something or waits for it."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+    return os.fsencode(f"{socket.gethostname()}:{os.getpid()}" if given is None else given)
 
 
 def execute(plan: Plan) -> int:

@@ -1,12 +1,25 @@
 """Sizes and ages as people write them: `10k` bytes, `90m` minutes."""
 
+import math
 import re
-from typing import Final
+from typing import Any, Final
 
 import click
 
 _SIZES: Final = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _AGES: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+class NumberRange(click.FloatRange):
+    """A number within bounds, for the type of an option; `nan` is within none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
 
 
 def parse_size(text: str) -> int:

@@ -28,6 +28,7 @@ import click
 
 from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.paths import PATH
+from paddock.cli.quantities import NumberRange
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -146,7 +147,7 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
     @click.option(
         "--timeout",
         metavar="SECONDS",
-        type=click.FloatRange(min=0, min_open=True),
+        type=NumberRange(min=0, min_open=True),
         default=10.0,
         show_default=True,
         help="The session timeout, and how long to look for a server.",

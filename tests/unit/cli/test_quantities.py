@@ -3,7 +3,13 @@
 import click
 import pytest
 
-from paddock.cli.quantities import duration_text, parse_age, parse_size, size_text
+from paddock.cli.quantities import (
+    NumberRange,
+    duration_text,
+    parse_age,
+    parse_size,
+    size_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +48,9 @@ def test_a_size_is_written(size: int, text: str) -> None:
 )
 def test_a_duration_is_written(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+def test_a_number_has_to_be_one_that_bounds_say_something_about() -> None:
+    assert NumberRange(min=0).convert("1.5", None, None) == 1.5
+    with pytest.raises(click.BadParameter, match="'nan' is no number"):
+        NumberRange(min=0).convert("nan", None, None)

@@ -31,6 +31,9 @@ def test_numbers_have_javas_bounds() -> None:
     assert as_long("1f", 16) == 31
     assert [as_int(text) for text in ("", "+", "1 ", "1_0", "٣", "x")] == [None] * 6
     assert as_int("+5") == 5
+    # More digits than Python reads.
+    assert as_int("9" * 5000) is None
+    assert as_long("-" + "9" * 5000) is None
 
 
 @pytest.mark.parametrize(

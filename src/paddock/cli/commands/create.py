@@ -13,6 +13,7 @@ import click
 from paddock.cli.describe import print_json, stat_fields
 from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.options import DATA_FILE
+from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 from paddock.errors import SessionExpiredError
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--ttl",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True),
     help="It goes when it was not written for so long and has no children.",
 )
 @click.option(

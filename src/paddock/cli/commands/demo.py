@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from paddock.cli.quantities import NumberRange
+
 if TYPE_CHECKING:
     from paddock.cli.demo.act import Act
 
@@ -28,13 +30,13 @@ _SPEED_ON_A_SCREEN: Final = 1.0
 @click.option(
     "--speed",
     metavar="FACTOR",
-    type=click.FloatRange(min=0.1, max=100),
+    type=NumberRange(min=0.1, max=100),
     help="How fast the acts are played; 2 is twice as fast.  [default: 1, in a pipe 10]",
 )
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0.5, max=60),
+    type=NumberRange(min=0.5, max=60),
     default=1.5,
     show_default=True,
     help="The session timeout of the workers: how long a killed one is waited for, at most.",

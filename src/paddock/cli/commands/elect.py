@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--grace",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     help="How long before its time is over the command is asked to end (SIGTERM), before it is"
     " killed; a sixth of the session timeout unless given.",
 )
@@ -51,15 +52,14 @@ def command(
 
     The status is the command's, when it has ended by itself.
     """
-    from paddock.cli.holding import Plan, check, execute, own_name
+    from paddock.cli.holding import Plan, check, execute, name_data
     from paddock.recipes.election import Election
 
     check(path, command, grace, service)
 
     @asynccontextmanager
     async def contend(client: "Client") -> "AsyncIterator[Grant]":
-        data = (own_name() if name is None else name).encode()
-        async with Election(client, path, data=data) as election:
+        async with Election(client, path, data=name_data(name)) as election:
             yield await election.wait_leader()
 
     return execute(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 @click.option(
     "--wait",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True),
     help="How long to wait for the lock at most; without end unless given.",
 )
 @click.option("--no-wait", is_flag=True, help="Do not wait if somebody else has it.")
 @click.option(
     "--grace",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     help="How long before its time is over the command is asked to end (SIGTERM), before it is"
     " killed; a sixth of the session timeout unless given.",
 )
@@ -54,7 +55,7 @@ def command(
 
     The status is the command's; 75 if the lock was not obtained, 76 if it was lost.
     """
-    from paddock.cli.holding import Plan, check, execute, own_name
+    from paddock.cli.holding import Plan, check, execute, name_data
     from paddock.recipes.lock import Lock
 
     if no_wait and wait is not None:
@@ -63,7 +64,7 @@ def command(
 
     @asynccontextmanager
     async def contend(client: "Client") -> "AsyncIterator[Grant | None]":
-        lock = Lock(client, path, data=(own_name() if name is None else name).encode())
+        lock = Lock(client, path, data=name_data(name))
         grant = await lock.try_acquire() if no_wait else await lock.acquire()
         try:
             yield grant

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import print_json
+from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, run, service_options
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _TIMEOUT_MAX = 5.0
 @click.option(
     "--interval",
     metavar="SECONDS",
-    type=click.FloatRange(min=0.1, max=3600),
+    type=NumberRange(min=0.1, max=3600),
     default=1.0,
     show_default=True,
     help="How often it is renewed.",

@@ -59,7 +59,11 @@ def decoded_int(text: str) -> int:
 def _bounded(text: str, bits: int, pattern: re.Pattern[str], base: int) -> int | None:
     if pattern.fullmatch(text) is None:
         return None
-    number = int(text, base)
+    try:
+        number = int(text, base)
+    except ValueError:
+        # Thousands of digits, which Python does not even read.
+        return None
     return number if -(2**bits) <= number < 2**bits else None
 
 
