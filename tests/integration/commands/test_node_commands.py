@@ -144,7 +144,7 @@ def test_an_ephemeral_node_is_held_until_the_command_ends(
 
 def test_what_is_held_is_lost_with_the_session(service: Service, client: Client, path: str) -> None:
     node = f"{path}/worker"
-    options = ["--ephemeral", "--json", "--timeout", "1", "-s", service.hosts]
+    options = ["--ephemeral", "--json", "--timeout", "3", "-s", service.hosts]
     with started("create", *options, node) as holding:
         session = int(json.loads(holding.line())["stat"]["ephemeral_owner"], 16)
         assert client.get(node).stat.ephemeral_owner == session

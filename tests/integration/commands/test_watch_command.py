@@ -114,13 +114,13 @@ def test_it_ends_when_nobody_reads_it_any_more_though_nothing_happens(
 
 
 def test_when_the_session_is_over_it_says_so(service: Service, client: Client, path: str) -> None:
-    options = ["--initial", "--json", "--timeout", "1", "-s", service.hosts]
+    options = ["--initial", "--json", "--timeout", "3", "-s", service.hosts]
     with started("watch", *options, path) as watching:
         watching.line()
         watching.process.send_signal(signal.SIGSTOP)
         # The server is done with its session when an ephemeral node of the same age has gone.
         with started(
-            "create", "--ephemeral", "--timeout", "1", "-s", service.hosts, f"{path}/e"
+            "create", "--ephemeral", "--timeout", "3", "-s", service.hosts, f"{path}/e"
         ) as other:
             other.line()
             other.process.send_signal(signal.SIGSTOP)

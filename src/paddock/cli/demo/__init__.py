@@ -1,6 +1,7 @@
 """`paddock demo`: what coordination is good for, shown with real processes on a real server.
 
     leash      a process that ends when whoever started it does
+    killing    the end of such a process before its time
     worker     one of the processes that the viewer watches; it takes a part of an act
     notebook   what all of them report, in one order
     tree       what the service holds, as the service says

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import IO, Final
 
+from paddock.cli.demo.killing import kill
 from paddock.cli.failure import CannotBeDone
 
 # The demo's own client asks for a session that outlives whoever sends us to the background.
@@ -58,8 +59,7 @@ async def serving(session_timeout: float, log: IO[bytes]) -> AsyncIterator[Serve
     try:
         yield Server(await _hosts(process, log), process, tick_ms)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+        kill(process)
         await process.wait()
 
 

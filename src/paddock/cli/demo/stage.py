@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Final
 
+from paddock.cli.demo.killing import kill
 from paddock.cli.demo.notebook import FAILS, KILLS, SERVICE, Happening, Notebook, write
 from paddock.cli.demo.server import environment, last_line
 from paddock.cli.failure import CannotBeDone
@@ -105,8 +106,7 @@ class Stage:
         player = self.players[name]
         await self._until(lambda: player.session in self.tree.owners(), f"{name} has no nodes")
         player.killed = await self.notebook.write(KILLS, worker=name)
-        with contextlib.suppress(ProcessLookupError):
-            player.process.kill()
+        kill(player.process)
         return player.killed
 
     async def stop(self, name: str) -> Happening:
@@ -208,7 +208,7 @@ class Stage:
             status = await player.process.wait()
         finally:
             if player.process.returncode is None:
-                player.process.kill()
+                kill(player.process)
                 await player.process.wait()
         if status != 0 and player.killed is None and not player.is_dismissed:
             reason = last_line(self.terms.log)
@@ -218,8 +218,7 @@ class Stage:
 
     def _kill_all(self) -> None:
         for player in self.players.values():
-            with contextlib.suppress(ProcessLookupError):
-                player.process.kill()
+            kill(player.process)
 
     def _on_change(self) -> None:
         self._changed.set()
