@@ -5,6 +5,7 @@ does the list of the compiled modules.
 """
 
 import os
+import sys
 import tomllib
 from pathlib import Path
 
@@ -23,19 +24,24 @@ def compiled_sources() -> list[str]:
     return sorted(found)
 
 
+def is_compiled() -> bool:
+    """Tell whether the modules are to be compiled."""
+    return os.environ.get("PADDOCK_COMPILE") == "1" and os.environ.get("PADDOCK_PURE") != "1"
+
+
 def extensions() -> list[Extension]:
-    """Return the compiled modules, none for a pure build."""
-    if os.environ.get("PADDOCK_COMPILE") != "1" or os.environ.get("PADDOCK_PURE") == "1":
-        return []
-    sources = compiled_sources()
-    if not sources:
+    """Return the compiled modules, none for a pure build or when only the metadata is asked for."""
+    if not is_compiled() or {"egg_info", "dist_info"} & set(sys.argv):
         return []
     try:
         from mypyc.build import mypycify
     except ImportError:
         raise SystemExit("PADDOCK_COMPILE=1 needs mypy in the building environment") from None
-    return list(mypycify(sources, opt_level=os.environ.get("PADDOCK_OPT_LEVEL", "3")))
+    # What they import may be in want of packages that are there to run it, not to build it.
+    flags = ["--follow-imports=silent", "--ignore-missing-imports"]
+    optimization = os.environ.get("PADDOCK_OPT_LEVEL", "3")
+    return list(mypycify([*flags, *compiled_sources()], opt_level=optimization))
 
 
 if __name__ == "__main__":
-    setup(ext_modules=extensions())
+    setup(ext_modules=extensions(), setup_requires=["mypy>=2.4"] if is_compiled() else [])
