@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -41,32 +40,19 @@ def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
         assert '<link rel="stylesheet" href="http' not in text, page
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ("[nowhere](nowhere.md)", "nowhere.md"),
-        ("[no heading](index.md#no-heading)", "no-heading"),
-        ("[outside](../README.md)", "README.md"),
-    ],
-)
-def test_a_link_into_nothing_is_a_failure(
-    line: str, complaint: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_link_into_nothing_is_a_failure(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    wrong = {
+        "[nowhere](nowhere.md)": "nowhere.md",
+        "[no heading](index.md#no-heading)": "no-heading",
+        "[outside](../README.md)": "README.md",
+    }
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     with (tmp_path / "docs" / "index.md").open("a", encoding="utf-8") as page:
-        page.write(f"\n{line}\n")
+        page.writelines(f"\n{line}\n" for line in wrong)
     with caplog.at_level(logging.WARNING), pytest.raises(Abort):
         built(tmp_path, docs_dir=str(tmp_path / "docs"))
-    assert complaint in caplog.text
-
-
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda one: one.name)
-def test_a_page_is_the_same_to_both_of_its_readers(page: Path) -> None:
-    """GitHub and MkDocs do not agree on everything: what is in a list is indented by four."""
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r"^ {1,3}```", text, flags=re.MULTILINE) == []
-    # And a list begins behind an empty line.
-    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    inside = re.compile(r"^(?:[-*]|1\.) ", flags=re.MULTILINE)
-    plain = [one for one in prose.split("\n\n") if re.match(r"[A-Za-z`*\[(]", one.lstrip("\n"))]
-    assert [one for one in plain if not inside.match(one) and inside.search(one)] == []
+    # Any of them is enough: each is a warning, and nothing else is.
+    said = [one.message for one in caplog.records]
+    assert len(said) == len(wrong), said
+    for complaint in wrong.values():
+        assert sum(complaint in one for one in said) == 1, said

@@ -10,7 +10,7 @@ import pytest
 
 from paddock.sync import Client
 from paddock.sync.recipes import Lock
-from tests.support.command import ended, refusal, success
+from tests.support.command import ended_here, refusal_here, success, success_here
 from tests.support.server import Service
 
 
@@ -31,14 +31,14 @@ def test_a_guarded_write_succeeds_while_the_lock_is_held_and_not_after(
 ) -> None:
     with Lock(client, lock) as grant:
         guard = ("--guard", grant.path, *server)
-        success("set", path, "held", *guard)
-        assert success("create", f"{path}/made", *guard) == f"{path}/made\n"
-        success("create", f"{path}/kept", *guard)
-        success("delete", f"{path}/made", *guard)
+        success_here("set", path, "held", *guard)
+        assert success_here("create", f"{path}/made", *guard) == f"{path}/made\n"
+        success_here("create", f"{path}/kept", *guard)
+        success_here("delete", f"{path}/made", *guard)
     lost = f"{grant.path}: held no more, so nothing was written"
-    assert refusal("set", path, "late", *guard, status=76) == lost
-    assert refusal("create", f"{path}/late", *guard, status=76) == lost
-    assert refusal("delete", f"{path}/kept", *guard, status=76) == lost
+    assert refusal_here("set", path, "late", *guard, status=76) == lost
+    assert refusal_here("create", f"{path}/late", *guard, status=76) == lost
+    assert refusal_here("delete", f"{path}/kept", *guard, status=76) == lost
     assert client.get(path).data == b"held"
     assert client.children(path) == ["kept"]
 
@@ -48,12 +48,12 @@ def test_what_else_is_wrong_with_a_guarded_write_is_said_as_ever(
 ) -> None:
     with Lock(client, lock) as grant:
         guard = ("--guard", grant.path, *server)
-        missing = refusal("set", f"{path}/no", "data", *guard, status=1)
-        assert missing == refusal("set", f"{path}/no", "data", *server, status=1)
-        wrong = refusal("set", path, "data", "--version", "7", *guard, status=1)
-        assert wrong == refusal("set", path, "data", "--version", "7", *server, status=1)
-        assert ended("delete", f"{path}/no", *guard).status == 1
-        success("delete", f"{path}/no", "--missing-ok", *guard)
+        missing = refusal_here("set", f"{path}/no", "data", *guard, status=1)
+        assert missing == refusal_here("set", f"{path}/no", "data", *server, status=1)
+        wrong = refusal_here("set", path, "data", "--version", "7", *guard, status=1)
+        assert wrong == refusal_here("set", path, "data", "--version", "7", *server, status=1)
+        assert ended_here("delete", f"{path}/no", *guard).status == 1
+        success_here("delete", f"{path}/no", "--missing-ok", *guard)
 
 
 def test_a_guarded_write_says_the_same_as_one_without(
@@ -61,20 +61,20 @@ def test_a_guarded_write_says_the_same_as_one_without(
 ) -> None:
     with Lock(client, lock) as grant:
         guard = ("--guard", grant.path, *server)
-        written = json.loads(success("set", path, "data", "--json", *guard))
+        written = json.loads(success_here("set", path, "data", "--json", *guard))
         assert written["stat"]["version"] == 1
-        created = json.loads(success("create", f"{path}/n-", "--sequential", "--json", *guard))
+        created = json.loads(success_here("create", f"{path}/n-", "--sequential", "--json", *guard))
         assert created["path"] == f"{path}/n-0000000000"
         assert created["stat"]["data_length"] == 0
 
 
 def test_a_guard_is_for_one_write(server: tuple[str, str], path: str) -> None:
-    assert "--parents" in refusal("create", f"{path}/a/b", "-p", "--guard", "/g", status=2)
-    assert "--recursive" in refusal("delete", path, "-r", "--guard", "/g", status=2)
+    assert "--parents" in refusal_here("create", f"{path}/a/b", "-p", "--guard", "/g", status=2)
+    assert "--recursive" in refusal_here("delete", path, "-r", "--guard", "/g", status=2)
 
 
 def test_an_empty_guard_is_no_guard_at_all_and_refused(server: tuple[str, str], path: str) -> None:
-    assert "slash" in refusal("set", path, "data", "--guard", "", *server, status=2)
+    assert "slash" in refusal_here("set", path, "data", "--guard", "", *server, status=2)
 
 
 @pytest.mark.everywhere

@@ -8,7 +8,14 @@ import pytest
 
 import paddock
 from paddock.sync import Client
-from tests.support.command import COMMAND, DEADLINE_S, ended, refusal, success
+from tests.support.command import (
+    COMMAND,
+    DEADLINE_S,
+    ended_here,
+    refusal_here,
+    success,
+    success_here,
+)
 from tests.support.server import Service
 
 
@@ -20,7 +27,7 @@ def test_it_lists_names_in_order(service: Service, client: Client, path: str) ->
 
 
 def test_it_lists_the_root_unless_told_otherwise(service: Service, path: str) -> None:
-    names = success("ls", "-s", service.hosts).splitlines()
+    names = success_here("ls", "-s", service.hosts).splitlines()
     assert path[1:] in names
     assert "zookeeper" in names
 
@@ -32,7 +39,7 @@ def test_a_long_list_says_what_nodes_are(service: Service, client: Client, path:
     client.create(f"{path}/worker", ephemeral=True)
     stat = client.exists(f"{path}/inner")
     assert stat is not None
-    inner, worker = success("ls", "-l", "-s", service.hosts, path).splitlines()
+    inner, worker = success_here("ls", "-l", "-s", service.hosts, path).splitlines()
     written = datetime.fromtimestamp(stat.mtime // 1000, UTC).astimezone()
     day, clock = str(written.replace(tzinfo=None)).split()
     assert inner.split() == ["1", "5", "1", day, clock, "-", "inner"]
@@ -44,7 +51,7 @@ def test_a_long_list_says_what_nodes_are(service: Service, client: Client, path:
 def test_a_whole_tree_is_listed_parents_first(service: Service, client: Client, path: str) -> None:
     for below in ("a", "a/x", "a/x/deep", "a-b", "b"):
         client.create(f"{path}/{below}")
-    assert success("ls", "-R", "-s", service.hosts, path).splitlines() == [
+    assert success_here("ls", "-R", "-s", service.hosts, path).splitlines() == [
         f"{path}/{below}" for below in ("a", "a/x", "a/x/deep", "a-b", "b")
     ]
 
@@ -53,7 +60,7 @@ def test_a_whole_tree_is_listed_parents_first(service: Service, client: Client, 
 def test_json_is_an_object_a_line(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/worker", b"12", ephemeral=True)
     client.create(f"{path}/box")
-    lines = success("ls", "--json", "-s", service.hosts, path).splitlines()
+    lines = success_here("ls", "--json", "-s", service.hosts, path).splitlines()
     box, worker = (json.loads(line) for line in lines)
     stat = client.exists(f"{path}/worker")
     assert stat is not None
@@ -70,14 +77,14 @@ def test_a_path_below_the_chroot_is_what_it_names(
     service: Service, client: Client, path: str
 ) -> None:
     client.create(f"{path}/a/b", make_parents=True)
-    assert success("ls", "-R", "-s", f"{service.hosts}{path}") == "/a\n/a/b\n"
+    assert success_here("ls", "-R", "-s", f"{service.hosts}{path}") == "/a\n/a/b\n"
 
 
 @pytest.mark.parametrize("options", [[], ["-l"], ["-R"], ["--json"]])
 def test_a_node_that_is_not_there_is_one_line(
     service: Service, path: str, options: list[str]
 ) -> None:
-    line = refusal("ls", "-s", service.hosts, f"{path}/none", *options, status=1)
+    line = refusal_here("ls", "-s", service.hosts, f"{path}/none", *options, status=1)
     assert line.endswith(f"{path}/none: no such node")
 
 
@@ -90,11 +97,11 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_listed(
     client.add_auth("digest", b"alice:secret")
     client.create(f"{path}/b/hidden")
     client.create(f"{path}/c")
-    result = ended("ls", "-R", "-s", service.hosts, path)
+    result = ended_here("ls", "-R", "-s", service.hosts, path)
     assert result.output.splitlines() == [f"{path}/{name}" for name in "abc"]
     assert result.errors == f"paddock: children {path}/b: the ACL does not permit it\n"
     assert result.status == 1
-    as_alice = success("ls", "-R", "-s", service.hosts, "--auth", "digest:alice:secret", path)
+    as_alice = success_here("ls", "-R", "-s", service.hosts, "--auth", "digest:alice:secret", path)
     assert f"{path}/b/hidden" in as_alice
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paddock.sync import Client
-from tests.support.command import ended, refusal, refusal_here, started, success
+from tests.support.command import ended_here, refusal, refusal_here, started, success, success_here
 from tests.support.command import paddock as run
 from tests.support.server import Service, digest
 
@@ -47,11 +47,11 @@ def test_create_set_get_stat_and_delete_tell_programs_what_they_did(
 
 def test_json_says_when_data_are_no_text(service: Service, client: Client, path: str) -> None:
     client.set(path, b"\xff\x00")
-    found = json.loads(success("get", "-s", service.hosts, path, "--json"))
+    found = json.loads(success_here("get", "-s", service.hosts, path, "--json"))
     assert (found["data"], found["encoding"]) == ("/wA=", "base64")
     # What would be the same text is told apart.
     client.set(path, b"/wA=")
-    found = json.loads(success("get", "-s", service.hosts, path, "--json"))
+    found = json.loads(success_here("get", "-s", service.hosts, path, "--json"))
     assert (found["data"], found["encoding"]) == ("/wA=", "utf-8")
 
 
@@ -60,11 +60,11 @@ def test_data_come_from_a_file_or_from_the_argument(
 ) -> None:
     file = tmp_path / "data"
     file.write_bytes(ANY_BYTES)
-    success("set", "-s", service.hosts, path, "--file", file)
+    success_here("set", "-s", service.hosts, path, "--file", file)
     assert client.get(path).data == ANY_BYTES
-    success("set", "-s", service.hosts, path, "--", "-5 ä")
+    success_here("set", "-s", service.hosts, path, "--", "-5 ä")
     assert client.get(path).data == "-5 ä".encode()
-    success("set", "-s", service.hosts, path, "")
+    success_here("set", "-s", service.hosts, path, "")
     assert client.get(path).data == b""
 
 
@@ -72,22 +72,22 @@ def test_with_the_stat_the_data_stand_on_lines_of_their_own(
     service: Service, client: Client, path: str
 ) -> None:
     stat = client.set(path, b"blue")
-    first, *lines = success("get", "--stat", "-s", service.hosts, path).splitlines()
+    first, *lines = success_here("get", "--stat", "-s", service.hosts, path).splitlines()
     assert first == "blue"
     shown = dict(line.split(maxsplit=1) for line in lines)
     assert set(shown) == set(stat._fields)
     assert (shown["mzxid"], shown["version"]) == (f"0x{stat.mzxid:x}", "1")
-    assert success("stat", "-s", service.hosts, path).splitlines() == lines
+    assert success_here("stat", "-s", service.hosts, path).splitlines() == lines
 
 
 def test_a_version_guards_writes_and_deletes(service: Service, client: Client, path: str) -> None:
     node = client.create(f"{path}/a", b"1")
     for arguments in (["set", node, "2"], ["delete", node]):
-        line = refusal(*arguments, "--version", "7", "-s", service.hosts, status=1)
+        line = refusal_here(*arguments, "--version", "7", "-s", service.hosts, status=1)
         assert line == f"{arguments[0]} {node}: the version does not match"
     assert client.get(node).data == b"1"
-    success("set", "-s", service.hosts, "--version", "0", node, "2")
-    success("delete", "-s", service.hosts, "--version", "1", node)
+    success_here("set", "-s", service.hosts, "--version", "0", node, "2")
+    success_here("delete", "-s", service.hosts, "--version", "1", node)
     assert client.exists(node) is None
 
 
@@ -97,12 +97,13 @@ def test_create_makes_every_kind_of_node_and_says_its_path(
 ) -> None:
     deep = f"{path}/x/y/job-"
     assert (
-        success("create", "-p", "--sequential", "-s", service.hosts, deep) == f"{deep}0000000000\n"
+        success_here("create", "-p", "--sequential", "-s", service.hosts, deep)
+        == f"{deep}0000000000\n"
     )
-    assert success("create", "--ttl", "0.5", "-s", service.hosts, f"{path}/t") == f"{path}/t\n"
-    assert success("create", "--container", "-s", service.hosts, f"{path}/c") == f"{path}/c\n"
-    success("create", "-s", service.hosts, f"{path}/c/last")
-    success("delete", "-s", service.hosts, f"{path}/c/last")
+    assert success_here("create", "--ttl", "0.5", "-s", service.hosts, f"{path}/t") == f"{path}/t\n"
+    assert success_here("create", "--container", "-s", service.hosts, f"{path}/c") == f"{path}/c\n"
+    success_here("create", "-s", service.hosts, f"{path}/c/last")
+    success_here("delete", "-s", service.hosts, f"{path}/c/last")
     # Both go by themselves, and nothing else does.
     for found in client.watch(path, recursive=True):
         if client.children(path) == ["x"]:
@@ -113,12 +114,12 @@ def test_create_makes_every_kind_of_node_and_says_its_path(
 def test_an_acl_says_who_may(service: Service, client: Client, path: str) -> None:
     node = f"{path}/private"
     alice = ["--auth", "digest:alice:secret", "-s", service.hosts]
-    success("create", node, "mine", "--acl", "auth::cdrwa", "--acl", "world:anyone:c", *alice)
-    assert refusal("get", node, "-s", service.hosts, status=1) == (
+    success_here("create", node, "mine", "--acl", "auth::cdrwa", "--acl", "world:anyone:c", *alice)
+    assert refusal_here("get", node, "-s", service.hosts, status=1) == (
         f"get {node}: the ACL does not permit it"
     )
-    assert success("get", node, *alice) == "mine"
-    lines = success("stat", "--acl", node, *alice).splitlines()
+    assert success_here("get", node, *alice) == "mine"
+    lines = success_here("stat", "--acl", node, *alice).splitlines()
     assert [line.split()[1] for line in lines if line.startswith("acl")] == [
         f"digest:{digest(b'alice:secret')}:cdrwa",
         "world:anyone:c",
@@ -162,11 +163,13 @@ def test_what_is_held_is_lost_with_the_session(service: Service, client: Client,
 def test_a_tree_goes_only_if_that_is_said(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/a/b/c", make_parents=True)
     client.create(f"{path}/d")
-    line = refusal("delete", "-s", service.hosts, f"{path}/a", status=1)
+    line = refusal_here("delete", "-s", service.hosts, f"{path}/a", status=1)
     assert line == f"delete {path}/a: the node has children"
-    would_go = success("delete", "-r", "--dry-run", "-s", service.hosts, f"{path}/a", f"{path}/d")
+    would_go = success_here(
+        "delete", "-r", "--dry-run", "-s", service.hosts, f"{path}/a", f"{path}/d"
+    )
     assert would_go.split() == [f"{path}/a", f"{path}/a/b", f"{path}/a/b/c", f"{path}/d"]
-    lines = success("delete", "-r", "--json", "-s", service.hosts, f"{path}/a", f"{path}/d")
+    lines = success_here("delete", "-r", "--json", "-s", service.hosts, f"{path}/a", f"{path}/d")
     assert [json.loads(line)["deleted"] for line in lines.splitlines()] == [3, 1]
     assert client.children(path) == []
 
@@ -176,15 +179,15 @@ def test_of_several_nodes_those_go_that_can(service: Service, client: Client, pa
     # Children before their parents, as they are given.
     nodes = [client.create(f"{path}/a"), client.create(f"{path}/a/b")]
     given = [f"{path}/full", f"{path}/none", *reversed(nodes)]
-    result = ended("delete", "-s", service.hosts, *given)
+    result = ended_here("delete", "-s", service.hosts, *given)
     assert result.errors.splitlines() == [
         f"paddock: delete {path}/full: the node has children",
         f"paddock: delete {path}/none: no such node",
     ]
     assert result.status == 1
     assert client.children(path) == ["full"]
-    success("delete", "--missing-ok", "-s", service.hosts, f"{path}/none")
-    success("delete", "--missing-ok", "-r", "-s", service.hosts, f"{path}/none")
+    success_here("delete", "--missing-ok", "-s", service.hosts, f"{path}/none")
+    success_here("delete", "--missing-ok", "-r", "-s", service.hosts, f"{path}/none")
 
 
 @pytest.mark.parametrize("node", ["/", "/zookeeper"])
@@ -192,7 +195,7 @@ def test_of_several_nodes_those_go_that_can(service: Service, client: Client, pa
 def test_neither_everything_nor_the_services_own_is_deleted(
     service: Service, client: Client, path: str, node: str, options: list[str]
 ) -> None:
-    line = refusal("delete", *options, "-s", service.hosts, path, node, status=2)
+    line = refusal_here("delete", *options, "-s", service.hosts, path, node, status=2)
     assert line == f"{node} is not deleted; name what is below it"
     assert client.exists(path) is not None
 
@@ -201,9 +204,9 @@ def test_below_a_chroot_a_node_may_have_any_name(
     service: Service, client: Client, path: str
 ) -> None:
     client.create(f"{path}/zookeeper/x", make_parents=True)
-    success("delete", "-r", "-s", f"{service.hosts}{path}", "/zookeeper")
+    success_here("delete", "-r", "-s", f"{service.hosts}{path}", "/zookeeper")
     assert client.children(path) == []
-    refusal("delete", "-r", "-s", f"{service.hosts}{path}", "/", status=2)
+    refusal_here("delete", "-r", "-s", f"{service.hosts}{path}", "/", status=2)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,15 @@ import paddock
 from paddock.protocol.acl import ACL, ALL, READ_ONLY, Identity, digest_id
 from paddock.sync import Client, connect
 from paddock.testing import FaultProxy
-from tests.support.command import COMMAND, DEADLINE_S, ended, refusal, success
+from tests.support.command import (
+    COMMAND,
+    DEADLINE_S,
+    ended_here,
+    refusal,
+    refusal_here,
+    success,
+    success_here,
+)
 from tests.support.command import paddock as run
 from tests.support.server import Server, Service
 from tests.support.terminal import terminal
@@ -49,7 +57,7 @@ NODES = 12
 def export(service: Service, path: str, file: Path | str, *options: str) -> str:
     """Export as alice and bob, who may read all; return what it says."""
     whose = ("--auth", ALICE, "--auth", BOB)
-    return success("export", "-s", service.hosts, *whose, *options, path, file)
+    return success_here("export", "-s", service.hosts, *whose, *options, path, file)
 
 
 def remove(client: Client, path: str) -> None:
@@ -160,12 +168,12 @@ def test_nothing_that_differs_is_touched_unless_that_was_said(
     client.create(f"{path}/to/b", b"other", make_parents=True)
     client.create(f"{path}/to/more/below", make_parents=True)
     arguments = ("-s", service.hosts, str(file), f"{path}/to")
-    said = refusal("import", *arguments, status=1)
+    said = refusal_here("import", *arguments, status=1)
     assert said.startswith(f"{path}/to/b: exists, and its data differ; nothing was changed:")
     assert client.children(f"{path}/to/more") == ["below"]
     assert sorted(client.children(f"{path}/to")) == ["b", "more"]
     # What is different is told, a line each.
-    result = ended("import", "--diff", *arguments)
+    result = ended_here("import", "--diff", *arguments)
     assert (result.status, result.errors) == (3, "")
     assert result.output.splitlines() == [
         f"+ {path}/to/a",
@@ -173,21 +181,21 @@ def test_nothing_that_differs_is_touched_unless_that_was_said(
         f"+ {path}/to/c",
         f"- {path}/to/more (and 1 node below it)",
     ]
-    result = ended("import", "--diff", "--json", *arguments)
+    result = ended_here("import", "--diff", "--json", *arguments)
     shown = {"change": "change", "path": f"{path}/to/b", "what": ["data"], "below": 0}
     assert json.loads(result.output.splitlines()[1]) == shown
     # A dry run is refused as the import would be; then it says what would be done.
-    assert "nothing was changed" in refusal("import", "--dry-run", *arguments, status=1)
-    said = success("import", "--dry-run", "--overwrite", "--delete", *arguments)
+    assert "nothing was changed" in refusal_here("import", "--dry-run", *arguments, status=1)
+    said = success_here("import", "--dry-run", "--overwrite", "--delete", *arguments)
     assert said == f"{path}/to: would be 1 same, 2 created, 1 changed, 2 deleted\n"
     assert client.get(f"{path}/to/b").data == b"other"
     assert sorted(client.children(f"{path}/to")) == ["b", "more"]
-    said = success("import", "--keep", *arguments)
+    said = success_here("import", "--keep", *arguments)
     assert said == f"{path}/to: 1 same, 2 created, 1 kept\n"
     assert client.get(f"{path}/to/b").data == b"other"
-    said = success("import", "--overwrite", "--delete", *arguments)
+    said = success_here("import", "--overwrite", "--delete", *arguments)
     assert said == f"{path}/to: 3 same, 1 changed, 2 deleted\n"
-    result = ended("import", "--diff", *arguments)
+    result = ended_here("import", "--diff", *arguments)
     assert (result.status, result.output, result.errors) == (0, "", "")
 
 
@@ -196,10 +204,10 @@ def test_a_chroot_is_where_paths_begin(
 ) -> None:
     client.create(f"{path}/app/a", b"1", make_parents=True)
     file = tmp_path / "app.jsonl"
-    success("export", "-s", f"{service.hosts}{path}/app", "/", file)
+    success_here("export", "-s", f"{service.hosts}{path}/app", "/", file)
     # The chroot is made if it is not there.
-    success("import", "-s", f"{service.hosts}{path}/new/root", file, "/")
-    success(
+    success_here("import", "-s", f"{service.hosts}{path}/new/root", file, "/")
+    success_here(
         "import", "-s", f"{service.hosts}{path}", "--from", f"{service.hosts}{path}/app", "/a", "/b"
     )
     assert client.get(f"{path}/new/root/a").data == b"1"
@@ -210,11 +218,11 @@ def test_a_file_that_is_there_is_not_replaced(service: Service, path: str, tmp_p
     file = tmp_path / "app.jsonl"
     file.write_text("mine")
     arguments = ("export", "-s", service.hosts, path, file)
-    assert refusal(*arguments, status=1) == f"{file}: exists already; --overwrite replaces it"
+    assert refusal_here(*arguments, status=1) == f"{file}: exists already; --overwrite replaces it"
     assert file.read_text() == "mine"
     link = tmp_path / "link"
     link.symlink_to(file)
-    success("export", "-s", service.hosts, "--overwrite", path, link)
+    success_here("export", "-s", service.hosts, "--overwrite", path, link)
     assert link.is_symlink()
     assert file.read_text().count("\n") == 3
     assert sorted(tmp_path.iterdir()) == [file, link]
@@ -223,24 +231,28 @@ def test_a_file_that_is_there_is_not_replaced(service: Service, path: str, tmp_p
 def test_what_cannot_be_done_is_one_line(service: Service, path: str, tmp_path: Path) -> None:
     where = ("-s", service.hosts)
     file, nothing = tmp_path / "app.jsonl", tmp_path / "nothing" / "app.jsonl"
-    assert refusal("export", *where, f"{path}/no", file, status=1) == (
+    assert refusal_here("export", *where, f"{path}/no", file, status=1) == (
         f"export {path}/no: no such node"
     )
-    assert refusal("export", *where, path, nothing, status=1).endswith(
+    assert refusal_here("export", *where, path, nothing, status=1).endswith(
         f"there is no folder {tmp_path}/nothing"
     )
-    assert refusal("export", *where, path, os.devnull, status=1) == "/dev/null: is not a file"
-    assert "is no path of a node" in refusal("export", *where, "app", file, status=2)
-    assert "cannot be resumed" in refusal("export", *where, "--resume", path, "-", status=2)
-    assert refusal("import", *where, file, path, status=1) == f"{file}: No such file or directory"
-    assert "cannot both be meant" in refusal(
+    assert refusal_here("export", *where, path, os.devnull, status=1) == "/dev/null: is not a file"
+    assert "is no path of a node" in refusal_here("export", *where, "app", file, status=2)
+    assert "cannot be resumed" in refusal_here("export", *where, "--resume", path, "-", status=2)
+    assert (
+        refusal_here("import", *where, file, path, status=1) == f"{file}: No such file or directory"
+    )
+    assert "cannot both be meant" in refusal_here(
         "import", *where, "--overwrite", "--keep", file, path, status=2
     )
-    assert "needs --from" in refusal("import", *where, "--from-auth", ALICE, file, path, status=2)
-    assert "is no host:port" in refusal("import", *where, "--from", ":", path, path, status=2)
+    assert "needs --from" in refusal_here(
+        "import", *where, "--from-auth", ALICE, file, path, status=2
+    )
+    assert "is no host:port" in refusal_here("import", *where, "--from", ":", path, path, status=2)
     same = ("--from", service.hosts)
     for here, there in ((path, f"{path}/copy"), (f"{path}/copy", path)):
-        said = refusal("import", *where, *same, here, there, status=2)
+        said = refusal_here("import", *where, *same, here, there, status=2)
         assert said == f"{here} and {there}: one of the trees is in the other"
     # None of these has left anything.
     assert [*tmp_path.iterdir()] == []
@@ -253,7 +265,7 @@ def test_a_node_that_is_larger_than_servers_take_is_named(
     file = tmp_path / "from.jsonl"
     export(service, f"{path}/from", file)
     arguments = ("import", "-s", service.hosts, "--max-request-bytes", "1000", file, f"{path}/to")
-    said = refusal(*arguments, status=1)
+    said = refusal_here(*arguments, status=1)
     assert said.startswith(f"{path}/to/large: create: the request has 2")
 
 
@@ -301,7 +313,7 @@ def test_a_damaged_file_changes_nothing(
         (whole.replace(b"blue", b"glue"), "its checksum does not fit"),
     ):
         file.write_bytes(spoiled)
-        said = refusal("import", "-s", service.hosts, file, f"{path}/to", status=1)
+        said = refusal_here("import", "-s", service.hosts, file, f"{path}/to", status=1)
         assert said.startswith(f"{file}: line ")
         assert said.endswith(why)
     said = refusal("import", "-s", service.hosts, "-", f"{path}/to", status=1, input=whole[:-5])
@@ -314,10 +326,10 @@ def test_what_we_may_not_read_is_an_error_or_left_out(
 ) -> None:
     file = tmp_path / "tree.jsonl"
     # Whoever is not bob is not shown his digest, and has read something before.
-    said = refusal("export", "-s", service.hosts, tree, file, status=1)
+    said = refusal_here("export", "-s", service.hosts, tree, file, status=1)
     assert said.startswith(f"{tree}/bob: the digests of its ACL are hidden from us; --auth says")
     assert said.endswith("what was read is kept, and --resume goes on")
-    said = success("export", "-s", service.hosts, "--resume", "--skip-unreadable", tree, file)
+    said = success_here("export", "-s", service.hosts, "--resume", "--skip-unreadable", tree, file)
     assert ", 2 unreadable nodes left out since it was resumed\n" in said
     paths = [json.loads(line).get("path") for line in file.read_bytes().splitlines()]
     assert paths[1:-1] == [
