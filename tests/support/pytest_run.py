@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -48,9 +49,12 @@ def run_pytest(
     *options: str,
     settings: str = STRICT,
     plugins: tuple[str, ...] = ("paddock",),
+    others: Sequence[str] = (),
 ) -> PytestRun:
-    """Run a file of tests with these plugins and no others."""
-    (folder / "test_users.py").write_text(textwrap.dedent(source), encoding="utf-8")
+    """Run a file of tests, or several, with these plugins and no others."""
+    for number, text in enumerate((source, *others)):
+        file = folder / f"test_users_{number}.py"
+        file.write_text(textwrap.dedent(text), encoding="utf-8")
     (folder / "pytest.ini").write_text(textwrap.dedent(settings), encoding="utf-8")
     report = folder / "report.xml"
     without = [option for name in _OTHERS if name not in plugins for option in ("-p", f"no:{name}")]
