@@ -238,8 +238,15 @@ def test_a_reply_is_chosen_by_path_client_and_number(
 
 def test_an_operation_that_there_is_not_is_refused(server: FaultyServer) -> None:
     with pytest.raises(ValueError, match="there is no 'creat'; there are"):
-        with server.drop_reply("creat"):
-            pass
+        server.drop_reply("creat")
+
+
+def test_a_reply_is_lost_without_a_scope_as_well(server: FaultyServer, connect: Connect) -> None:
+    client = connect()
+    server.drop_reply("create")
+    with pytest.raises(paddock.ConnectionLostError):
+        client.create("/a")
+    assert client.exists("/a") is not None
 
 
 def test_a_reply_that_nobody_asked_for_fails_the_test_and_waits_no_longer(

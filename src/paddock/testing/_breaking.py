@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from paddock.protocol import opcodes
@@ -73,10 +73,9 @@ class Breaking:
         """
         return self.proxy.partition(self._session_of(client), silent=silent)
 
-    @contextmanager
     def drop_reply(
         self, operation: str, path: str | None = None, *, client: object = None, nth: int = 1
-    ) -> Iterator[Fault]:
+    ) -> AbstractContextManager[Fault]:
         """Have a request carried out, and its reply lost together with the connection.
 
             with server.drop_reply("create", "/order"):
@@ -89,10 +88,9 @@ class Breaking:
         clients: `create` (of any kind of node), `delete`, `exists`, `get`, `set`, `get_children`,
         `get_acl`, `set_acl`, `sync`, `multi`; or as `FaultProxy.when` calls it. The path is the
         server's, with the chroot of a client. With a `client`, only its requests are meant. Leaving
-        the `with` raises AssertionError if no such request came.
+        the `with` raises AssertionError if no such request came. Without a `with` it waits for one
+        until `heal`.
         """
-        # pytest shows the test then, and not this.
-        __tracebackhide__ = True
         names = _ALIKE.get(operation, (operation,))
         if not _NAMES.issuperset(names):
             known = sorted(_NAMES | set(_ALIKE))
@@ -107,13 +105,7 @@ class Breaking:
         # A ping is never meant, unless it is called by its name.
         named = names[0] if len(names) == 1 else None
         fault = proxy.when(operation=named, path=path, predicate=fits, nth=nth).cut_after()
-        try:
-            yield fault
-        finally:
-            proxy.disarm(fault)
-        if not fault.hits:
-            meant = operation if path is None else f"{operation} {path}"
-            raise AssertionError(f"drop_reply: nobody asked for {meant}")
+        return _dropped(proxy, fault, operation if path is None else f"{operation} {path}")
 
     def heal(self) -> None:
         """End every partition and forget every fault: clients can come back."""
@@ -164,3 +156,15 @@ def session_of(client: object) -> int:
                 return session
             raise ValueError(f"{client!r} has no session: is it started?")
     raise TypeError(f"{client!r} is no client of Paddock or kazoo, and no number of a session")
+
+
+@contextmanager
+def _dropped(proxy: FaultProxy, fault: Fault, meant: str) -> Iterator[Fault]:
+    # pytest shows the test then, and not this.
+    __tracebackhide__ = True
+    try:
+        yield fault
+    finally:
+        proxy.disarm(fault)
+    if not fault.hits:
+        raise AssertionError(f"drop_reply: nobody asked for {meant}")
