@@ -54,7 +54,7 @@ def test_it_says_where_it_listens_where_its_data_is_and_what_to_try(tmp_path: Pa
         host, port = server.address
         assert server.greeting[0] == f"Paddock {paddock.__version__} listens on 127.0.0.1:{port}"
         assert server.greeting[1] == f"Its data is in {data}"
-        assert f"/dev/tcp/127.0.0.1/{port}" in server.greeting[2]
+        assert f"127.0.0.1:{port}" in server.greeting[2]
         assert f"127.0.0.1:{port}" in server.greeting[3]
         assert len(server.greeting) <= 6
         assert "Zookeeper version" in wire.four_letter_word((host, port), "srvr")
@@ -62,9 +62,11 @@ def test_it_says_where_it_listens_where_its_data_is_and_what_to_try(tmp_path: Pa
 
 def test_what_it_says_to_try_works(tmp_path: Path) -> None:
     with serving("--port", "0", "--memory") as server:
-        word = server.greeting[2].partition("Try it:")[2]
-        answer = subprocess.run(word, shell=True, capture_output=True, text=True).stdout
-        assert "Mode: standalone" in answer
+        shell = server.greeting[2].partition("Try it:")[2]
+        result = subprocess.run(
+            shell, shell=True, input="ls /\n", capture_output=True, text=True, cwd=tmp_path
+        )
+        assert result.stdout.endswith("\n[zookeeper]\n"), result.stderr
         command = server.greeting[3].partition("or:")[2]
         result = subprocess.run(command, shell=True, capture_output=True, text=True)
         assert result.stdout == "['zookeeper']\n", result.stderr

@@ -194,6 +194,7 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
 def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int] | None) -> None:
     # What listens everywhere is reached through the loopback.
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    python = shlex.quote(sys.executable)
     bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
     if config.data_directory is None:
         where = "Everything is kept in memory and ends with this process."
@@ -209,8 +210,8 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
         click.echo(
             f"Paddock {__version__} listens on {host}:{port}\n"
             f"{where}\n"
-            f"Try it:  bash -c 'exec 3<>/dev/tcp/{near}/{port}; echo srvr >&3; cat <&3'\n"
-            f"    or:  {shlex.quote(sys.executable)} -c 'from paddock.sync import connect; "
+            f"Try it:  {python} -m paddock shell -server {shlex.quote(bracketed)}\n"
+            f"    or:  {python} -c 'from paddock.sync import connect; "
             f'client = connect("{bracketed}"); client.start(); print(client.children("/")); '
             f"client.close()'\n"
             f"Ctrl-C stops it."
