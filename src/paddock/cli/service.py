@@ -41,6 +41,13 @@ T = TypeVar("T")
 DEFAULT_HOSTS = "127.0.0.1:2181"
 
 
+class _Identities(click.types.StringParamType):
+    """Who asks; in the environment one a line, since a password may have blanks in it."""
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        return [line for line in rv.split("\n") if line]
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
     """Which service a command asks, and as whom."""
@@ -155,6 +162,7 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
     @click.option(
         "--auth",
         metavar="SCHEME:CREDENTIALS",
+        type=_Identities(),
         multiple=True,
         envvar="PADDOCK_AUTH",
         show_envvar=True,

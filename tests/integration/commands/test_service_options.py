@@ -25,7 +25,7 @@ def test_the_environment_says_where_unless_an_option_does(
 def test_several_identities_count_and_the_environment_may_have_them(
     service: Service, client: Client, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice, bob = "digest:alice:a:b", "digest:bob:secret"
+    alice, bob = "digest:alice:a:b", "digest:bob:secret of his"
     for who in (alice, bob):
         node = f"{path}/{who.split(':')[1]}"
         success_here(
@@ -34,7 +34,7 @@ def test_several_identities_count_and_the_environment_may_have_them(
     both = ["-s", service.hosts, "--auth", alice, "--auth", bob]
     assert success_here("get", f"{path}/alice", *both) == "mine"
     assert success_here("get", f"{path}/bob", *both) == "mine"
-    monkeypatch.setenv("PADDOCK_AUTH", f"{alice} {bob}")
+    monkeypatch.setenv("PADDOCK_AUTH", f"{alice}\n{bob}\n")
     assert success_here("get", f"{path}/alice", "-s", service.hosts) == "mine"
     assert success_here("get", f"{path}/bob", "-s", service.hosts) == "mine"
 
