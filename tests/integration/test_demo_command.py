@@ -27,7 +27,7 @@ from tests.support.terminal import CONTROL_C, terminal
 
 ACTS: Final = ["election", "lock", "discovery", "queue", "barrier"]
 # Longer than usual: these tests run beside others, and a worker that is starved is taken for dead.
-TIMEOUT: Final = ("--timeout", "2")
+TIMEOUT: Final = ("--timeout", "3")
 # Tells the processes of one demo from all others; they inherit it.
 MARK: Final = "MARK_OF_THIS_DEMO"
 
@@ -261,7 +261,7 @@ def test_members_of_a_barrier_begin_together_and_end_together(played: Played) ->
 def test_two_at_once_do_not_meet_and_a_signal_leaves_nothing(tmp_path: Path) -> None:
     with demo(tmp_path, "lock") as one, demo(tmp_path, "lock") as other:
         for running, number in ((one, signal.SIGINT), (other, signal.SIGTERM)):
-            running.read_until("holds the lock")
+            running.read_until("holds the lock: ")
             running.process.send_signal(number)
         for running, number in ((one, signal.SIGINT), (other, signal.SIGTERM)):
             status, _, errors = running.end()
@@ -271,7 +271,7 @@ def test_two_at_once_do_not_meet_and_a_signal_leaves_nothing(tmp_path: Path) -> 
 
 def test_if_it_is_killed_its_processes_end_by_themselves(tmp_path: Path) -> None:
     with demo(tmp_path, "election") as running:
-        running.read_until("leads")
+        running.read_until("leads: token")
         # A server, and one worker at least.
         there = [pid for pid in pids(running.mark) if pid != running.process.pid]
         assert len(there) >= 2
@@ -351,7 +351,8 @@ def test_a_screen_shows_the_code_the_processes_the_tree_and_the_kill() -> None:
 @pytest.mark.parametrize(("key", "status"), [("q", 0), (CONTROL_C, 130)])
 def test_a_key_ends_a_screen(key: str, status: int) -> None:
     mark = secrets.token_hex(8)
-    with terminal([*COMMAND, "demo", "--speed", "4"], environment={MARK: mark}) as screen:
+    command = [*COMMAND, "demo", "--speed", "4", *TIMEOUT]
+    with terminal(command, environment={MARK: mark}) as screen:
         # The second act, by a key as well.
         screen.wait_for("Election(")
         screen.type("n")
