@@ -97,7 +97,11 @@ def end_children() -> None:
     while found := children():
         for pid in found:
             _signal(pid, signal.SIGKILL)
-            os.waitpid(pid, os.WNOHANG)
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                # Whoever started us ignores SIGCHLD: then nobody has to be waited for.
+                pass
         time.sleep(_LOOK_S)
 
 
