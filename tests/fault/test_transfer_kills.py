@@ -75,10 +75,10 @@ def test_an_export_that_was_ended_goes_on_and_is_the_same(
     server: ServerProcess, tmp_path: Path, number: int
 ) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "app.jsonl"
-    success("export", "-s", server.hosts, "/app", whole)
+    success("export", "--server", server.hosts, "/app", whole)
     with FaultProxy(server.address) as proxy:
         fault = proxy.when(operation="get_acl", nth=COUNT // 2).blackhole()
-        with running("export", "-s", proxy.hosts, "/app", file) as process:
+        with running("export", "--server", proxy.hosts, "/app", file) as process:
             status, errors = end(process, fault, number)
         assert not file.exists()
         written = part_of(file).read_bytes().count(b"\n")
@@ -88,7 +88,7 @@ def test_an_export_that_was_ended_goes_on_and_is_the_same(
             assert errors == "paddock: interrupted; what was read is kept, and --resume goes on\n"
         proxy.heal()
         before = len(proxy.requests)
-        said = success("export", "-s", proxy.hosts, "--resume", "/app", file)
+        said = success("export", "--server", proxy.hosts, "--resume", "/app", file)
         assert said == f"{file}: {COUNT + 1} nodes\n"
         # What was there was not read again.
         read = sum(one.name == "get" for one in proxy.requests[before:])
@@ -103,16 +103,16 @@ def test_an_import_that_was_ended_goes_on_when_it_is_run_again(
 ) -> None:
     file, copy = tmp_path / "app.jsonl", tmp_path / "copy.jsonl"
     target = f"/copy-{number}"
-    success("export", "-s", server.hosts, "/app", file)
+    success("export", "--server", server.hosts, "/app", file)
     with FaultProxy(server.address) as proxy:
         fault = proxy.when(operation="create", nth=COUNT // 2).blackhole()
-        with running("import", "-s", proxy.hosts, file, target) as process:
+        with running("import", "--server", proxy.hosts, file, target) as process:
             status, errors = end(process, fault, number)
         if number == signal.SIGINT:
             assert status == 130
             assert errors == "paddock: interrupted; run it again, and it goes on\n"
     with FaultProxy(server.address) as proxy:
-        said = success("import", "-s", proxy.hosts, file, target)
+        said = success("import", "--server", proxy.hosts, file, target)
         match = re.fullmatch(r"/.*: (\d+) same, (\d+) created\n", said)
         assert match is not None, said
         same, created = int(match[1]), int(match[2])
@@ -122,7 +122,7 @@ def test_an_import_that_was_ended_goes_on_when_it_is_run_again(
         # Nodes that were there are looked at once, but for those beside the first that was not.
         looks = sum(one.name == "get_acl" for one in proxy.requests)
         assert looks <= same + 2 * created + 10
-    success("export", "-s", server.hosts, target, copy)
+    success("export", "--server", server.hosts, target, copy)
     assert copy.read_bytes() == file.read_bytes()
 
 
@@ -130,17 +130,17 @@ def test_a_service_that_stays_away_ends_an_export_which_then_goes_on(
     server: ServerProcess, tmp_path: Path
 ) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "app.jsonl"
-    success("export", "-s", server.hosts, "/app", whole)
+    success("export", "--server", server.hosts, "/app", whole)
     with FaultProxy(server.address) as proxy:
         proxy.when(operation="get_acl", nth=COUNT // 2).cut_before(stay_away=True)
-        arguments = ("export", "-s", proxy.hosts, "--timeout", "2", "/app", file)
+        arguments = ("export", "--server", proxy.hosts, "--timeout", "2", "/app", file)
         with running(*arguments) as process:
             _, errors = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 1
         assert errors.endswith("; what was read is kept, and --resume goes on\n")
         assert errors.count("\n") == 1
         proxy.heal()
-        success("export", "-s", proxy.hosts, "--resume", "/app", file)
+        success("export", "--server", proxy.hosts, "--resume", "/app", file)
     assert file.read_bytes() == whole.read_bytes()
 
 
@@ -163,9 +163,9 @@ def assert_memory_is_bounded(tmp_path: Path, count: int, data: bytes, *, slack_k
         peaks = {}
         for size, path in (("small", "/app/n000000"), ("large", "/app")):
             file = tmp_path / f"{size}.jsonl"
-            at = ("-s", other.hosts)
+            at = ("--server", other.hosts)
             peaks[size] = [
-                peak_kb("export", "-s", server.hosts, "--overwrite", path, file),
+                peak_kb("export", "--server", server.hosts, "--overwrite", path, file),
                 peak_kb("import", *at, file, f"/{size}"),
                 peak_kb("import", *at, "--from", server.hosts, path, f"/straight-{size}"),
             ]

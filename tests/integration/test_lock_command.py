@@ -33,7 +33,7 @@ def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
 
 def run(hosts: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, "lock", "-s", hosts, *arguments],
+        [*COMMAND, "lock", "--server", hosts, *arguments],
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
@@ -55,24 +55,27 @@ def test_the_command_gets_its_token_its_guard_and_the_service(hosts: str) -> Non
 
 def test_a_leader_gets_the_same_with_the_path_of_the_election(hosts: str) -> None:
     script = 'echo "$PADDOCK_ELECTION_PATH $PADDOCK_GUARD"'
-    path, guard = success("elect", "-s", hosts, "/led", "--", "sh", "-c", script).split()
+    path, guard = success("elect", "--server", hosts, "/led", "--", "sh", "-c", script).split()
     assert path == "/led"
     assert guard.startswith("/led/")
 
 
 @pytest.mark.parametrize("command", ["lock", "elect"])
 def test_the_status_is_that_of_the_command(hosts: str, command: str) -> None:
-    assert ended(command, "-s", hosts, "/status", "--", "sh", "-c", "exit 3").status == 3
-    assert ended(command, "-s", hosts, "/status", "--", "sh", "-c", "kill -USR1 $$").status == 138
+    assert ended(command, "--server", hosts, "/status", "--", "sh", "-c", "exit 3").status == 3
+    assert (
+        ended(command, "--server", hosts, "/status", "--", "sh", "-c", "kill -USR1 $$").status
+        == 138
+    )
 
 
 def test_the_lock_is_free_when_the_command_has_ended(hosts: str) -> None:
     for _ in range(2):
-        success("lock", "-s", hosts, "/again", "--no-wait", "--", "true")
+        success("lock", "--server", hosts, "/again", "--no-wait", "--", "true")
 
 
 def test_a_command_that_is_not_there_is_refused_before_anybody_waits(tmp_path: Path) -> None:
-    nowhere = ("-s", "127.0.0.1:1", "/x", "--")
+    nowhere = ("--server", "127.0.0.1:1", "/x", "--")
     assert refusal("lock", *nowhere, "no-such-thing", status=127) == (
         "no-such-thing: there is no such command"
     )
@@ -85,7 +88,7 @@ def test_a_command_that_cannot_be_begun_says_so_as_in_a_shell(hosts: str, tmp_pa
     broken = tmp_path / "broken"
     broken.write_bytes(b"#!/no/such/interpreter\n")
     broken.chmod(0o755)
-    assert "No such file" in refusal("lock", "-s", hosts, "/x", "--", broken, status=127)
+    assert "No such file" in refusal("lock", "--server", hosts, "/x", "--", broken, status=127)
 
 
 @pytest.mark.parametrize(
@@ -106,14 +109,16 @@ def test_what_is_given_wrongly_is_refused_in_one_line(
 
 
 def test_without_a_server_it_fails_in_one_line() -> None:
-    said = refusal("lock", "-s", "127.0.0.1:1", "--timeout", "1", "/x", "--", "true", status=1)
+    said = refusal(
+        "lock", "--server", "127.0.0.1:1", "--timeout", "1", "/x", "--", "true", status=1
+    )
     assert "127.0.0.1:1" in said
 
 
 def test_a_lock_that_somebody_has_is_not_obtained(hosts: str) -> None:
     with connect(hosts) as client, Lock(client, "/taken"):
-        at_once = ended("lock", "-s", hosts, "/taken", "--no-wait", "--", "echo", "never")
-        in_time = ended("lock", "-s", hosts, "/taken", "--wait", "0.3", "--", "echo", "never")
+        at_once = ended("lock", "--server", hosts, "/taken", "--no-wait", "--", "echo", "never")
+        in_time = ended("lock", "--server", hosts, "/taken", "--wait", "0.3", "--", "echo", "never")
         with connect(hosts) as other:
             # Nobody is left in the line.
             assert len(Lock(other, "/taken").contenders()) == 1
@@ -166,7 +171,7 @@ def test_a_signal_goes_to_the_command_whose_status_counts(
 
 def test_what_is_ignored_stays_ignored_and_nothing_else_is(hosts: str) -> None:
     script = "grep SigIgn /proc/self/status"
-    command = [*COMMAND, "lock", "-s", hosts, "/nohup", "--", "sh", "-c", script]
+    command = [*COMMAND, "lock", "--server", hosts, "/nohup", "--", "sh", "-c", script]
     result = subprocess.run(["nohup", *command], capture_output=True, text=True, timeout=DEADLINE_S)
     _, ignored = result.stdout.split()
     assert int(ignored, 16) == 1 << (signal.SIGHUP - 1)
@@ -179,7 +184,7 @@ def test_input_and_open_files_are_the_commands(hosts: str, tmp_path: Path) -> No
         os.set_inheritable(file.fileno(), True)
         script = f"cat; cat /proc/self/fd/{file.fileno()}"
         result = subprocess.run(
-            [*COMMAND, "lock", "-s", hosts, "/input", "--", "sh", "-c", script],
+            [*COMMAND, "lock", "--server", hosts, "/input", "--", "sh", "-c", script],
             input=b"from the pipe, ",
             capture_output=True,
             timeout=DEADLINE_S,
@@ -239,7 +244,7 @@ def test_a_leader_whose_command_ends_may_stand_again(
 
 
 def test_a_shell_on_a_terminal_works_under_a_lock(hosts: str) -> None:
-    command = [*COMMAND, "lock", "-s", hosts, "/tty", "--", "bash", "--norc", "-i"]
+    command = [*COMMAND, "lock", "--server", hosts, "/tty", "--", "bash", "--norc", "-i"]
     with terminal(command, environment={"PS1": "under> "}) as shell:
         shell.wait_for("under>")
         shell.type("sh -c 'echo slee\"\"ping; exec sleep 1000'" + ENTER)
@@ -265,7 +270,7 @@ def test_control_c_reaches_the_command_once(hosts: str) -> None:
         "print('ready', flush=True)\n"
         "while True: time.sleep(0.01)"
     )
-    command = [*COMMAND, "lock", "-s", hosts, "/tty-c", "--", sys.executable, "-c", script]
+    command = [*COMMAND, "lock", "--server", hosts, "/tty-c", "--", sys.executable, "-c", script]
     with terminal(command) as shell:
         shell.wait_for("ready")
         shell.type(CONTROL_C)
@@ -278,7 +283,7 @@ def test_control_c_reaches_the_command_once(hosts: str) -> None:
 def test_control_z_stops_the_job_and_fg_goes_on(hosts: str, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("echo ready; while read -r line; do echo got $line; done; echo over")
-    lock = f"{' '.join(COMMAND)} lock -s {hosts} --timeout 30 /tty-z -- bash {script}"
+    lock = f"{' '.join(COMMAND)} lock --server {hosts} --timeout 30 /tty-z -- bash {script}"
     # Wide enough for whatever paths the tests have.
     with terminal(["bash", "--norc", "-i"], environment={"PS1": "outer> "}, columns=500) as shell:
         shell.wait_for("outer>")
@@ -307,7 +312,7 @@ def test_a_terminal_is_as_before_when_its_command_was_killed(hosts: str, tmp_pat
     )
     outer = tmp_path / "outer"
     outer.write_text(
-        f"{' '.join(COMMAND)} lock -s {hosts} /tty-k -- {sys.executable} {script}\n"
+        f"{' '.join(COMMAND)} lock --server {hosts} /tty-k -- {sys.executable} {script}\n"
         "stty -a | grep -o ' .\\?echo '; read -r line; echo got $line"
     )
     with terminal(["bash", outer], columns=200) as shell:

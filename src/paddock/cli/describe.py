@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from paddock.cli.failure import line_about
 from paddock.errors import PaddockError
 from paddock.protocol.records import Stat
 
@@ -111,7 +112,7 @@ def preview(data: bytes, width: int = 60) -> str:
 
 def tell_problem(problem: PaddockError) -> int:
     """Say on stderr what was left out, and go on; give the status to end with."""
-    click.echo(f"paddock: {problem}", err=True)
+    click.echo(f"paddock: {line_about(problem)}", err=True)
     return 1
 
 

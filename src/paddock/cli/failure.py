@@ -5,13 +5,25 @@ from collections.abc import Iterator
 
 import click
 
-from paddock.errors import InvalidArgumentError, PaddockError
+from paddock.errors import InvalidArgumentError, PaddockError, RequestError
 
 
 class CannotBeDone(click.ClickException):
     """Status 1: the command was given rightly, and it did not succeed."""
 
     exit_code = 1
+
+
+def line_about(error: PaddockError) -> str:
+    """Say why something could not be done: of a node that was named, its path and what is so.
+
+    Which operation was refused is for programs: `paddock tree` asks whether a node exists, and a
+    line that begins with that would seem to contradict itself.
+    """
+    text = str(error)
+    if isinstance(error, RequestError) and text.startswith(f"{error.operation} {error.path}: "):
+        return text.removeprefix(f"{error.operation} ")
+    return text
 
 
 @contextlib.contextmanager
@@ -23,7 +35,7 @@ def one_line() -> Iterator[None]:
         # What the client refuses before anything is sent was given wrongly: a path, for one.
         raise click.UsageError(str(error)) from None
     except PaddockError as error:
-        raise CannotBeDone(str(error)) from None
+        raise CannotBeDone(line_about(error)) from None
     except BrokenPipeError:
         # Nobody reads our output any more: main.py knows what to do.
         raise

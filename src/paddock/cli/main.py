@@ -51,6 +51,21 @@ _SECTIONS = {
     "Coordinate programs": ("lock", "elect"),
 }
 
+# What stands here for a flag of zkCli's command of the same name.
+_FLAGS_OF_ZKCLI = {
+    ("create", "-s"): "--sequential",
+    ("create", "-e"): "--ephemeral",
+    ("create", "-c"): "--container",
+    ("create", "-t"): "--ttl, in seconds,",
+    ("get", "-s"): "--stat",
+    ("get", "-w"): "`paddock watch`",
+    ("ls", "-s"): "--long",
+    ("ls", "-w"): "`paddock watch`",
+    ("stat", "-w"): "`paddock watch`",
+    ("set", "-v"): "--version",
+    ("delete", "-v"): "--version",
+}
+
 # What a shell says of a program that wrote to a pipe which nobody reads any more.
 _BROKEN_PIPE = 128 + 13
 
@@ -68,6 +83,19 @@ class _Commands(click.Group):
         command = getattr(import_module(f"paddock.cli.{module}"), function)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = arguments[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            # Click would suggest one of those that it knows, which are none.
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, _COMMANDS, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else "`paddock --help` lists them."
+            raise click.UsageError(f"No such command {name!r}. {hint}")
+        return super().resolve_command(context, arguments)
 
     def invoke(self, context: click.Context) -> object:
         try:
@@ -107,12 +135,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         click.echo(shown.format_message(), err=True)
         sys.exit(shown.exit_code)
     except click.ClickException as error:
-        click.echo(f"paddock: {' '.join(error.format_message().split())}", err=True)
+        said = " ".join(error.format_message().split())
+        if isinstance(error, click.NoSuchOption):
+            said += _hint_for_fingers_of_zkcli(error)
+        click.echo(f"paddock: {said}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         # Ctrl-C before there was anything to stop.
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _hint_for_fingers_of_zkcli(error: click.NoSuchOption) -> str:
+    """Name what stands here for a flag that zkCli has; the one of `paddock shell` is upstream's."""
+    command = None if error.ctx is None else error.ctx.info_name
+    meant = _FLAGS_OF_ZKCLI.get((command or "", error.option_name))
+    return f" zkCli's {error.option_name} is {meant} here." if meant else ""
 
 
 def _let_go_of_stdout() -> None:

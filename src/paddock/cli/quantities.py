@@ -1,4 +1,4 @@
-"""Sizes and ages as people write them: `10k` bytes, `90m` minutes."""
+"""Numbers, sizes and ages as people write them: `10k` bytes, `90m` minutes."""
 
 import math
 import re
@@ -16,10 +16,33 @@ class NumberRange(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        number: float = super().convert(value, param, ctx)
+        try:
+            number: float = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = math.nan
         if math.isnan(number):
-            self.fail(f"{value!r} is no number.", param, ctx)
+            self.fail(f"{str(value)!r} is not a number{_bounds(self)}", param, ctx)
         return number
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, for the type of an option."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{str(value)!r} is not a whole number{_bounds(self)}", param, ctx)
+        return number
+
+
+def _bounds(within: click.FloatRange | click.IntRange) -> str:
+    """Say between which bounds a number has to be, as it goes on behind "a number"."""
+    if within.min is None:
+        return ""
+    if within.max is not None:
+        return f" from {within.min} to {within.max}"
+    return f" above {within.min}" if within.min_open else f", {within.min} or more"
 
 
 def parse_size(text: str) -> int:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.paths import PATH
@@ -143,7 +144,6 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
 
     @click.option(
         "--server",
-        "-s",
         metavar="HOSTS",
         envvar="PADDOCK_SERVER",
         default=DEFAULT_HOSTS,
@@ -184,16 +184,23 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
         tls_key: Path | None,
         **others: object,
     ) -> T:
-        check_hosts(server, "--server")
+        check_hosts(server, given_by("server", "--server", "PADDOCK_SERVER"))
+        says_who = given_by("auth", "--auth", "PADDOCK_AUTH")
         others["service"] = ServiceOptions(
             server,
             timeout,
-            tuple(identity_of(one) for one in auth),
+            tuple(identity_of(one, says_who) for one in auth),
             tls_of(tls, tls_ca, tls_cert, tls_key),
         )
         return command(*arguments, **others)
 
     return wrapped
+
+
+def given_by(parameter: str, option: str, variable: str) -> str:
+    """Give what somebody has to look at who gave a parameter: the option, or the variable."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return variable if source is ParameterSource.ENVIRONMENT else option
 
 
 def check_hosts(given: str, option: str) -> None:
@@ -207,7 +214,7 @@ def check_hosts(given: str, option: str) -> None:
         raise click.BadParameter(str(error), param_hint=option) from None
 
 
-def identity_of(given: str, option: str = "--auth") -> tuple[str, str]:
+def identity_of(given: str, option: str) -> tuple[str, str]:
     """Read who asks; raises click.BadParameter."""
     scheme, colon, credentials = given.partition(":")
     if not scheme or not colon:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Read and check everything, write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
-@click.argument("folders", metavar="[APACHE_DATA] DATA", nargs=-1, required=True, type=PATH)
+@click.argument("folders", metavar="[APACHE_DATA] DATA", nargs=-1, type=PATH)
 def upgrade(
     log_dir: Path | None,
     config: Path | None,
@@ -74,7 +74,11 @@ def _places(
 ) -> tuple[Path, Path | None, Path]:
     """Say where the snapshots are, where the log is if that was said, and where to write."""
     if len(folders) != (2 if config is None else 1):
-        expected = "APACHE_DATA and DATA" if config is None else "with --config, only DATA"
+        expected = (
+            "two folders: APACHE_DATA, which is read, and DATA, which is written"
+            if config is None
+            else "with --config, only DATA: the folder that is written"
+        )
         raise click.UsageError(f"expected {expected}")
     if config is None:
         return folders[0], log_dir, folders[1]

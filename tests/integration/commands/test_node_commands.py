@@ -19,10 +19,10 @@ ANY_BYTES = bytes(range(256)) + b"\r\n\n"
 def test_any_bytes_go_through_pipes_as_they_are(
     service: Service, client: Client, path: str
 ) -> None:
-    result = run("set", "-s", service.hosts, path, "-", input=ANY_BYTES)
+    result = run("set", "--server", service.hosts, path, "-", input=ANY_BYTES)
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
     assert client.get(path).data == ANY_BYTES
-    assert run("get", "-s", service.hosts, path).stdout == ANY_BYTES
+    assert run("get", "--server", service.hosts, path).stdout == ANY_BYTES
 
 
 @pytest.mark.everywhere
@@ -30,28 +30,28 @@ def test_create_set_get_stat_and_delete_tell_programs_what_they_did(
     service: Service, client: Client, path: str
 ) -> None:
     node = f"{path}/config"
-    created = json.loads(success("create", "-s", service.hosts, node, "v1", "--json"))
+    created = json.loads(success("create", "--server", service.hosts, node, "v1", "--json"))
     stat = client.get(node).stat._asdict() | {"ephemeral_owner": None}
     assert created == {"path": node, "stat": stat}
-    written = json.loads(success("set", "-s", service.hosts, node, "v2", "--json"))
+    written = json.loads(success("set", "--server", service.hosts, node, "v2", "--json"))
     stat = client.get(node).stat._asdict() | {"ephemeral_owner": None}
     assert written == {"path": node, "stat": stat}
-    read = json.loads(success("get", "-s", service.hosts, node, "--json"))
+    read = json.loads(success("get", "--server", service.hosts, node, "--json"))
     assert read == {"path": node, "data": "v2", "encoding": "utf-8", "stat": stat}
-    looked_at = json.loads(success("stat", "-s", service.hosts, node, "--acl", "--json"))
+    looked_at = json.loads(success("stat", "--server", service.hosts, node, "--acl", "--json"))
     assert looked_at == {"path": node, "stat": stat, "acl": ["world:anyone:cdrwa"]}
-    deleted = json.loads(success("delete", "-s", service.hosts, node, "--json"))
+    deleted = json.loads(success("delete", "--server", service.hosts, node, "--json"))
     assert deleted == {"path": node, "deleted": 1}
     assert client.exists(node) is None
 
 
 def test_json_says_when_data_are_no_text(service: Service, client: Client, path: str) -> None:
     client.set(path, b"\xff\x00")
-    found = json.loads(success_here("get", "-s", service.hosts, path, "--json"))
+    found = json.loads(success_here("get", "--server", service.hosts, path, "--json"))
     assert (found["data"], found["encoding"]) == ("/wA=", "base64")
     # What would be the same text is told apart.
     client.set(path, b"/wA=")
-    found = json.loads(success_here("get", "-s", service.hosts, path, "--json"))
+    found = json.loads(success_here("get", "--server", service.hosts, path, "--json"))
     assert (found["data"], found["encoding"]) == ("/wA=", "utf-8")
 
 
@@ -60,11 +60,11 @@ def test_data_come_from_a_file_or_from_the_argument(
 ) -> None:
     file = tmp_path / "data"
     file.write_bytes(ANY_BYTES)
-    success_here("set", "-s", service.hosts, path, "--file", file)
+    success_here("set", "--server", service.hosts, path, "--file", file)
     assert client.get(path).data == ANY_BYTES
-    success_here("set", "-s", service.hosts, path, "--", "-5 ä")
+    success_here("set", "--server", service.hosts, path, "--", "-5 ä")
     assert client.get(path).data == "-5 ä".encode()
-    success_here("set", "-s", service.hosts, path, "")
+    success_here("set", "--server", service.hosts, path, "")
     assert client.get(path).data == b""
 
 
@@ -72,22 +72,22 @@ def test_with_the_stat_the_data_stand_on_lines_of_their_own(
     service: Service, client: Client, path: str
 ) -> None:
     stat = client.set(path, b"blue")
-    first, *lines = success_here("get", "--stat", "-s", service.hosts, path).splitlines()
+    first, *lines = success_here("get", "--stat", "--server", service.hosts, path).splitlines()
     assert first == "blue"
     shown = dict(line.split(maxsplit=1) for line in lines)
     assert set(shown) == set(stat._fields)
     assert (shown["mzxid"], shown["version"]) == (f"0x{stat.mzxid:x}", "1")
-    assert success_here("stat", "-s", service.hosts, path).splitlines() == lines
+    assert success_here("stat", "--server", service.hosts, path).splitlines() == lines
 
 
 def test_a_version_guards_writes_and_deletes(service: Service, client: Client, path: str) -> None:
     node = client.create(f"{path}/a", b"1")
     for arguments in (["set", node, "2"], ["delete", node]):
-        line = refusal_here(*arguments, "--version", "7", "-s", service.hosts, status=1)
-        assert line == f"{arguments[0]} {node}: the version does not match"
+        line = refusal_here(*arguments, "--version", "7", "--server", service.hosts, status=1)
+        assert line == f"{node}: the version does not match"
     assert client.get(node).data == b"1"
-    success_here("set", "-s", service.hosts, "--version", "0", node, "2")
-    success_here("delete", "-s", service.hosts, "--version", "1", node)
+    success_here("set", "--server", service.hosts, "--version", "0", node, "2")
+    success_here("delete", "--server", service.hosts, "--version", "1", node)
     assert client.exists(node) is None
 
 
@@ -97,13 +97,19 @@ def test_create_makes_every_kind_of_node_and_says_its_path(
 ) -> None:
     deep = f"{path}/x/y/job-"
     assert (
-        success_here("create", "-p", "--sequential", "-s", service.hosts, deep)
+        success_here("create", "-p", "--sequential", "--server", service.hosts, deep)
         == f"{deep}0000000000\n"
     )
-    assert success_here("create", "--ttl", "0.5", "-s", service.hosts, f"{path}/t") == f"{path}/t\n"
-    assert success_here("create", "--container", "-s", service.hosts, f"{path}/c") == f"{path}/c\n"
-    success_here("create", "-s", service.hosts, f"{path}/c/last")
-    success_here("delete", "-s", service.hosts, f"{path}/c/last")
+    assert (
+        success_here("create", "--ttl", "0.5", "--server", service.hosts, f"{path}/t")
+        == f"{path}/t\n"
+    )
+    assert (
+        success_here("create", "--container", "--server", service.hosts, f"{path}/c")
+        == f"{path}/c\n"
+    )
+    success_here("create", "--server", service.hosts, f"{path}/c/last")
+    success_here("delete", "--server", service.hosts, f"{path}/c/last")
     # Both go by themselves, and nothing else does.
     for found in client.watch(path, recursive=True):
         if client.children(path) == ["x"]:
@@ -113,10 +119,10 @@ def test_create_makes_every_kind_of_node_and_says_its_path(
 
 def test_an_acl_says_who_may(service: Service, client: Client, path: str) -> None:
     node = f"{path}/private"
-    alice = ["--auth", "digest:alice:secret", "-s", service.hosts]
+    alice = ["--auth", "digest:alice:secret", "--server", service.hosts]
     success_here("create", node, "mine", "--acl", "auth::cdrwa", "--acl", "world:anyone:c", *alice)
-    assert refusal_here("get", node, "-s", service.hosts, status=1) == (
-        f"get {node}: the ACL does not permit it"
+    assert refusal_here("get", node, "--server", service.hosts, status=1) == (
+        f"{node}: the ACL does not permit it"
     )
     assert success_here("get", node, *alice) == "mine"
     lines = success_here("stat", "--acl", node, *alice).splitlines()
@@ -132,7 +138,7 @@ def test_an_ephemeral_node_is_held_until_the_command_ends(
     service: Service, client: Client, path: str, number: int
 ) -> None:
     node = f"{path}/worker"
-    with started("create", "--ephemeral", "-s", service.hosts, node, "here") as holding:
+    with started("create", "--ephemeral", "--server", service.hosts, node, "here") as holding:
         assert holding.line() == node
         stat = client.get(node).stat
         assert stat.ephemeral_owner != 0
@@ -145,7 +151,7 @@ def test_an_ephemeral_node_is_held_until_the_command_ends(
 
 def test_what_is_held_is_lost_with_the_session(service: Service, client: Client, path: str) -> None:
     node = f"{path}/worker"
-    options = ["--ephemeral", "--json", "--timeout", "3", "-s", service.hosts]
+    options = ["--ephemeral", "--json", "--timeout", "3", "--server", service.hosts]
     with started("create", *options, node) as holding:
         session = int(json.loads(holding.line())["stat"]["ephemeral_owner"], 16)
         assert client.get(node).stat.ephemeral_owner == session
@@ -163,13 +169,15 @@ def test_what_is_held_is_lost_with_the_session(service: Service, client: Client,
 def test_a_tree_goes_only_if_that_is_said(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/a/b/c", make_parents=True)
     client.create(f"{path}/d")
-    line = refusal_here("delete", "-s", service.hosts, f"{path}/a", status=1)
-    assert line == f"delete {path}/a: the node has children"
+    line = refusal_here("delete", "--server", service.hosts, f"{path}/a", status=1)
+    assert line == f"{path}/a: the node has children"
     would_go = success_here(
-        "delete", "-r", "--dry-run", "-s", service.hosts, f"{path}/a", f"{path}/d"
+        "delete", "-r", "--dry-run", "--server", service.hosts, f"{path}/a", f"{path}/d"
     )
     assert would_go.split() == [f"{path}/a", f"{path}/a/b", f"{path}/a/b/c", f"{path}/d"]
-    lines = success_here("delete", "-r", "--json", "-s", service.hosts, f"{path}/a", f"{path}/d")
+    lines = success_here(
+        "delete", "-r", "--json", "--server", service.hosts, f"{path}/a", f"{path}/d"
+    )
     assert [json.loads(line)["deleted"] for line in lines.splitlines()] == [3, 1]
     assert client.children(path) == []
 
@@ -179,15 +187,15 @@ def test_of_several_nodes_those_go_that_can(service: Service, client: Client, pa
     # Children before their parents, as they are given.
     nodes = [client.create(f"{path}/a"), client.create(f"{path}/a/b")]
     given = [f"{path}/full", f"{path}/none", *reversed(nodes)]
-    result = ended_here("delete", "-s", service.hosts, *given)
+    result = ended_here("delete", "--server", service.hosts, *given)
     assert result.errors.splitlines() == [
-        f"paddock: delete {path}/full: the node has children",
-        f"paddock: delete {path}/none: no such node",
+        f"paddock: {path}/full: the node has children",
+        f"paddock: {path}/none: no such node",
     ]
     assert result.status == 1
     assert client.children(path) == ["full"]
-    success_here("delete", "--missing-ok", "-s", service.hosts, f"{path}/none")
-    success_here("delete", "--missing-ok", "-r", "-s", service.hosts, f"{path}/none")
+    success_here("delete", "--missing-ok", "--server", service.hosts, f"{path}/none")
+    success_here("delete", "--missing-ok", "-r", "--server", service.hosts, f"{path}/none")
 
 
 @pytest.mark.parametrize("node", ["/", "/zookeeper"])
@@ -195,7 +203,7 @@ def test_of_several_nodes_those_go_that_can(service: Service, client: Client, pa
 def test_neither_everything_nor_the_services_own_is_deleted(
     service: Service, client: Client, path: str, node: str, options: list[str]
 ) -> None:
-    line = refusal_here("delete", *options, "-s", service.hosts, path, node, status=2)
+    line = refusal_here("delete", *options, "--server", service.hosts, path, node, status=2)
     assert line == f"{node} is not deleted; name what is below it"
     assert client.exists(path) is not None
 
@@ -204,23 +212,23 @@ def test_below_a_chroot_a_node_may_have_any_name(
     service: Service, client: Client, path: str
 ) -> None:
     client.create(f"{path}/zookeeper/x", make_parents=True)
-    success_here("delete", "-r", "-s", f"{service.hosts}{path}", "/zookeeper")
+    success_here("delete", "-r", "--server", f"{service.hosts}{path}", "/zookeeper")
     assert client.children(path) == []
-    refusal_here("delete", "-r", "-s", f"{service.hosts}{path}", "/", status=2)
+    refusal_here("delete", "-r", "--server", f"{service.hosts}{path}", "/", status=2)
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["get", "{}/none"], "get {}/none: no such node"),
-        (["set", "{}/none", "x"], "set {}/none: no such node"),
-        (["stat", "{}/none"], "stat {}/none: no such node"),
-        (["stat", "{}/none", "--acl"], "stat {}/none: no such node"),
-        (["delete", "{}/none"], "delete {}/none: no such node"),
-        (["delete", "-r", "{}/none"], "delete {}/none: no such node"),
-        (["create", "{}"], "create {}: the node exists already"),
-        (["create", "{}/x/y"], "create {}/x/y: its parent does not exist"),
-        (["create", "{}/x", "--acl", "nobody:x:r"], "create {}/x: the ACL is not valid"),
+        (["get", "{}/none"], "{}/none: no such node"),
+        (["set", "{}/none", "x"], "{}/none: no such node"),
+        (["stat", "{}/none"], "{}/none: no such node"),
+        (["stat", "{}/none", "--acl"], "{}/none: no such node"),
+        (["delete", "{}/none"], "{}/none: no such node"),
+        (["delete", "-r", "{}/none"], "{}/none: no such node"),
+        (["create", "{}"], "{}: the node exists already"),
+        (["create", "{}/x/y"], "{}/x/y: its parent does not exist"),
+        (["create", "{}/x", "--acl", "nobody:x:r"], "{}/x: the ACL is not valid"),
         (["set", "{}", "--file", "/none/at/all"], "/none/at/all: No such file or directory"),
     ],
 )
@@ -228,7 +236,7 @@ def test_what_cannot_be_done_is_one_line(
     service: Service, path: str, arguments: list[str], says: str
 ) -> None:
     given = [one.format(path) for one in arguments]
-    assert refusal_here(*given, "-s", service.hosts, status=1) == says.format(path)
+    assert refusal_here(*given, "--server", service.hosts, status=1) == says.format(path)
 
 
 @pytest.mark.parametrize(
@@ -245,26 +253,33 @@ def test_what_cannot_be_done_is_one_line(
         (["create", "/a", "--acl", "world:anyone:x"], "is not SCHEME:ID:PERMISSIONS"),
         (["create", "/a", "--container", "--ephemeral"], "a node is one of them at most"),
         (["delete"], "Missing argument 'PATH...'."),
+        (["create", "/a", "--ttl", "x"], "'--ttl': 'x' is not a number above 0"),
+        (["watch", "/a", "--count", "x"], "'x' is not a whole number, 1 or more"),
+        (["set", "/a", "x", "--version", "y"], "'y' is not a whole number from -1 to 2147483647"),
+        (["create", "-s", "/a"], "zkCli's -s is --sequential here."),
+        (["create", "-e", "/a"], "zkCli's -e is --ephemeral here."),
+        (["get", "-s", "/a"], "zkCli's -s is --stat here."),
+        (["tree", "-s", "/a"], "No such option"),
         (["delete", "-r", "/a", "--version", "1"], "--version is of one node"),
     ],
 )
 def test_what_is_given_wrongly_is_one_line(
     service: Service, arguments: list[str], says: str
 ) -> None:
-    assert says in refusal_here(*arguments, "-s", service.hosts, status=2)
+    assert says in refusal_here(*arguments, "--server", service.hosts, status=2)
 
 
 def test_data_that_no_server_takes_are_refused_before_they_are_read_whole(
     service: Service, client: Client, path: str
 ) -> None:
     with Path("/dev/zero").open("rb") as endless:
-        line = refusal("set", "-s", service.hosts, path, "--file", endless.name, status=2)
+        line = refusal("set", "--server", service.hosts, path, "--file", endless.name, status=2)
     assert line == "/dev/zero: servers take 1048575 bytes, and this is more"
-    line = refusal("set", "-s", service.hosts, path, "-", input=bytes(1_048_570), status=2)
+    line = refusal("set", "--server", service.hosts, path, "-", input=bytes(1_048_570), status=2)
     assert "and servers take 1048575" in line
     assert client.get(path).stat.version == 0
 
 
 def test_a_server_that_is_not_there_is_one_line() -> None:
-    line = refusal("get", "-s", "127.0.0.1:1", "--timeout", "1", "/a", status=1)
+    line = refusal("get", "--server", "127.0.0.1:1", "--timeout", "1", "/a", status=1)
     assert line.startswith("connect: no server gave us a session within 1 s: 127.0.0.1:1")

@@ -10,7 +10,7 @@ from tests.support.terminal import terminal
 
 def test_data_cannot_command_the_terminal(service: Service, client: Client, path: str) -> None:
     client.set(path, "one\ttab\nzwö \x1b[2J\x07\x9b0mend".encode())
-    with terminal([*COMMAND, "get", "-s", service.hosts, path]) as screen:
+    with terminal([*COMMAND, "get", "--server", service.hosts, path]) as screen:
         assert screen.wait_for_end() == 0
         assert screen.lines[:2] == ["one     tab", r"zwö \x1b[2J\x07\x9b0mend"]
         # The prompt that comes next stands on a line of its own.
@@ -21,7 +21,7 @@ def test_bytes_that_are_no_text_are_shown_as_such(
     service: Service, client: Client, path: str
 ) -> None:
     client.set(path, bytes(range(240, 258 - 2)) + b"\x00")
-    with terminal([*COMMAND, "get", "-s", service.hosts, path]) as screen:
+    with terminal([*COMMAND, "get", "--server", service.hosts, path]) as screen:
         assert screen.wait_for_end() == 0
         assert screen.lines[:2] == [
             "00000000  f0 f1 f2 f3 f4 f5 f6 f7 f8 f9 fa fb fc fd fe ff",
@@ -34,7 +34,7 @@ def test_no_line_break_is_added_where_none_is_missing(
     service: Service, client: Client, path: str, data: bytes
 ) -> None:
     client.set(path, data)
-    with terminal([*COMMAND, "get", "-s", service.hosts, path]) as screen:
+    with terminal([*COMMAND, "get", "--server", service.hosts, path]) as screen:
         assert screen.wait_for_end() == 0
         assert screen.cursor == (0, data.count(b"\n"))
 
@@ -44,7 +44,7 @@ def test_a_tree_keeps_its_shape_where_lines_are_too_long(
 ) -> None:
     client.create(f"{path}/{'long-' * 7}name/child", make_parents=True)
     client.create(f"{path}/worker", ephemeral=True)
-    command = [*COMMAND, "tree", "-s", f"{service.hosts}{path}"]
+    command = [*COMMAND, "tree", "--server", f"{service.hosts}{path}"]
     with terminal(command, columns=30) as screen:
         assert screen.wait_for_end() == 0
         assert screen.text == (
@@ -64,7 +64,7 @@ def test_a_tree_keeps_its_shape_where_lines_are_too_long(
 
 def test_without_colours_there_are_none(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/worker", ephemeral=True)
-    command = [*COMMAND, "tree", "-s", service.hosts, path]
+    command = [*COMMAND, "tree", "--server", service.hosts, path]
     with terminal(command, environment={"NO_COLOR": "1"}) as screen:
         assert screen.wait_for_end() == 0
         assert screen.colors_at("└── worker") == {"default"}

@@ -19,7 +19,7 @@ def test_the_environment_says_where_unless_an_option_does(
     client.create(f"{path}/a")
     monkeypatch.setenv("PADDOCK_SERVER", f"{service.hosts}{path}")
     assert success_here("ls") == "a\n"
-    assert success_here("ls", "-s", f"{service.hosts}{path}/a") == ""
+    assert success_here("ls", "--server", f"{service.hosts}{path}/a") == ""
 
 
 def test_several_identities_count_and_the_environment_may_have_them(
@@ -29,28 +29,38 @@ def test_several_identities_count_and_the_environment_may_have_them(
     for who in (alice, bob):
         node = f"{path}/{who.split(':')[1]}"
         success_here(
-            *("create", node, "mine", "-s", service.hosts, "--auth", who, "--acl", "auth::cdrwa")
+            *(
+                "create",
+                node,
+                "mine",
+                "--server",
+                service.hosts,
+                "--auth",
+                who,
+                "--acl",
+                "auth::cdrwa",
+            )
         )
-    both = ["-s", service.hosts, "--auth", alice, "--auth", bob]
+    both = ["--server", service.hosts, "--auth", alice, "--auth", bob]
     assert success_here("get", f"{path}/alice", *both) == "mine"
     assert success_here("get", f"{path}/bob", *both) == "mine"
     monkeypatch.setenv("PADDOCK_AUTH", f"{alice}\n{bob}\n")
-    assert success_here("get", f"{path}/alice", "-s", service.hosts) == "mine"
-    assert success_here("get", f"{path}/bob", "-s", service.hosts) == "mine"
+    assert success_here("get", f"{path}/alice", "--server", service.hosts) == "mine"
+    assert success_here("get", f"{path}/bob", "--server", service.hosts) == "mine"
 
 
 def test_credentials_that_are_refused_are_one_line_without_them(service: Service) -> None:
-    line = refusal_here("ls", "-s", service.hosts, "--auth", "nothing:secret", status=1)
+    line = refusal_here("ls", "--server", service.hosts, "--auth", "nothing:secret", status=1)
     assert line == "add_auth: the credentials of the scheme 'nothing' were not accepted"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["-s", ""], "an empty host"),
-        (["-s", "one:two"], "'one:two' is no host:port"),
-        (["-s", "http://one"], "expected host:port, not a URL"),
-        (["-s", "one/../two"], "is no valid path"),
+        (["--server", ""], "an empty host"),
+        (["--server", "one:two"], "'one:two' is no host:port"),
+        (["--server", "http://one"], "expected host:port, not a URL"),
+        (["--server", "one/../two"], "is no valid path"),
         (["--auth", "digest"], "'digest' is not SCHEME:CREDENTIALS"),
         (["--auth", ":secret"], "is not SCHEME:CREDENTIALS"),
         (["--timeout", "0"], "Invalid value for '--timeout'"),
@@ -60,6 +70,20 @@ def test_credentials_that_are_refused_are_one_line_without_them(service: Service
 )
 def test_what_is_given_wrongly_is_one_line(arguments: list[str], says: str) -> None:
     assert says in refusal_here("ls", *arguments, status=2)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"), [("PADDOCK_SERVER", "bad:port"), ("PADDOCK_AUTH", "digest")]
+)
+def test_what_the_environment_says_wrongly_is_not_blamed_on_an_option(
+    monkeypatch: pytest.MonkeyPatch, variable: str, text: str
+) -> None:
+    monkeypatch.setenv(variable, text)
+    line = refusal_here("ls", status=2)
+    assert line.startswith(f"Invalid value for {variable}: ")
+    assert text in line
+    option = "--server" if variable == "PADDOCK_SERVER" else "--auth"
+    assert refusal_here("ls", option, text, status=2).startswith(f"Invalid value for {option}: ")
 
 
 class Certificates:
@@ -99,7 +123,7 @@ def secure(certificates: Certificates) -> Iterator[str]:
 
 
 def test_over_tls_we_are_known_by_our_certificate(certificates: Certificates, secure: str) -> None:
-    options = ["-s", secure, "--tls-ca", certificates.ca, "--tls-cert", certificates.alice]
+    options = ["--server", secure, "--tls-ca", certificates.ca, "--tls-cert", certificates.alice]
     assert success_here("ls", *options) == "zookeeper\n"
     success_here("create", "/hers", "--acl", "x509:CN=alice:cdrwa", *options)
     assert success_here("get", "/hers", *options) == ""
@@ -108,9 +132,9 @@ def test_over_tls_we_are_known_by_our_certificate(certificates: Certificates, se
 
 def test_a_server_that_we_do_not_trust_is_one_line(certificates: Certificates, secure: str) -> None:
     for options in (["--tls"], ["--tls-ca", certificates.other_ca]):
-        line = refusal_here("ls", "-s", secure, "--timeout", "1", *options, status=1)
+        line = refusal_here("ls", "--server", secure, "--timeout", "1", *options, status=1)
         assert "certificate" in line
-        said = ended_here("status", "-s", secure, *options)
+        said = ended_here("status", "--server", secure, *options)
         assert said.status == 1
         assert "its certificate is not accepted" in said.output
 
@@ -128,4 +152,4 @@ def test_a_file_that_cannot_be_used_is_named(certificates: Certificates, secure:
             f"{alice}, {server}: no certificate and the key to it, in PEM",
         ),
     ):
-        assert refusal_here("ls", "-s", secure, "--tls-ca", ca, *options, status=1) == says
+        assert refusal_here("ls", "--server", secure, "--tls-ca", ca, *options, status=1) == says

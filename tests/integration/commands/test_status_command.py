@@ -17,7 +17,7 @@ NOWHERE = "127.0.0.1:1"
 @pytest.mark.everywhere
 def test_a_server_is_described_for_programs(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/worker", ephemeral=True)
-    (server,) = json.loads(success("status", "--json", "-s", service.hosts))["servers"]
+    (server,) = json.loads(success("status", "--json", "--server", service.hosts))["servers"]
     assert server["server"] == service.hosts
     assert (server["problem"], server["mode"]) == (None, "standalone")
     assert server["version"].startswith("3.8.0")
@@ -32,13 +32,13 @@ def test_a_server_is_described_for_programs(service: Service, client: Client, pa
 
 @pytest.mark.everywhere
 def test_in_a_pipe_it_is_said_once(service: Service) -> None:
-    lines = success("status", "-s", service.hosts).splitlines()
+    lines = success("status", "--server", service.hosts).splitlines()
     assert lines[:2] == [f"server        {service.hosts}", "mode          standalone"]
     assert "nodes" in [line.split()[0] for line in lines]
 
 
 def test_several_servers_are_rows_and_one_that_is_down_is_status_1(service: Service) -> None:
-    result = ended("status", "-s", f"{service.hosts},{NOWHERE}/chroot")
+    result = ended("status", "--server", f"{service.hosts},{NOWHERE}/chroot")
     titles, up, down = result.output.splitlines()
     assert titles.split()[:2] == ["server", "mode"]
     assert up.split()[:2] == [service.hosts, "standalone"]
@@ -49,10 +49,10 @@ def test_several_servers_are_rows_and_one_that_is_down_is_status_1(service: Serv
 def test_without_a_whitelist_it_says_what_it_can() -> None:
     only_srvr = Options(extra=(("4lw.commands.whitelist", None),))
     with PaddockServer(only_srvr) as server:
-        (said,) = json.loads(success("status", "--json", "-s", server.hosts))["servers"]
+        (said,) = json.loads(success("status", "--json", "--server", server.hosts))["servers"]
         assert (said["problem"], said["has_details"], said["sessions"]) == (None, False, None)
         assert said["nodes"] >= 3
-        with terminal([*COMMAND, "status", "--once", "-s", server.hosts]) as screen:
+        with terminal([*COMMAND, "status", "--once", "--server", server.hosts]) as screen:
             assert screen.wait_for_end() == 0
             assert "A server says more if its 4lw.commands.whitelist has mntr." in screen.text
 
@@ -72,7 +72,7 @@ def is_whole(screen: Terminal) -> bool:
 def test_on_a_terminal_it_is_renewed_until_ctrl_c(
     service: Service, client: Client, path: str, columns: int
 ) -> None:
-    command = [*COMMAND, "status", "--interval", "0.1", "-s", service.hosts]
+    command = [*COMMAND, "status", "--interval", "0.1", "--server", service.hosts]
     with terminal(command, columns=columns, rows=24) as screen:
         screen.wait_for("Every 0.1 s. Ctrl-C ends it.")
         before = int(screen.wait_for_match(r"ephemerals +(\d+)")[1])
@@ -89,7 +89,7 @@ def test_on_a_terminal_it_is_renewed_until_ctrl_c(
 
 
 def test_several_servers_fit_into_a_narrow_terminal(service: Service) -> None:
-    command = [*COMMAND, "status", "--once", "-s", f"{service.hosts},{NOWHERE}"]
+    command = [*COMMAND, "status", "--once", "--server", f"{service.hosts},{NOWHERE}"]
     with terminal(command, columns=40) as screen:
         assert screen.wait_for_end() == 1
         titles, up, down = screen.lines[:3]
@@ -98,6 +98,6 @@ def test_several_servers_fit_into_a_narrow_terminal(service: Service) -> None:
         assert down.split()[:3] == [NOWHERE, "Connection", "refused"]
 
 
-@pytest.mark.parametrize("arguments", [["--interval", "0"], ["-s", "a:b:c"], ["/a"]])
+@pytest.mark.parametrize("arguments", [["--interval", "0"], ["--server", "a:b:c"], ["/a"]])
 def test_what_is_given_wrongly_is_one_line(arguments: list[str]) -> None:
     refusal_here("status", *arguments, status=2)

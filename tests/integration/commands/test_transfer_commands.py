@@ -57,7 +57,7 @@ NODES = 12
 def export(service: Service, path: str, file: Path | str, *options: str) -> str:
     """Export as alice and bob, who may read all; return what it says."""
     whose = ("--auth", ALICE, "--auth", BOB)
-    return success_here("export", "-s", service.hosts, *whose, *options, path, file)
+    return success_here("export", "--server", service.hosts, *whose, *options, path, file)
 
 
 def remove(client: Client, path: str) -> None:
@@ -82,13 +82,15 @@ def test_export_import_export_gives_the_same_bytes(
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
     said = export(service, tree, first)
     assert said == f"{first}: {NODES} nodes, 1 ephemeral node left out\n"
-    said = success("import", "-s", service.hosts, "--auth", ALICE, first, f"{tree}/copy/of/it")
+    said = success(
+        "import", "--server", service.hosts, "--auth", ALICE, first, f"{tree}/copy/of/it"
+    )
     assert said == f"{tree}/copy/of/it: {NODES} created\n"
     export(service, f"{tree}/copy/of/it", second)
     assert first.read_bytes() == second.read_bytes()
     # Run again, it finds nothing to do.
     said = success(
-        *("import", "-s", service.hosts, "--auth", ALICE, "--auth", BOB),
+        *("import", "--server", service.hosts, "--auth", ALICE, "--auth", BOB),
         *("--json", first, f"{tree}/copy/of/it"),
     )
     assert json.loads(said) == {
@@ -121,9 +123,9 @@ def test_a_tree_goes_to_another_service_and_back_unchanged(
                 from_whose = ("--from-auth", ALICE, "--from-auth", BOB)
                 source = ["--from", here.hosts, *from_whose, path]
                 back = ["--from", there.hosts, *from_whose, path]
-            success("import", "-s", there.hosts, *whose, *source, path)
+            success("import", "--server", there.hosts, *whose, *source, path)
             export(there, path, files[1])
-            success("import", "-s", here.hosts, *whose, *back, f"{path}-back")
+            success("import", "--server", here.hosts, *whose, *back, f"{path}-back")
             export(here, f"{path}-back", files[2])
             contents = [file.read_bytes() for file in files]
             assert contents[0] == contents[1] == contents[2]
@@ -140,13 +142,13 @@ def test_files_may_be_compressed_and_pipes_are_files(
     export(service, tree, plain)
     export(service, tree, compressed)
     assert gzip.decompress(compressed.read_bytes()) == plain.read_bytes()
-    success("import", "-s", service.hosts, compressed, f"{tree}/compressed")
+    success("import", "--server", service.hosts, compressed, f"{tree}/compressed")
     # What stdout has is the export and nothing else; what is said goes to stderr.
     python, server = shlex.quote(sys.executable), shlex.quote(service.hosts)
     source, target = shlex.quote(tree), shlex.quote(f"{tree}/piped")
     pipe = (
-        f"{python} -m paddock export -s {server} {source}/text -"
-        f" | {python} -m paddock import -s {server} - {target}"
+        f"{python} -m paddock export --server {server} {source}/text -"
+        f" | {python} -m paddock import --server {server} - {target}"
     )
     result = subprocess.run(
         ["bash", "-o", "pipefail", "-c", pipe], capture_output=True, timeout=DEADLINE_S
@@ -167,7 +169,7 @@ def test_nothing_that_differs_is_touched_unless_that_was_said(
     export(service, f"{path}/from", file)
     client.create(f"{path}/to/b", b"other", make_parents=True)
     client.create(f"{path}/to/more/below", make_parents=True)
-    arguments = ("-s", service.hosts, str(file), f"{path}/to")
+    arguments = ("--server", service.hosts, str(file), f"{path}/to")
     said = refusal_here("import", *arguments, status=1)
     assert said.startswith(f"{path}/to/b: exists, and its data differ; nothing was changed:")
     assert client.children(f"{path}/to/more") == ["below"]
@@ -204,11 +206,17 @@ def test_a_chroot_is_where_paths_begin(
 ) -> None:
     client.create(f"{path}/app/a", b"1", make_parents=True)
     file = tmp_path / "app.jsonl"
-    success_here("export", "-s", f"{service.hosts}{path}/app", "/", file)
+    success_here("export", "--server", f"{service.hosts}{path}/app", "/", file)
     # The chroot is made if it is not there.
-    success_here("import", "-s", f"{service.hosts}{path}/new/root", file, "/")
+    success_here("import", "--server", f"{service.hosts}{path}/new/root", file, "/")
     success_here(
-        "import", "-s", f"{service.hosts}{path}", "--from", f"{service.hosts}{path}/app", "/a", "/b"
+        "import",
+        "--server",
+        f"{service.hosts}{path}",
+        "--from",
+        f"{service.hosts}{path}/app",
+        "/a",
+        "/b",
     )
     assert client.get(f"{path}/new/root/a").data == b"1"
     assert client.get(f"{path}/b").data == b"1"
@@ -217,22 +225,22 @@ def test_a_chroot_is_where_paths_begin(
 def test_a_file_that_is_there_is_not_replaced(service: Service, path: str, tmp_path: Path) -> None:
     file = tmp_path / "app.jsonl"
     file.write_text("mine")
-    arguments = ("export", "-s", service.hosts, path, file)
+    arguments = ("export", "--server", service.hosts, path, file)
     assert refusal_here(*arguments, status=1) == f"{file}: exists already; --overwrite replaces it"
     assert file.read_text() == "mine"
     link = tmp_path / "link"
     link.symlink_to(file)
-    success_here("export", "-s", service.hosts, "--overwrite", path, link)
+    success_here("export", "--server", service.hosts, "--overwrite", path, link)
     assert link.is_symlink()
     assert file.read_text().count("\n") == 3
     assert sorted(tmp_path.iterdir()) == [file, link]
 
 
 def test_what_cannot_be_done_is_one_line(service: Service, path: str, tmp_path: Path) -> None:
-    where = ("-s", service.hosts)
+    where = ("--server", service.hosts)
     file, nothing = tmp_path / "app.jsonl", tmp_path / "nothing" / "app.jsonl"
     assert refusal_here("export", *where, f"{path}/no", file, status=1) == (
-        f"export {path}/no: no such node"
+        f"{path}/no: no such node"
     )
     assert refusal_here("export", *where, path, nothing, status=1).endswith(
         f"there is no folder {tmp_path}/nothing"
@@ -264,7 +272,15 @@ def test_a_node_that_is_larger_than_servers_take_is_named(
     client.create(f"{path}/from/large", bytes(2000), make_parents=True)
     file = tmp_path / "from.jsonl"
     export(service, f"{path}/from", file)
-    arguments = ("import", "-s", service.hosts, "--max-request-bytes", "1000", file, f"{path}/to")
+    arguments = (
+        "import",
+        "--server",
+        service.hosts,
+        "--max-request-bytes",
+        "1000",
+        file,
+        f"{path}/to",
+    )
     said = refusal_here(*arguments, status=1)
     assert said.startswith(f"{path}/to/large: create: the request has 2")
 
@@ -278,7 +294,7 @@ def test_a_terminal_shows_how_far_it_is(
     file = tmp_path / "from.jsonl"
     host, _, port = service.hosts.rpartition(":")
     with FaultProxy((host, int(port))) as proxy:
-        at = ("-s", proxy.hosts)
+        at = ("--server", proxy.hosts)
         held = proxy.when(operation="get_acl", path=f"{path}/from/7").blackhole()
         with terminal([*COMMAND, "export", *at, f"{path}/from", file], columns=200) as seen:
             seen.wait_for(f"export {path}/from")
@@ -313,10 +329,12 @@ def test_a_damaged_file_changes_nothing(
         (whole.replace(b"blue", b"glue"), "its checksum does not fit"),
     ):
         file.write_bytes(spoiled)
-        said = refusal_here("import", "-s", service.hosts, file, f"{path}/to", status=1)
+        said = refusal_here("import", "--server", service.hosts, file, f"{path}/to", status=1)
         assert said.startswith(f"{file}: line ")
         assert said.endswith(why)
-    said = refusal("import", "-s", service.hosts, "-", f"{path}/to", status=1, input=whole[:-5])
+    said = refusal(
+        "import", "--server", service.hosts, "-", f"{path}/to", status=1, input=whole[:-5]
+    )
     assert said.startswith("stdin: line 4, byte ")
     assert client.exists(f"{path}/to") is None
 
@@ -326,10 +344,12 @@ def test_what_we_may_not_read_is_an_error_or_left_out(
 ) -> None:
     file = tmp_path / "tree.jsonl"
     # Whoever is not bob is not shown his digest, and has read something before.
-    said = refusal_here("export", "-s", service.hosts, tree, file, status=1)
+    said = refusal_here("export", "--server", service.hosts, tree, file, status=1)
     assert said.startswith(f"{tree}/bob: the digests of its ACL are hidden from us; --auth says")
     assert said.endswith("what was read is kept, and --resume goes on")
-    said = success_here("export", "-s", service.hosts, "--resume", "--skip-unreadable", tree, file)
+    said = success_here(
+        "export", "--server", service.hosts, "--resume", "--skip-unreadable", tree, file
+    )
     assert ", 2 unreadable nodes left out since it was resumed\n" in said
     paths = [json.loads(line).get("path") for line in file.read_bytes().splitlines()]
     assert paths[1:-1] == [
@@ -343,7 +363,16 @@ def test_ephemeral_nodes_may_be_kept_and_acls_left_out(
     client.create(f"{path}/worker", b"alive", ephemeral=True)
     client.set_acl(path, [*READ_ONLY, ACL(ALL, Identity("ip", "127.0.0.1"))])
     result = run(
-        *("export", "-s", service.hosts, "--keep-ephemerals", "--no-acls", "--json", path, "-")
+        *(
+            "export",
+            "--server",
+            service.hosts,
+            "--keep-ephemerals",
+            "--no-acls",
+            "--json",
+            path,
+            "-",
+        )
     )
     header, root, worker, _ = (json.loads(line) for line in result.stdout.splitlines())
     assert header["acls"] is False

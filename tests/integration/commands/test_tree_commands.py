@@ -23,7 +23,7 @@ def planted(client: Client, path: str) -> str:
 
 @pytest.mark.everywhere
 def test_a_tree_is_drawn_in_a_pipe_as_on_a_terminal(service: Service, planted: str) -> None:
-    assert success_here("tree", "-s", service.hosts, planted) == (
+    assert success_here("tree", "--server", service.hosts, planted) == (
         f"{planted}\n"
         "├── config\n"
         "│   ├── color\n"
@@ -37,10 +37,10 @@ def test_a_tree_is_drawn_in_a_pipe_as_on_a_terminal(service: Service, planted: s
 
 
 def test_limits_say_what_they_leave_out(service: Service, planted: str) -> None:
-    assert success_here("tree", "-s", service.hosts, planted, "--depth", "1") == (
+    assert success_here("tree", "--server", service.hosts, planted, "--depth", "1") == (
         f"{planted}\n├── config  (2 children)\n└── workers  (2 children)\n\n3 nodes shown, 0 B\n"
     )
-    assert success_here("tree", "-s", service.hosts, planted, "--limit", "1") == (
+    assert success_here("tree", "--server", service.hosts, planted, "--limit", "1") == (
         f"{planted}\n"
         "├── config\n"
         "│   ├── color\n"
@@ -54,7 +54,7 @@ def test_limits_say_what_they_leave_out(service: Service, planted: str) -> None:
 def test_a_long_tree_has_sizes_versions_and_owners(
     service: Service, client: Client, planted: str
 ) -> None:
-    text = success_here("tree", "-l", "-s", service.hosts, planted)
+    text = success_here("tree", "-l", "--server", service.hosts, planted)
     assert "size  2.0 kB, version 0\n" in text
     assert f"worker-1  2 B, version 0, of 0x{client.session_id:x}\n" in text
 
@@ -63,7 +63,7 @@ def test_a_long_tree_has_sizes_versions_and_owners(
 def test_the_tree_of_programs_is_one_nested_object(
     service: Service, client: Client, planted: str
 ) -> None:
-    tree = json.loads(success("tree", "--json", "-s", service.hosts, planted))
+    tree = json.loads(success("tree", "--json", "--server", service.hosts, planted))
     assert (tree["path"], tree["stat"]["num_children"]) == (planted, 2)
     config, workers = tree["children"]
     assert [(one["name"], one["children"]) for one in config["children"]] == [
@@ -72,7 +72,7 @@ def test_the_tree_of_programs_is_one_nested_object(
     ]
     owners = [one["stat"]["ephemeral_owner"] for one in workers["children"]]
     assert owners == [f"0x{client.session_id:x}"] * 2
-    shallow = json.loads(success("tree", "--json", "-d", "0", "-s", service.hosts, planted))
+    shallow = json.loads(success("tree", "--json", "-d", "0", "--server", service.hosts, planted))
     assert (shallow["children"], shallow["omitted"]) == ([], 2)
 
 
@@ -83,15 +83,15 @@ def test_what_may_not_be_read_is_said_where_it_stands(
     client.create(f"{path}/a", acl=paddock.CREATOR_ALL_ACL)
     client.create(f"{path}/a/x")
     client.create(f"{path}/b")
-    drawn = ended_here("tree", "-s", service.hosts, path)
+    drawn = ended_here("tree", "--server", service.hosts, path)
     assert drawn.output.startswith(f"{path}\n├── a  may not be read\n└── b\n")
     assert (drawn.status, drawn.errors) == (1, "")
-    document = ended_here("tree", "--json", "-s", service.hosts, path)
+    document = ended_here("tree", "--json", "--server", service.hosts, path)
     hidden = json.loads(document.output)["children"][0]
-    assert hidden["problem"] == f"children {path}/a: the ACL does not permit it"
-    found = ended_here("find", "-s", service.hosts, path, "--data", "x")
+    assert hidden["problem"] == f"{path}/a: the ACL does not permit it"
+    found = ended_here("find", "--server", service.hosts, path, "--data", "x")
     assert (found.status, found.output) == (1, "")
-    assert found.errors == f"paddock: children {path}/a: the ACL does not permit it\n"
+    assert found.errors == f"paddock: {path}/a: the ACL does not permit it\n"
 
 
 @pytest.mark.everywhere
@@ -99,7 +99,7 @@ def test_nodes_are_found_by_what_is_asked_for(
     service: Service, client: Client, planted: str
 ) -> None:
     def found(*arguments: str) -> list[str]:
-        lines = success_here("find", "-s", service.hosts, planted, *arguments).splitlines()
+        lines = success_here("find", "--server", service.hosts, planted, *arguments).splitlines()
         return [line.removeprefix(planted) for line in lines]
 
     assert found("--name", "worker-*") == ["/workers/worker-1", "/workers/worker-2"]
@@ -120,22 +120,22 @@ def test_what_is_found_is_described_as_by_ls(
 ) -> None:
     # Without a path it begins at the root, and nobody else has anything in this one.
     root, node = f"{service.hosts}{planted}", "/config/color"
-    (line,) = success_here("find", "--json", "--name", "color", "-s", root).splitlines()
+    (line,) = success_here("find", "--json", "--name", "color", "--server", root).splitlines()
     stat = client.get(planted + node).stat
     assert json.loads(line) == {
         "path": node,
         "name": "color",
         "stat": {**stat._asdict(), "ephemeral_owner": None},
     }
-    (line,) = success_here("find", "-l", "--name", "color", "-s", root).splitlines()
+    (line,) = success_here("find", "-l", "--name", "color", "--server", root).splitlines()
     assert line.split()[:3] == ["0", "4", "0"]
     assert line.endswith(f"  {node}")
 
 
 @pytest.mark.parametrize("command", ["tree", "find"])
 def test_a_root_that_is_not_there_is_one_line(service: Service, path: str, command: str) -> None:
-    line = refusal_here(command, "-s", service.hosts, f"{path}/none", status=1)
-    assert line == f"exists {path}/none: no such node"
+    line = refusal_here(command, "--server", service.hosts, f"{path}/none", status=1)
+    assert line == f"{path}/none: no such node"
 
 
 @pytest.mark.parametrize(
@@ -154,4 +154,4 @@ def test_a_root_that_is_not_there_is_one_line(service: Service, path: str, comma
 def test_what_is_given_wrongly_is_one_line(
     service: Service, arguments: list[str], says: str
 ) -> None:
-    assert says in refusal_here(*arguments, "-s", service.hosts, status=2)
+    assert says in refusal_here(*arguments, "--server", service.hosts, status=2)

@@ -26,7 +26,7 @@ def short(watching: Started) -> tuple[str, str, str | None]:
 @pytest.mark.everywhere
 def test_every_change_of_a_node_is_a_line(service: Service, client: Client, path: str) -> None:
     node = f"{path}/config"
-    with started("watch", "-s", service.hosts, "--json", "--initial", node) as watching:
+    with started("watch", "--server", service.hosts, "--json", "--initial", node) as watching:
         assert short(watching) == ("absent", node, None)
         client.create(node, b"v1")
         assert short(watching) == ("created", node, "v1")
@@ -46,7 +46,7 @@ def test_every_change_of_a_node_is_a_line(service: Service, client: Client, path
 @pytest.mark.everywhere
 def test_a_tree_is_watched_whole(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/old", b"1")
-    with started("watch", "-R", "--initial", "--json", "-s", service.hosts, path) as watching:
+    with started("watch", "-R", "--initial", "--json", "--server", service.hosts, path) as watching:
         assert short(watching) == ("present", path, "")
         assert short(watching) == ("present", f"{path}/old", "1")
         client.create(f"{path}/new", b"2")
@@ -59,7 +59,7 @@ def test_a_tree_is_watched_whole(service: Service, client: Client, path: str) ->
 
 def test_what_is_there_already_is_no_change(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/old")
-    options = ["--count", "1", "--json", "-s", service.hosts]
+    options = ["--count", "1", "--json", "--server", service.hosts]
     with started("watch", "-R", *options, path) as watching:
         # Whether it has begun by now nobody tells; each write is news to it or was before it.
         limit = time.monotonic() + DEADLINE_S
@@ -77,7 +77,7 @@ def test_a_line_for_people_has_one_line_whatever_the_data_are(
     service: Service, client: Client, path: str
 ) -> None:
     client.set(path, b"two\nlines \x1b[31m")
-    with started("watch", "--initial", "-n", "1", "-s", service.hosts, path) as watching:
+    with started("watch", "--initial", "-n", "1", "--server", service.hosts, path) as watching:
         ended = watching.end()
     assert ended.status == 0
     (line,) = ended.output.splitlines()
@@ -87,7 +87,7 @@ def test_a_line_for_people_has_one_line_whatever_the_data_are(
 def test_it_goes_on_when_the_server_is_back_and_misses_nothing() -> None:
     with PaddockServer() as server:
         with started(
-            *("watch", "--initial", "--json", "--timeout", "60", "-s", server.hosts, "/a")
+            *("watch", "--initial", "--json", "--timeout", "60", "--server", server.hosts, "/a")
         ) as watching:
             assert short(watching) == ("absent", "/a", None)
             server.kill()
@@ -104,7 +104,7 @@ def test_it_goes_on_when_the_server_is_back_and_misses_nothing() -> None:
 def test_it_ends_when_nobody_reads_it_any_more_though_nothing_happens(
     service: Service, path: str
 ) -> None:
-    with started("watch", "--initial", "-s", service.hosts, path) as watching:
+    with started("watch", "--initial", "--server", service.hosts, path) as watching:
         watching.line()
         assert watching.process.stdout is not None
         watching.process.stdout.close()
@@ -114,13 +114,13 @@ def test_it_ends_when_nobody_reads_it_any_more_though_nothing_happens(
 
 
 def test_when_the_session_is_over_it_says_so(service: Service, client: Client, path: str) -> None:
-    options = ["--initial", "--json", "--timeout", "3", "-s", service.hosts]
+    options = ["--initial", "--json", "--timeout", "3", "--server", service.hosts]
     with started("watch", *options, path) as watching:
         watching.line()
         watching.process.send_signal(signal.SIGSTOP)
         # The server is done with its session when an ephemeral node of the same age has gone.
         with started(
-            "create", "--ephemeral", "--timeout", "3", "-s", service.hosts, f"{path}/e"
+            "create", "--ephemeral", "--timeout", "3", "--server", service.hosts, f"{path}/e"
         ) as other:
             other.line()
             other.process.send_signal(signal.SIGSTOP)
@@ -134,10 +134,10 @@ def test_when_the_session_is_over_it_says_so(service: Service, client: Client, p
 
 
 def test_without_a_server_it_is_one_line() -> None:
-    line = refusal("watch", "-s", "127.0.0.1:1", "--timeout", "1", "/a", status=1)
+    line = refusal("watch", "--server", "127.0.0.1:1", "--timeout", "1", "/a", status=1)
     assert "Connection refused" in line
 
 
 @pytest.mark.parametrize("arguments", [["/a", "--count", "0"], [], ["a"]])
 def test_what_cannot_be_watched_is_refused(service: Service, arguments: list[str]) -> None:
-    refusal("watch", "-s", service.hosts, *arguments, status=2)
+    refusal("watch", "--server", service.hosts, *arguments, status=2)

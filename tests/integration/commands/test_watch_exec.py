@@ -39,7 +39,7 @@ def test_the_command_gets_the_change_and_the_data(
 def test_with_json_the_command_gets_the_object(service: Service, client: Client, path: str) -> None:
     client.set(path, b"\xff")
     options = ("--initial", "--count", "1", "--json", "--exec", "cat")
-    found = json.loads(success("watch", "-s", service.hosts, path, *options))
+    found = json.loads(success("watch", "--server", service.hosts, path, *options))
     assert (found["change"], found["path"], found["encoding"]) == ("present", path, "base64")
 
 

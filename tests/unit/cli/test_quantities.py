@@ -5,6 +5,7 @@ import pytest
 
 from paddock.cli.quantities import (
     NumberRange,
+    WholeNumber,
     duration_text,
     parse_age,
     parse_size,
@@ -52,5 +53,24 @@ def test_a_duration_is_written(seconds: float, text: str) -> None:
 
 def test_a_number_has_to_be_one_that_bounds_say_something_about() -> None:
     assert NumberRange(min=0).convert("1.5", None, None) == 1.5
-    with pytest.raises(click.BadParameter, match="'nan' is no number"):
+    with pytest.raises(click.BadParameter, match="'nan' is not a number"):
         NumberRange(min=0).convert("nan", None, None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "says"),
+    [
+        (NumberRange(), "x", "'x' is not a number"),
+        (NumberRange(min=0), "-1", "'-1' is not a number, 0 or more"),
+        (NumberRange(min=0, min_open=True), "0", "'0' is not a number above 0"),
+        (NumberRange(min=0.5, max=60), "61", "'61' is not a number from 0.5 to 60"),
+        (WholeNumber(min=1), "1.5", "'1.5' is not a whole number, 1 or more"),
+        (WholeNumber(-1, 9), "10", "'10' is not a whole number from -1 to 9"),
+    ],
+)
+def test_of_a_number_that_will_not_do_it_is_said_which_would(
+    wanted: NumberRange | WholeNumber, given: str, says: str
+) -> None:
+    with pytest.raises(click.BadParameter) as caught:
+        wanted.convert(given, None, None)
+    assert caught.value.message == says

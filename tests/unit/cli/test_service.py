@@ -7,7 +7,13 @@ import pytest
 
 from paddock.cli.failure import CannotBeDone
 from paddock.cli.service import run
-from paddock.errors import InvalidArgumentError, NoNodeError
+from paddock.errors import (
+    ConnectionLostError,
+    InvalidArgumentError,
+    NoNodeError,
+    TransactionFailedError,
+    UnknownCodeError,
+)
 
 
 def failing(error: BaseException) -> click.ClickException:
@@ -22,11 +28,14 @@ def failing(error: BaseException) -> click.ClickException:
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (NoNodeError("get", "/a"), "get /a: no such node"),
+        (NoNodeError("get", "/a"), "/a: no such node"),
+        (UnknownCodeError(-4711, "get", "/a"), "/a: the service refused the request (code -4711)"),
+        (ConnectionLostError("exists", "/a"), "exists /a: the connection was lost"),
+        (TransactionFailedError([NoNodeError("delete", "/a")]), "transaction refused: delete /a: "),
         (FileNotFoundError(2, "No such file or directory", "/a"), "/a: No such file or directory"),
         (ConnectionResetError(104, "Connection reset by peer"), "Connection reset by peer"),
         (TimeoutError(), "it took too long"),
-        (ExceptionGroup("", [ExceptionGroup("", [NoNodeError("get", "/a")])]), "get /a: no such"),
+        (ExceptionGroup("", [ExceptionGroup("", [NoNodeError("get", "/a")])]), "/a: no such"),
     ],
 )
 def test_what_cannot_be_done_is_a_line_and_status_1(error: Exception, says: str) -> None:

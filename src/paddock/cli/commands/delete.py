@@ -13,7 +13,7 @@ import click
 
 from paddock.cli.describe import print_json, tell_problem
 from paddock.cli.guard import GUARD, committed, guarded
-from paddock.cli.options import VERSION
+from paddock.cli.options import VERSION, recursive_option
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.errors import NoNodeError, NotEmptyError, RequestError
 
@@ -26,7 +26,7 @@ _BATCH = 256
 
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--recursive", "-r", is_flag=True, help="With everything below it.")
+@recursive_option("With everything below it.")
 @VERSION
 @GUARD
 @click.option("--missing-ok", is_flag=True, help="That a node is not there is fine.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from paddock.cli.failure import CannotBeDone
+from paddock.cli.failure import CannotBeDone, line_about
 from paddock.cli.paths import PATH_OR_DASH
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.cli.wording import counted
@@ -88,7 +88,8 @@ def export(
                     click.echo(f"paddock: interrupted; {_ON}", err=True)
                 raise
             except PaddockError as error:
-                raise CannotBeDone(f"{error}; {_ON}" if part.nodes else str(error)) from None
+                said = line_about(error)
+                raise CannotBeDone(f"{said}; {_ON}" if part.nodes else said) from None
 
     done = service.run(exporting)
     _say("stdout" if to_stdout else str(file), done, as_json, to_stdout)

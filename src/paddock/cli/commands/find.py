@@ -10,7 +10,7 @@ import click
 
 from paddock.cli.criteria import Criteria
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
-from paddock.cli.quantities import parse_age, parse_size
+from paddock.cli.quantities import WholeNumber, parse_age, parse_size
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def parse_session(text: str) -> int:
 )
 @click.option("--larger", metavar="SIZE", type=parse_size, help="With more data: 0, 10k, 1M.")
 @click.option("--smaller", metavar="SIZE", type=parse_size, help="With less data.")
-@click.option("--depth", metavar="N", type=click.IntRange(min=0), help="At most so far below PATH.")
-@click.option("--limit", "-n", metavar="N", type=click.IntRange(min=1), help="End after so many.")
+@click.option("--depth", metavar="N", type=WholeNumber(min=0), help="At most so far below PATH.")
+@click.option("--limit", "-n", metavar="N", type=WholeNumber(min=1), help="End after so many.")
 @click.option("--long", "-l", "is_long", is_flag=True, help="With what `ls -l` says of them.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 @service_options

@@ -13,6 +13,7 @@ import click
 
 from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.paths import PATH
+from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import (
     ServiceOptions,
     check_hosts,
@@ -54,7 +55,7 @@ _SIGNS: Final = {
 @click.option(
     "--max-request-bytes",
     metavar="BYTES",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="What the servers take at once, if that is not 1048575: jute.maxbuffer there.",
 )
 @click.option("--from", "from_", metavar="HOSTS", help="SOURCE is a path of this other service.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
+from paddock.cli.options import recursive_option
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="With version, bytes, number of children, time of the last write, owner.",
 )
-@click.option("--recursive", "-R", is_flag=True, help="Everything below it, as whole paths.")
+@recursive_option("Everything below it, as whole paths.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 @service_options
 def command(

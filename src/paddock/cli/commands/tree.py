@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import owner_text, stat_fields
-from paddock.cli.quantities import size_text
+from paddock.cli.failure import line_about
+from paddock.cli.quantities import WholeNumber, size_text
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.cli.wording import counted
 
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", default="/")
-@click.option("--depth", "-d", metavar="N", type=click.IntRange(min=0), help="So many levels.")
+@click.option("--depth", "-d", metavar="N", type=WholeNumber(min=0), help="So many levels.")
 @click.option(
-    "--limit", "-n", metavar="N", type=click.IntRange(min=1), help="So many children of each node."
+    "--limit", "-n", metavar="N", type=WholeNumber(min=1), help="So many children of each node."
 )
 @click.option("--long", "-l", "is_long", is_flag=True, help="With sizes, versions and owners.")
 @click.option("--json", "as_json", is_flag=True, help="One nested JSON object, for programs.")
@@ -74,7 +75,7 @@ class _Document:
         if found.omitted:
             fields["omitted"] = found.omitted
         if found.problem is not None:
-            fields["problem"] = str(found.problem)
+            fields["problem"] = line_about(found.problem)
         written = json.dumps(fields).removesuffix("}")
         sys.stdout.write(f'{"" if is_first else ", "}{written}, "children": [')
         self._depth = found.depth

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from paddock.cli.describe import preview, print_json, time_text
+from paddock.cli.options import recursive_option
+from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 
 if TYPE_CHECKING:
@@ -21,10 +23,10 @@ _COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
 
 @click.command()
 @click.argument("path")
-@click.option("--recursive", "-R", is_flag=True, help="Also everything below it.")
+@recursive_option("Also everything below it.")
 @click.option("--initial", is_flag=True, help="First say what is there now.")
 @click.option(
-    "--count", "-n", metavar="N", type=click.IntRange(min=1), help="End after so many lines."
+    "--count", "-n", metavar="N", type=WholeNumber(min=1), help="End after so many lines."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 @click.option(

@@ -12,13 +12,30 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.paths import PATH
-from paddock.cli.service import DEFAULT_HOSTS, run
+from paddock.cli.quantities import WholeNumber
+from paddock.cli.service import DEFAULT_HOSTS, given_by, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+class _Upstream(click.Command):
+    """Options of whole words behind one hyphen, which Click would take for letters."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            word = next((one for one in given if one.startswith(error.option_name)), None)
+            if word is None or word == error.option_name:
+                raise
+            known = [option for one in self.params for option in one.opts]
+            raise click.NoSuchOption(word, possibilities=known, ctx=ctx) from None
+
+
 @click.command(
+    cls=_Upstream,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     options_metavar="[-server HOSTS] [-client-configuration FILE]",
 )
@@ -38,7 +55,7 @@ if TYPE_CHECKING:
     "--timeout",
     "timeout_ms",
     metavar="MILLISECONDS",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=30000,
     show_default=True,
     help="The session timeout, and how long a script looks for a server.",
@@ -75,7 +92,8 @@ def shell(
     try:
         parse_hosts(hosts)
     except PaddockError as error:
-        raise click.BadParameter(str(error), param_hint="-server") from None
+        said_by = given_by("hosts", "-server", "PADDOCK_SERVER")
+        raise click.BadParameter(str(error), param_hint=said_by) from None
     settings = Settings(session_timeout=timeout_ms / 1000, read_only=read_only)
     if configuration is not None:
         # Imported now: most shells are without one.

@@ -27,6 +27,8 @@ from paddock.protocol import paths
 from paddock.protocol.acl import OPEN
 
 VERSION: Final = 1
+# How the first line begins, of an export and of one that is not finished.
+BEGINNING: Final = b'{"paddock-'
 
 _OPEN: Final = set(OPEN)
 _CRC: Final = re.compile(rb',"crc":"([0-9a-f]{8})"}')
@@ -72,7 +74,7 @@ def has_acls(header: dict[str, Any]) -> bool:
     """Read the first line. Raises BadLineError if the file is none of ours, or too new."""
     version = header.get("paddock-export")
     if version is None:
-        raise BadLineError("this is no export of paddock")
+        raise BadLineError("this is no export of Paddock")
     if version != VERSION:
         raise BadLineError(f"the export has version {version}, and only {VERSION} is known here")
     acls = header.get("acls")

@@ -71,6 +71,8 @@ class Lines:
             raise self.damage("the compressed file is damaged") from None
         if not raw:
             return None
+        if self._number == 1 and not raw.startswith(file_format.BEGINNING[: len(raw)]):
+            raise self.damage("this is no export of Paddock")
         if not raw.endswith(b"\n"):
             raise self.torn() if len(raw) < LINE_BYTES_MAX else self.damage("it does not end")
         try:

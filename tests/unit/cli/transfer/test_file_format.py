@@ -124,7 +124,7 @@ def test_a_line_without_a_checksum_is_refused(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"path": "/"}, "no export of paddock"),
+        ({"path": "/"}, "no export of Paddock"),
         ({"paddock-export": 2, "acls": True}, "version 2, and only 1 is known"),
         ({"paddock-export": 1}, "whether there are ACLs"),
     ],

@@ -79,11 +79,13 @@ def test_a_damaged_compressed_file_is_refused() -> None:
         ([*LINES[:3], LINES[2], *LINES[3:]], "line 4.*/a cannot come after /a"),
         ([*LINES[:4], LINES[5], LINES[4], LINES[6]], "line 6.*/a-b cannot come after /b"),
         (LINES[:1] + LINES[2:], "line 2.*the first node is /a, and not the root"),
-        (LINES[1:], "line 1.*no export of paddock"),
+        (LINES[1:], "line 1.*no export of Paddock"),
         ([*LINES, LINES[1]], "line 8.*comes after the end"),
         (LINES[:-1], "line 7.*the export was not finished"),
         ([], "line 1.*the file is empty"),
-        ([b"something else\n"], "line 1.*damaged"),
+        ([b"something else\n"], "line 1.*no export of Paddock"),
+        ([b"a host's name"], "line 1.*no export of Paddock"),
+        ([LINES[0][:-9]], "line 1.*cut off in the middle"),
         ([*LINES[:-1], file_format.end_line(99, "")], "line 7.*missing, or were changed"),
         (
             [*LINES[:5], file_format.node_line(Node("/b", b"green", OPEN)), LINES[6]],
@@ -105,7 +107,7 @@ def test_names_are_ordered_below_their_parents_and_not_as_text() -> None:
 
 def test_a_line_without_an_end_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "LINE_BYTES_MAX", 1000)
-    assert "line 1, byte 0: it does not end" in refusal(b"x" * 10_000)
+    assert "line 1, byte 0: it does not end" in refusal(file_format.BEGINNING + b"x" * 10_000)
 
 
 def test_what_cannot_be_read_twice_is_kept_meanwhile(tmp_path: Path) -> None:
