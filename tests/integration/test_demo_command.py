@@ -348,6 +348,19 @@ def test_a_screen_shows_the_code_the_processes_the_tree_and_the_kill() -> None:
         assert f"after {leader} was killed" in " ".join(screen.text.split())
 
 
+def test_a_screen_that_is_held_goes_on_with_the_next_act() -> None:
+    with terminal([*COMMAND, "demo", "--speed", "4"]) as screen:
+        screen.wait_for("Election(")
+        screen.type(" ")
+        screen.wait_for("held: space goes on · n next act · q quit")
+        screen.type("n")
+        screen.wait_for("Lock(")
+        screen.wait_for("space hold")
+        screen.wait_for("what happens, in order")
+        screen.type("q")
+        assert screen.wait_for_end() == 0
+
+
 @pytest.mark.parametrize(("key", "status"), [("q", 0), (CONTROL_C, 130)])
 def test_a_key_ends_a_screen(key: str, status: int) -> None:
     mark = secrets.token_hex(8)

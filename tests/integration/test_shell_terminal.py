@@ -122,6 +122,44 @@ def test_an_error_is_one_red_line_and_the_shell_goes_on(seen: Terminal) -> None:
     assert seen.lines[seen.cursor[1] - 2].endswith("set -v no /colors x")
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("rmr /colors", "Command not found rmr: did you mean deleteall?"),
+        ("ls2 /colors", "Command not found ls2: did you mean ls -s?"),
+        ("create -x /colors", "Unrecognized option: -x"),
+        ("setquota /colors", "Missing required option: "),
+    ],
+)
+def test_a_complaint_is_in_words_that_help(seen: Terminal, line: str, says: str) -> None:
+    _run(seen, line)
+    said = seen.lines[1]
+    assert said.startswith(says)
+
+
+def test_a_redo_of_nothing_tells_its_usage(seen: Terminal) -> None:
+    seen.type(f"redo{ENTER}")
+    seen.wait_for("\nredo cmdno\n")
+
+
+def test_help_has_the_flags_that_upstreams_usage_leaves_out(seen: Terminal) -> None:
+    seen.type(f"help get set{ENTER}")
+    seen.wait_for("get [-s] [-w] [-b] [-x] path\n")
+    seen.wait_for("set [-s] [-v version] [-b] path data\n")
+
+
+def test_whoever_loses_the_session_by_credentials_is_told_how_to_get_another(
+    server: Running, tmp_path: Path
+) -> None:
+    with shell(_hosts(server), tmp_path) as seen:
+        _run(seen, "addauth digest")
+        seen.wait_for("The session is over; connect begins a new one.")
+        _run(seen, "ls /")
+        seen.wait_for("Not connected: connect begins a new session.")
+        _run(seen, "connect")
+        seen.wait_for("(CONNECTED) 3]")
+
+
 def test_help_tells_of_all_commands_and_of_one(seen: Terminal) -> None:
     seen.type(f"help{ENTER}")
     seen.wait_for_match(r"^Change +create set delete deleteall$")
@@ -429,7 +467,7 @@ def test_a_session_that_expired_is_followed_by_a_new_one_when_asked_for(tmp_path
         assert "state:Expired" in seen.text
         assert "connect begins a new one" in seen.text
         _run(seen, "ls /")
-        assert "\nNot connected\n" in seen.text
+        assert "\nNot connected: connect begins a new session.\n" in seen.text
         _run(seen, "connect")
         seen.wait_until(lambda: "(CONNECTED) 2]" in seen.line)
         _run(seen, "ls /")

@@ -14,12 +14,14 @@ done, closes the session, and gives 130.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import logging
 import os
 import ssl
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_HOSTS = "127.0.0.1:2181"
+
+# How long a server is looked for before somebody at a terminal is told.
+_SILENT_S = 1.0
 
 
 class _Identities(click.types.StringParamType):
@@ -93,12 +98,16 @@ class ServiceOptions:
         from paddock.api import connect
         from paddock.client.frames import REQUEST_BYTES_MAX
 
-        async with connect(
-            self.hosts,
-            session_timeout=self.session_timeout,
-            tls=self.tls,
-            max_request_bytes=self.max_request_bytes or REQUEST_BYTES_MAX,
-        ) as client:
+        async with contextlib.AsyncExitStack() as stack:
+            with _tells_that_it_looks(self.hosts, self.session_timeout):
+                client = await stack.enter_async_context(
+                    connect(
+                        self.hosts,
+                        session_timeout=self.session_timeout,
+                        tls=self.tls,
+                        max_request_bytes=self.max_request_bytes or REQUEST_BYTES_MAX,
+                    )
+                )
             for scheme, credentials in self.identities:
                 await client.add_auth(scheme, os.fsencode(credentials))
             yield client
@@ -120,6 +129,32 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
         except BaseExceptionGroup as group:
             # Of several that fail together the first says why; a bug of ours stays one.
             raise _first(group) from group
+
+
+@contextlib.contextmanager
+def _tells_that_it_looks(hosts: str, seconds: float) -> Iterator[None]:
+    """Say once to somebody at a terminal that no server answers, while one is looked for.
+
+    Scripts have the line at the end, which says why none was found.
+    """
+
+    def tell() -> None:
+        click.echo(f"paddock: {_looking(hosts, seconds - _SILENT_S)}", err=True)
+
+    is_for_people = sys.stderr.isatty() and seconds >= 2 * _SILENT_S
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(_SILENT_S, tell) if is_for_people else None
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+def _looking(hosts: str, seconds: float) -> str:
+    # Where nothing else was said, a server of one's own is meant.
+    hint = "; `paddock serve` starts one" if hosts.partition("/")[0] == DEFAULT_HOSTS else ""
+    return f"no server answers at {hosts} yet, looking on for {seconds:g} s{hint}"
 
 
 def tell_states(client: Client) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from paddock.sync import Client
-from tests.support.command import COMMAND
+from tests.support.command import COMMAND, refusal
 from tests.support.server import Service
 from tests.support.terminal import terminal
 
@@ -68,3 +68,18 @@ def test_without_colours_there_are_none(service: Service, client: Client, path: 
     with terminal(command, environment={"NO_COLOR": "1"}) as screen:
         assert screen.wait_for_end() == 0
         assert screen.colors_at("└── worker") == {"default"}
+
+
+def test_somebody_who_waits_for_a_server_is_told_so() -> None:
+    command = [*COMMAND, "ls", "--server", "127.0.0.1:1", "--timeout", "3"]
+    with terminal(command, columns=120) as screen:
+        screen.wait_for("paddock: no server answers at 127.0.0.1:1 yet, looking on for 2 s\n")
+        assert screen.wait_for_end() == 1
+        assert screen.lines[1].startswith(
+            "paddock: connect: no server gave us a session within 3 s"
+        )
+
+
+def test_a_script_that_waits_for_a_server_has_one_line_at_the_end() -> None:
+    line = refusal("ls", "--server", "127.0.0.1:1", "--timeout", "2.5", status=1)
+    assert line.startswith("connect: no server gave us a session within 2.5 s")

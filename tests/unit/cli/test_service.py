@@ -6,7 +6,7 @@ import click
 import pytest
 
 from paddock.cli.failure import CannotBeDone
-from paddock.cli.service import run
+from paddock.cli.service import _looking, run
 from paddock.errors import (
     ConnectionLostError,
     InvalidArgumentError,
@@ -85,3 +85,11 @@ def test_what_it_gives_is_given() -> None:
         return 7
 
     assert run(work) == 7
+
+
+def test_where_nobody_said_which_server_it_is_said_how_to_start_one() -> None:
+    hint = "; `paddock serve` starts one"
+    assert _looking("127.0.0.1:2181", 9).endswith(f"127.0.0.1:2181 yet, looking on for 9 s{hint}")
+    assert hint in _looking("127.0.0.1:2181/app", 9)
+    assert hint not in _looking("127.0.0.1:21810", 9)
+    assert hint not in _looking("one:2181,two:2181", 9)

@@ -26,9 +26,13 @@ class Remote:
     def hold_or_go_on(self) -> None:
         """Hold the story at its next pause, or let it go on."""
         if self.is_held:
-            self._may_go_on.set()
+            self.go_on()
         else:
             self._may_go_on.clear()
+
+    def go_on(self) -> None:
+        """Let the story go on, if it was held."""
+        self._may_go_on.set()
 
     async def pause(self, seconds: float) -> None:
         """Let the viewer look, for so long at the usual speed."""

@@ -97,6 +97,8 @@ class ScreenView:
             case " ":
                 remote.hold_or_go_on()
             case "n":
+                # Held, the next act would stop at once, and be seen no more than the key.
+                remote.go_on()
                 remote.skip()
             case "q":
                 remote.quit()
@@ -189,7 +191,7 @@ class ScreenView:
             foot.append_text(_why_it_takes_so_long(stage))
         foot.append("\n")
         if stage.remote.is_held:
-            foot.append("held: space goes on", style="reverse")
+            foot.append("held: space goes on · n next act · q quit", style="reverse")
         else:
             foot.append(_KEYS, style="dim")
         foot.append(f" · server {stage.terms.hosts}", style="dim")

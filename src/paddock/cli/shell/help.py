@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,6 +24,17 @@ _CHAPTERS: Final = (
     ("Ensemble", ("config", "reconfig")),
     ("Shell", ("connect", "close", "history", "redo", "version", "quit")),
 )
+
+# What upstream's shell had before, and what fingers know from elsewhere.
+_OTHER_NAMES: Final = {
+    "rmr": "deleteall",
+    "ls2": "ls -s",
+    "rm": "delete",
+    "cat": "get",
+    "exit": "quit",
+}
+
+_CLASS_OF_UPSTREAM: Final = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*Exception: ")
 
 _KEYS: Final = (
     "\nhelp COMMAND tells more. Tab completes commands, flags and paths; the arrow keys and Ctrl-R"
@@ -53,16 +65,33 @@ def one_command(name: str) -> RenderableType:
     command = COMMANDS.get(name)
     if command is None:
         raise CommandError(unknown(name))
-    usage = Text.assemble((command.name, "shell.name"), f" {command.usage}".rstrip())
+    usage = Text.assemble((command.name, "shell.name"), f" {_whole_usage(command)}".rstrip())
     return Group(usage, Text(f"\n{command.says}"), *_flags(command))
 
 
 def unknown(name: str) -> str:
     """Say in a line that there is no such command, and which one may have been meant."""
-    by_lower = {known.lower(): known for known in COMMANDS} | {"exit": "quit", "rm": "delete"}
+    by_lower = {known.lower(): known for known in COMMANDS} | _OTHER_NAMES
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f"did you mean {by_lower[near[0]]}?" if near else "help lists all commands"
     return f"Command not found {name}: {hint}"
+
+
+def reworded(complaint: str) -> str:
+    """Give a complaint without the name of the class that upstream prints before it."""
+    return _CLASS_OF_UPSTREAM.sub("", complaint)
+
+
+def _whole_usage(command: Command) -> str:
+    """Give the usage with the flags that upstream's own leaves out."""
+    known = () if command.flags is None else command.flags.known
+    missing = [
+        f"[-{flag.name}] "
+        for flag in known
+        if flag.name.isalpha() and not re.search(rf"-{flag.name}\b", command.usage)
+    ]
+    before, path, behind = command.usage.partition("path")
+    return f"{before}{''.join(missing)}{path}{behind}"
 
 
 def _flags(command: Command) -> Sequence[RenderableType]:

@@ -48,6 +48,7 @@ class Shell:
         complain: Print | None = None,
         tell: Callable[[str], None] | None = None,
         unknown: Callable[[str], str] | None = None,
+        unconnected: str = "Not connected",
         keeps_trying: bool = False,
     ) -> None:
         self.hosts = hosts
@@ -60,6 +61,8 @@ class Shell:
         # of. None: as upstream does, with lines between, and with all of the usage.
         self._print_event = tell
         self._unknown = unknown
+        # What is said of a session that is not there.
+        self._unconnected = unconnected
         self.prints_watches = True
         # Every line by its number, and the number of the next one.
         self.history: dict[int, str] = {}
@@ -168,7 +171,7 @@ class Shell:
             await command.run(self, Given(tuple(rest)))
         if self._connection is None or not self._connection.is_alive:
             if not self.is_over:
-                self.out("Not connected")
+                self.out(self._unconnected)
             return
         if not command.is_own:
             await command.run(self, self._parse(command, rest))

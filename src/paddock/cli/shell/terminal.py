@@ -33,6 +33,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from paddock import __version__
 from paddock.cli.shell import help as help_pages
+from paddock.cli.shell.catalogue import COMMANDS
 from paddock.cli.shell.complaint import CommandError
 from paddock.cli.shell.completion import ShellCompleter
 from paddock.cli.shell.history import ShellHistory, history_file
@@ -89,9 +90,10 @@ class _Conversation:
             settings,
             out=self._screen.out,
             err=self._screen.out,
-            complain=self._screen.error,
+            complain=self._complain,
             tell=self._tell,
             unknown=help_pages.unknown,
+            unconnected="Not connected: connect begins a new session.",
             keeps_trying=True,
         )
         self._nodes = Nodes(lambda: self._shell.connected_client)
@@ -153,8 +155,11 @@ class _Conversation:
 
     def _tell(self, event: str) -> None:
         self._screen.event(f"WATCHER:: {event}")
-        if "state:Expired" in event:
+        if "state:Expired" in event or "state:AuthFailed" in event:
             self._screen.note("The session is over; connect begins a new one.")
+
+    def _complain(self, text: str, end: str = "\n") -> None:
+        self._screen.error(help_pages.reworded(text))
 
     async def _run_lines(self, typed: str) -> None:
         """Run what was typed: a line, or several that were pasted."""
@@ -172,6 +177,10 @@ class _Conversation:
             return
         if given[0] in ("help", "?"):
             self._help(given[1:])
+        elif given == ["redo"]:
+            # Upstream does nothing, and says nothing of it.
+            self._shell.status = 1
+            self._screen.error(COMMANDS["redo"].usage_line)
         else:
             await self._execute(line, given[0])
 
