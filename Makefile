@@ -52,6 +52,7 @@ $(COMPILED)/.built: $(VENV)/.dev $(SOURCES)
 install: $(VENV)/.installed ## make .venv and install Paddock into it
 
 serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 (PORT=) with its data in ./data (DATA=)
+	@echo 'make serve PORT=$(PORT) DATA=$(DATA)' >&2
 	@exec $(BIN)/paddock serve --host 127.0.0.1 --port $(PORT) --data '$(DATA)'
 
 judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, strace, gcc, a JDK

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -54,22 +55,44 @@ def test_it_says_where_it_listens_where_its_data_is_and_what_to_try(tmp_path: Pa
         host, port = server.address
         assert server.greeting[0] == f"Paddock {paddock.__version__} listens on 127.0.0.1:{port}"
         assert server.greeting[1] == f"Its data is in {data}"
-        assert f"127.0.0.1:{port}" in server.greeting[2]
-        assert f"127.0.0.1:{port}" in server.greeting[3]
-        assert len(server.greeting) <= 6
+        for line, said in zip(server.greeting[2:6], ("shell", "status", "ls", "sync"), strict=True):
+            assert said in line
+            assert f"127.0.0.1:{port}" in line
+        assert len(server.greeting) <= 7
         assert "Zookeeper version" in wire.four_letter_word((host, port), "srvr")
 
 
 def test_what_it_says_to_try_works(tmp_path: Path) -> None:
-    with serving("--port", "0", "--memory") as server:
-        shell = server.greeting[2].partition("Try it:")[2]
-        result = subprocess.run(
-            shell, shell=True, input="ls /\n", capture_output=True, text=True, cwd=tmp_path
-        )
-        assert result.stdout.endswith("\n[zookeeper]\n"), result.stderr
-        command = server.greeting[3].partition("or:")[2]
-        result = subprocess.run(command, shell=True, capture_output=True, text=True)
-        assert result.stdout == "['zookeeper']\n", result.stderr
+    with serving("--port", "0", "--memory", cwd=tmp_path) as server:
+        lines = [line.removeprefix("Try it:").strip() for line in server.greeting[2:5]]
+        said = [_typed(line, input="ls /\n", cwd=tmp_path) for line in lines]
+        assert "[zookeeper]" in said[0]
+        assert "standalone" in said[1]
+        assert said[2] == "zookeeper\n"
+        python = server.greeting[5].removeprefix("in Python:").strip()
+        code = f"import paddock\n{python}"
+        assert _typed(shlex.join([sys.executable, "-c", code])) == "['zookeeper']\n"
+
+
+def _typed(line: str, *, input: str = "", cwd: Path | None = None) -> str:
+    """Run what somebody types into a shell, and give what it says."""
+    result = subprocess.run(
+        line, shell=True, input=input, cwd=cwd, capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert result.returncode == 0, result
+    return result.stdout
+
+
+def test_what_it_says_to_try_works_where_no_environment_is_activated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    # As in a checkout: the environment is below the folder that one is in.
+    folder = Path(sys.executable).parent.parent.parent
+    with serving("--port", "0", "--memory", cwd=folder) as server:
+        line = server.greeting[4].strip()
+        assert line.startswith(str(Path(sys.executable).with_name("paddock").relative_to(folder)))
+        assert _typed(line, cwd=folder) == "zookeeper\n"
 
 
 def test_a_server_in_memory_says_so_and_leaves_no_files(tmp_path: Path) -> None:
@@ -195,6 +218,21 @@ def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
     assert line == f"cannot listen on 127.0.0.1:{port}: the port is taken by another program"
 
 
+@pytest.mark.parametrize("option", ["--port", "--admin-port"])
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_port_that_is_taken_leaves_no_folder_behind(
+    tmp_path: Path, option: str, is_new: bool
+) -> None:
+    data = tmp_path / "above" / "data"
+    if not is_new:
+        data.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = {"--port": "0", option: str(taken.getsockname()[1])}
+        options = [text for each in ports.items() for text in each]
+        assert "is taken" in refusal("serve", "--data", data, *options, status=1)
+    assert list(tmp_path.rglob("*")) == ([] if is_new else [data.parent, data])
+
+
 def test_a_port_cannot_be_that_of_the_admin_server_too() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -271,10 +309,58 @@ def test_a_data_folder_in_use_is_one_line_and_status_1_and_its_owner_goes_on(
 ) -> None:
     with serving("--port", "0", "--data", tmp_path) as server:
         line = refusal("serve", "--port", "0", "--data", tmp_path, status=1)
-        assert str(tmp_path) in line
-        assert "in use" in line
+        named = f"data folder {tmp_path}: in use by another server (process {server.process.pid})"
+        assert line == f"{named}; --data takes another folder"
         with wire.connect(server.address) as client:
             assert client.call(requests.create("/a")).err == 0
+
+
+def test_a_server_that_runs_already_is_named_before_its_port_is_complained_of(
+    tmp_path: Path,
+) -> None:
+    with serving("--port", "0", "--data", tmp_path) as server:
+        port = str(server.address[1])
+        line = refusal("serve", "--port", port, "--data", tmp_path, status=1)
+        assert f"(process {server.process.pid})" in line
+
+
+@pytest.mark.parametrize("way", ["option", "file", "log in the file"])
+def test_a_data_folder_of_apache_is_refused_with_what_takes_it_over(
+    tmp_path: Path, way: str
+) -> None:
+    data, config = tmp_path / "apache", tmp_path / "zoo.cfg"
+    (data / "version-2").mkdir(parents=True)
+    (data / "version-2" / "log.1").touch()
+    config.write_text(f"dataDir={data}\nclientPort=0\n")
+    given: list[str | Path] = ["--config", config]
+    taken_over = str(data)
+    if way == "option":
+        given = ["--port", "0", "--data", data]
+    elif way == "log in the file":
+        config.write_text(f"dataDir={tmp_path}/none\ndataLogDir={data}\nclientPort=0\n")
+        taken_over = f"--log-dir {data} {tmp_path}/none"
+    line = refusal("serve", *given, status=1)
+    assert "holds data of Apache ZooKeeper" in line
+    assert line.endswith(f"run: paddock upgrade {taken_over} NEW_FOLDER")
+    assert sorted(tmp_path.rglob("*")) == [
+        *(data, data / "version-2", data / "version-2" / "log.1", config)
+    ]
+
+
+def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").touch()
+    line = refusal("serve", "--port", "0", "--data", tmp_path, status=1)
+    assert line.startswith(f"data folder {tmp_path}: is neither empty nor ")
+    assert "'photo.jpg'" in line
+    assert list(tmp_path.iterdir()) == [tmp_path / "photo.jpg"]
+
+
+def test_folders_are_shown_without_dots(tmp_path: Path) -> None:
+    (tmp_path / "near").mkdir()
+    with serving("--port", "0", "--data", tmp_path / "near" / ".." / "data") as server:
+        assert server.greeting[1] == f"Its data is in {tmp_path}/data"
+        line = refusal("serve", "--port", "0", "--data", f"{tmp_path}/near/../data", status=1)
+        assert line.startswith(f"data folder {tmp_path}/data: in use")
 
 
 def test_the_log_level_decides_what_is_logged(tmp_path: Path) -> None:

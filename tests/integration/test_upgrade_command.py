@@ -2,6 +2,7 @@
 
 import json
 import random
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from paddock.errors import PaddockError
 from paddock.upgrade.source import read_service
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.command import Ended, ended
+from tests.support.command import Ended, ended, refusal
 from tests.support.documents import DEADLINE_S, Page, assert_shown, environment
 from tests.support.paddock_server import PaddockServer
 from tests.unit.upgrade import files
@@ -68,6 +69,16 @@ def test_it_says_what_it_read_and_a_server_serves_it(apache: ApacheFolder, tmp_p
         # The next zxid is the next one here too.
         assert client.call(rq.create("/next")).zxid > 0x12
         client.close()
+
+
+def test_what_a_server_says_of_such_a_folder_takes_it_over(
+    apache: ApacheFolder, tmp_path: Path
+) -> None:
+    line = refusal("serve", "--port", "0", "--data", apache.path, status=1)
+    advice = line.partition("run: paddock ")[2].replace("NEW_FOLDER", str(tmp_path / "data"))
+    assert ended(*shlex.split(advice)).status == 0
+    with PaddockServer(folder=tmp_path) as server, wire.connect(server.address) as client:
+        assert client.call(rq.get_data("/app")).data == b"new"
 
 
 def test_it_says_it_as_json(apache: ApacheFolder, tmp_path: Path) -> None:

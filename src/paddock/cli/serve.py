@@ -6,8 +6,11 @@ with status 1, each with one line. The few lines about where to find the server 
 log goes to stderr.
 """
 
+import contextlib
+import dataclasses
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock import __version__
-from paddock.cli.failure import one_line
+from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.paths import PATH
 from paddock.server.config import ConfigError, ServerConfig
 from paddock.server.settings import SETTINGS
@@ -111,12 +114,28 @@ def _server_config(
         config = settings.config()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    return config, settings.warnings
+    return _with_folders_as_they_are(config), settings.warnings
+
+
+def _with_folders_as_they_are(config: ServerConfig) -> ServerConfig:
+    """Name the folders without "..", for whoever reads about them."""
+    return dataclasses.replace(
+        config,
+        data_directory=_without_dots(config.data_directory),
+        data_log_directory=_without_dots(config.data_log_directory),
+    )
+
+
+def _without_dots(path: Path | None) -> Path | None:
+    # Links stay as they were given, unless a ".." goes up from one.
+    return path if path is None or ".." not in path.parts else Path(os.path.realpath(path))
 
 
 def _run(config: ServerConfig, warnings: list[str]) -> None:
     # Imported now, not above: `--help` needs none of it.
     import asyncio
+
+    from paddock.log.layout import FolderInUseError
 
     journal = _open_journal(config)
     _warn(config, warnings)
@@ -129,11 +148,12 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
         except ConfigError as error:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
+        except FolderInUseError as error:
+            raise CannotBeDone(f"{error}; --data takes another folder") from None
 
 
 def _open_journal(config: ServerConfig) -> "Journal":
     import logging
-    import sys
     import time
 
     from paddock.server.journal import Journal
@@ -194,7 +214,6 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
 def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int] | None) -> None:
     # What listens everywhere is reached through the loopback.
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    python = shlex.quote(sys.executable)
     bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
     if config.data_directory is None:
         where = "Everything is kept in memory and ends with this process."
@@ -207,18 +226,33 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
             # Nothing short can be tried here: it takes certificates.
             click.echo(f"Paddock {__version__} listens on {host}:{port}\n{where}\nCtrl-C stops it.")
             return
+        command, server = _own_command(), shlex.quote(bracketed)
         click.echo(
             f"Paddock {__version__} listens on {host}:{port}\n"
             f"{where}\n"
-            f"Try it:  {python} -m paddock shell -server {shlex.quote(bracketed)}\n"
-            f"    or:  {python} -c 'from paddock.sync import connect; "
-            f'client = connect("{bracketed}"); client.start(); print(client.children("/")); '
-            f"client.close()'\n"
+            f"Try it:     {command} shell -server {server}\n"
+            f"            {command} status --server {server}\n"
+            f"            {command} ls --server {server} /\n"
+            f'in Python:  with paddock.sync.connect("{bracketed}") as client: '
+            f'print(client.children("/"))\n'
             f"Ctrl-C stops it."
         )
     except BrokenPipeError:
         # Whoever started us need not read this.
         pass
+
+
+def _own_command() -> str:
+    """Give what to type for this command, also in an environment that is not activated."""
+    script = Path(sys.executable).with_name("paddock")
+    if shutil.which("paddock") is not None:
+        return "paddock"
+    if not script.is_file():
+        return f"{shlex.quote(sys.executable)} -m paddock"
+    # Below the folder that we are in, if that is still there.
+    with contextlib.suppress(OSError, ValueError):
+        script = script.relative_to(Path.cwd())
+    return shlex.quote(str(script))
 
 
 def _tune_interpreter() -> None:
@@ -229,7 +263,6 @@ def _tune_interpreter() -> None:
     nor is anything else here that lives long, so the oldest generation is left alone.
     """
     import gc
-    import sys
 
     sys.setswitchinterval(0.0005)
     gc.set_threshold(50_000, 20, 1_000_000)

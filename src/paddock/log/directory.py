@@ -1,8 +1,8 @@
 """The folder that a server keeps its data in, claimed by one server at a time.
 
 What is in it, `paddock.log.layout` says. Whoever opens a folder whose log is elsewhere finds it by
-the link, so that no server ever starts without the log that belongs to its snapshots. Other files
-are left alone, so a folder that holds something else too is no problem.
+the link, so that no server ever starts without the log that belongs to its snapshots. A folder that
+holds something else does not become ours; once it is, other files in it are left alone.
 
 The format is written before anything else and read before anything else, so that a version
 that does not know it touches nothing.
@@ -10,6 +10,7 @@ that does not know it touches nothing.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -19,25 +20,41 @@ from typing import Self
 
 from paddock.log.disk import Disk
 from paddock.log.exchange import finish_exchange
+from paddock.log.foreign import refuse_foreign
 from paddock.log.layout import (
     FORMAT,
     Claim,
     DataDirectoryError,
+    FolderInUseError,
+    kept_free,
     make_folder,
     write_file,
     write_format,
 )
 from paddock.log.segment import SEGMENT_HEADER_BYTES
 
-__all__ = ["DataDirectory", "DataDirectoryError"]
+__all__ = ["DataDirectory", "DataDirectoryError", "look_before_claim"]
+
+
+def look_before_claim(path: Path, log_directory: Path | None = None) -> None:
+    """Raise DataDirectoryError if the folder is in use or somebody else's, and touch nothing.
+
+    What cannot be read is no matter here: claiming the folder says more of it.
+    """
+    with contextlib.suppress(OSError):
+        refuse_foreign(path, log_directory)
+        with kept_free(path) as user:
+            if user is not None:
+                raise FolderInUseError(path, user)
 
 
 class DataDirectory:
     """A data folder that this process has claimed, until `close`.
 
     A new folder's log goes into `log_directory`, if one is given. Raises DataDirectoryError if the
-    folder cannot be created or written, if another server uses it, if its log is elsewhere than
-    where it is said to be, or if its layout is not one that this version knows.
+    folder cannot be created or written, if another server uses it, if it holds somebody else's
+    files, if its log is elsewhere than where it is said to be, or if its layout is not one that
+    this version knows.
     """
 
     def __init__(self, path: Path, log_directory: Path | None = None) -> None:
@@ -54,6 +71,7 @@ class DataDirectory:
                 f"data folder {path}: cannot be created: {error.strerror}"
             ) from error
         try:
+            refuse_foreign(path, log_directory)
             self._lock = Claim(path)
             # A restore that was interrupted decides what the rest of this is about.
             finish_exchange(path, Disk())

@@ -32,11 +32,19 @@ class DataDirectoryError(PaddockError):
     """The data folder cannot be used; one line that says why."""
 
 
+class FolderInUseError(DataDirectoryError):
+    """Another server has the folder: the process `owner`, 0 if that is not known."""
+
+    def __init__(self, folder: Path, owner: int) -> None:
+        named = f" (process {owner})" if owner else ""
+        super().__init__(f"data folder {folder}: in use by another server{named}")
+
+
 class Claim:
     """A data folder that only this process may change, until `close`.
 
     The lock belongs to the kernel (flock) and ends with the process, however that ends. The file
-    itself stays. Raises DataDirectoryError if another server uses the folder.
+    itself stays. Raises FolderInUseError if another server uses the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,11 +54,8 @@ class Claim:
             _lock(lock)
         except BlockingIOError:
             owner = _owner(lock)
-            named = f" (process {owner})" if owner else ""
             self.close()
-            raise DataDirectoryError(
-                f"data folder {folder}: in use by another server{named}"
-            ) from None
+            raise FolderInUseError(folder, owner) from None
         # Always the same length, so that a full disk has no say in it after the first time; and it
         # is only a courtesy to whoever comes next.
         with contextlib.suppress(OSError):

@@ -29,22 +29,24 @@ _CONNECTIONS_MAX: Final = 100
 _HEAD_BYTES_MAX: Final = 16 << 10
 _ARGUMENTS_MAX: Final = 16
 
+# How what is said of its port begins.
+_WHO: Final = "the admin server"
+
 _JSON: Final = "application/json"
 _HTML: Final = "text/html;charset=utf-8"
 _TEXT: Final = "text/plain;charset=utf-8"
 
 
 class AdminServer:
-    """Listens for HTTP, once `start` has been called."""
+    """Has a port once `bind` has been called, and listens for HTTP once `start` has been."""
 
-    def __init__(
-        self, url: str, idle_timeout: float, commands: Commands, wall_clock_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, url: str, idle_timeout: float, wall_clock_ms: Callable[[], int]) -> None:
         # Where the commands are, without a slash at the end.
         self.url = url.rstrip("/")
         # Seconds in which a whole request must come, and something of an answer be taken.
         self.idle_timeout = idle_timeout
-        self.commands = commands
+        # Known from the start on, before anybody can connect.
+        self.commands: Commands | None = None
         self.wall_clock_ms = wall_clock_ms
         self.connections: set[AdminConnection] = set()
         self._listener: asyncio.Server | None = None
@@ -52,16 +54,22 @@ class AdminServer:
     @property
     def address(self) -> tuple[str, int]:
         """Where it listens."""
-        assert self._listener is not None, "the admin server has not been started"
+        assert self._listener is not None, "the admin server has no port"
         return address_of(self._listener.sockets)
 
-    async def start(self, host: str, port: int) -> None:
-        """Open the port. Raises PortError."""
+    async def bind(self, host: str, port: int) -> None:
+        """Take the port, without accepting anybody yet. Raises PortError."""
         loop = asyncio.get_running_loop()
-        with explained(host, port, "the admin server"):
+        with explained(host, port, _WHO):
             self._listener = await loop.create_server(
                 lambda: AdminConnection(self), host, port, start_serving=False
             )
+
+    async def start(self, commands: Commands) -> None:
+        """Answer with these commands from now on. Raises PortError."""
+        assert self._listener is not None, "the admin server has no port"
+        self.commands = commands
+        with explained(*self.address, _WHO):
             await start_listening(self._listener)
         logger.info("admin server on http://%s:%d%s", *self.address, self.url)
 
@@ -161,15 +169,20 @@ class AdminConnection(asyncio.Protocol):
                 self._send(400, _TEXT, iter([b"Too many arguments.\n"]), extra)
                 return
             # Of an argument that is given twice the first one counts, as upstream.
-            pieces = self._server.commands.run(path[len(url) + 1 :], dict(reversed(pairs)))
+            pieces = self._commands().run(path[len(url) + 1 :], dict(reversed(pairs)))
             self._send(200, _JSON, pieces, extra, is_head=method == "HEAD")
         else:
             self._send(404, _TEXT, iter([b"There is nothing here.\n"]), extra)
 
     def _links(self) -> bytes:
         url = self._server.url
-        names = self._server.commands.names
+        names = self._commands().names
         return "".join(f'<a href="{url}/{one}">{one}</a>\n<br/>\n' for one in names).encode()
+
+    def _commands(self) -> Commands:
+        commands = self._server.commands
+        assert commands is not None, "the admin server has not been started"
+        return commands
 
     def _refuse(self, error: h11.RemoteProtocolError) -> None:
         """Answer what is no HTTP, or too much of it, and close."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
-from paddock.log.directory import DataDirectory
+from paddock.log.directory import DataDirectory, look_before_claim
 from paddock.log.disk import Disk
 from paddock.log.file import FileLog
 from paddock.log.interface import Log, LogError
@@ -230,8 +230,8 @@ class Server:
         service = self._assemble(log, store, recovered)
         figures = self._figures(service, recovered, load_seconds)
         service.words = FourLetterWords(figures).answer
-        if config.admin_address is not None:
-            await self._start_admin(figures, *config.admin_address)
+        if self._admin is not None:
+            await self._start_admin(self._admin, figures)
         service.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
@@ -253,9 +253,10 @@ class Server:
         )
 
     async def _open_places(self) -> None:
-        """Have the folder, the ports and the audit log, or find out now that they cannot be had.
+        """Have the ports, the folder and the audit log, or find out now that they cannot be had.
 
-        Nobody can connect yet: that comes when everything has been loaded.
+        Nobody can connect yet: that comes when everything has been loaded. Whatever may be refused
+        comes before the folder is made, so that a start that fails leaves none behind.
         """
         config = self._config
         if config.speaks_tls():
@@ -264,7 +265,8 @@ class Server:
 
             self._secure = SecurePorts(config, self._wall_clock_ms)
         if config.data_directory is not None:
-            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
+            # Before the ports: what is said of the folder names the server that has both.
+            look_before_claim(config.data_directory, config.data_log_directory)
         if config.port is not None and not config.port_unification:
             with explained(config.host, config.port):
                 self._listener = await asyncio.get_running_loop().create_server(
@@ -276,6 +278,10 @@ class Server:
                 )
         if self._secure is not None:
             await self._secure.bind()
+        if config.admin_address is not None:
+            await self._bind_admin(*config.admin_address)
+        if config.data_directory is not None:
+            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
         if config.audit_enabled:
             self._audit = self._open_audit()
 
@@ -340,15 +346,18 @@ class Server:
         if self._audit is not None:
             self._audit.server(operation, result, self._wall_clock_ms())
 
-    async def _start_admin(self, figures: Figures, host: str, port: int) -> None:
+    async def _bind_admin(self, host: str, port: int) -> None:
         # Imported now, not above: most servers have none, and need no HTTP.
         from paddock.server.admin import AdminServer
-        from paddock.server.commands import Commands
 
         timeout = self._config.admin_idle_timeout_ms / 1000
-        commands = Commands(figures)
-        self._admin = AdminServer(self._config.admin_url, timeout, commands, self._wall_clock_ms)
-        await self._admin.start(host, port)
+        self._admin = AdminServer(self._config.admin_url, timeout, self._wall_clock_ms)
+        await self._admin.bind(host, port)
+
+    async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
+        from paddock.server.commands import Commands
+
+        await admin.start(Commands(figures))
 
     def _connection(self) -> asyncio.Protocol:
         assert self._service is not None

@@ -1,17 +1,21 @@
 """The data folder: one server at a time, and only a layout that this version knows."""
 
+import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from paddock.log.directory import DataDirectory, DataDirectoryError
+from paddock.log.directory import DataDirectory, DataDirectoryError, look_before_claim
 from paddock.log.disk import Disk
 from paddock.log.folder import begin_log
+from paddock.log.layout import FolderInUseError
 from paddock.log.walk import user_of
 from tests.support.disks import unwritable
 from tests.unit.log.folders import contents
@@ -24,6 +28,10 @@ with DataDirectory(Path(sys.argv[1])):
     print("claimed", flush=True)
     sys.stdin.read()
 """
+
+
+class _PowerCut(BaseException):
+    """The end of the process, in the middle."""
 
 
 def refusal(path: Path, log_directory: Path | None = None) -> str:
@@ -61,11 +69,114 @@ def test_folder_can_be_claimed_again_after_it_is_closed(tmp_path: Path) -> None:
             pass
 
 
-def test_folder_with_other_files_is_used_and_they_stay(tmp_path: Path) -> None:
-    (tmp_path / "myid").write_text("1\n")
+@pytest.mark.parametrize("name", ["lost+found", ".gitkeep", "myid", "initialize"])
+def test_folder_with_files_that_mean_nothing_is_used_and_they_stay(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("1\n")
     with DataDirectory(tmp_path):
         pass
-    assert (tmp_path / "myid").read_text() == "1\n"
+    assert (tmp_path / name).read_text() == "1\n"
+
+
+def test_folder_with_other_files_is_refused_and_nothing_is_put_among_them(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    (tmp_path / "log").mkdir()
+    said = "is neither empty nor a data folder of Paddock, since there is 'thesis.tex' in it"
+    assert refusal(tmp_path) == said
+    assert {path.name for path in tmp_path.iterdir()} == {"thesis.tex", "log"}
+
+
+def test_folder_that_is_ours_may_hold_other_files(tmp_path: Path) -> None:
+    DataDirectory(tmp_path).close()
+    (tmp_path / "notes").touch()
+    (tmp_path / "version-2").mkdir()
+    (tmp_path / "version-2" / "log.1").touch()
+    DataDirectory(tmp_path).close()
+
+
+@pytest.mark.parametrize("name", ["snapshot.0", "log.1", "snapshot.1a.gz", "snapshot.f.snappy"])
+def test_data_of_apache_are_refused_with_the_command_that_takes_them_over(
+    tmp_path: Path, name: str
+) -> None:
+    data = tmp_path / "Apache's"
+    (data / "version-2").mkdir(parents=True)
+    (data / "version-2" / name).touch()
+    said = refusal(data)
+    assert said.startswith("holds data of Apache ZooKeeper; ")
+    assert said.endswith(f" paddock upgrade {shlex.quote(str(data))} NEW_FOLDER")
+    assert os.listdir(data) == ["version-2"]
+
+
+@pytest.mark.parametrize("is_one_place", [False, True])
+def test_the_log_of_apache_is_refused_too(tmp_path: Path, is_one_place: bool) -> None:
+    log = tmp_path / "log"
+    (log / "version-2").mkdir(parents=True)
+    (log / "version-2" / "log.1").touch()
+    data = log if is_one_place else tmp_path / "data"
+    option = "" if is_one_place else f"--log-dir {log} "
+    assert refusal(data, log).endswith(f" paddock upgrade {option}{data} NEW_FOLDER")
+
+
+@pytest.mark.parametrize("has_log_elsewhere", [False, True])
+def test_a_first_start_that_was_interrupted_anywhere_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_log_elsewhere: bool
+) -> None:
+    steps_left = 0
+
+    def interrupted(name: str, owner: type) -> None:
+        done = getattr(owner, name)
+
+        def step(*arguments: Any, **keywords: Any) -> Any:
+            nonlocal steps_left
+            steps_left -= 1
+            if steps_left < 0:
+                raise _PowerCut
+            return done(*arguments, **keywords)
+
+        monkeypatch.setattr(owner, name, step)
+
+    for name in ("create", "write", "sync", "rename", "sync_folder"):
+        interrupted(name, Disk)
+    for name in ("mkdir", "symlink_to"):
+        interrupted(name, Path)
+    seen = set()
+    for cut in range(100):
+        data = tmp_path / str(cut) / "data"
+        log = tmp_path / str(cut) / "disk" if has_log_elsewhere else None
+        steps_left = cut
+        with contextlib.suppress(_PowerCut):
+            DataDirectory(data, log).close()
+            break
+        seen |= set(os.listdir(data)) if data.exists() else set()
+        steps_left = 100
+        with DataDirectory(data, log) as directory:
+            assert directory.log_path.is_dir()
+    else:
+        raise AssertionError("it was never done")
+    assert {"lock", "format.tmp", "format", "log"} <= seen
+
+
+@pytest.mark.parametrize("left", [["lock"], ["restore-incoming-1"], ["lock", "exchange.tmp"]])
+def test_what_a_first_restore_leaves_behind_is_no_obstacle(tmp_path: Path, left: list[str]) -> None:
+    for name in left:
+        (tmp_path / name).touch()
+    with DataDirectory(tmp_path):
+        pass
+
+
+def test_looking_before_the_claim_touches_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    look_before_claim(path)
+    assert not path.exists()
+    DataDirectory(path).close()
+    look_before_claim(path)
+    with DataDirectory(path), pytest.raises(FolderInUseError, match=f"process {os.getpid()}"):
+        look_before_claim(path)
+    (tmp_path / "other").touch()
+    with pytest.raises(DataDirectoryError, match="'data' in it"):
+        look_before_claim(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["data", "other"]
 
 
 def test_folder_in_use_in_this_process_is_refused(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ class Peer:
 def admin_server() -> AdminServer:
     made = Harness()
     figures = Figures(made.service, None, 2181, asyncio.get_running_loop().time)
-    return AdminServer("/commands/", 30.0, Commands(figures), lambda: made.wall_ms)
+    server = AdminServer("/commands/", 30.0, lambda: made.wall_ms)
+    server.commands = Commands(figures)
+    return server
 
 
 def test_there_are_no_more_connections_than_allowed() -> None:
