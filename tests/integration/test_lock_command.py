@@ -98,8 +98,8 @@ def test_a_command_that_cannot_be_begun_says_so_as_in_a_shell(hosts: str, tmp_pa
         (("/x",), "Missing argument 'COMMAND...'"),
         (("/x", "--grace", "4", "--", "true"), "more than a third of the session timeout"),
         (("/x", "--wait", "1", "--no-wait", "--", "true"), "exclude each other"),
-        (("/x", "--wait", "nan", "--", "true"), "is no number"),
-        (("/x", "--grace", "nan", "--", "true"), "is no number"),
+        (("/x", "--wait", "nan", "--", "true"), "is not a number"),
+        (("/x", "--grace", "nan", "--", "true"), "is not a number"),
     ],
 )
 def test_what_is_given_wrongly_is_refused_in_one_line(
