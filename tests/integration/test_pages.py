@@ -11,7 +11,9 @@ import asyncio
 import os
 import re
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
@@ -19,10 +21,12 @@ from typing import Final
 
 import pytest
 
+import paddock
 from paddock.state.limits import Quota
-from paddock.testing import EmbeddedServer
+from paddock.sync import Client, connect
+from paddock.testing import EmbeddedServer, ServerThread
 from tests.support.documents import ROOT, Block, Page
-from tests.support.reader import Reader
+from tests.support.reader import DEADLINE_S, Reader
 from tests.support.server import free_port
 from tools.reference import FOLDER as REFERENCE
 
@@ -55,6 +59,8 @@ CHECKED: Final = {
 }
 
 BEGINNING: Final = "docs/tutorial/first-lock.md"
+
+_FENCE: Final = "/heard"
 
 # The reference runs its examples in test_reference.py, each with what it takes for granted.
 _IN_REFERENCE: Final = {"python", "py"}
@@ -92,6 +98,35 @@ FOLLOWED: Final = [
     and any(is_run(page, block) for block in page.every_block())
 ]
 
+# What a newcomer types with one server running, in this order.
+ON_ONE_SERVER: Final = [
+    Page(name)
+    for name in (
+        "README.md",
+        BEGINNING,
+        "docs/tutorial/first-election.md",
+        "docs/tutorial/first-service.md",
+        "docs/tutorial/client.md",
+        "docs/tutorial/recipes.md",
+        "docs/how-to/use-in-scripts.md",
+        "docs/how-to/run-under-a-lock.md",
+        "docs/how-to/export-and-import.md",
+        "docs/how-to/move-from-kazoo.md",
+        "docs/how-to/use-after-fork.md",
+        "docs/explanation/consistency.md",
+        "docs/explanation/locks.md",
+    )
+]
+# What brings a server or wants one of another kind; the tests of the pages do that.
+_OF_OTHER_SERVERS: Final = re.compile(r"git clone|^make |:2281", flags=re.MULTILINE)
+# The rest, and what is not followed as a whole there.
+ALONE: Final = [
+    page
+    for page in FOLLOWED
+    if page.name not in {one.name for one in ON_ONE_SERVER}
+    or any(_OF_OTHER_SERVERS.search(block.text) for block in page.every_block())
+]
+
 
 def cloning(folder: Path) -> dict[str, str]:
     """Give the variables with which a reader clones this very project."""
@@ -119,7 +154,7 @@ def installed(folder: Path) -> Path:
     return venv
 
 
-@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALONE, ids=lambda page: page.name)
 def test_a_page_can_be_followed_from_top_to_bottom(page: Page, tmp_path: Path) -> None:
     if "git clone" in page.text and not (ROOT / ".git").exists():
         pytest.skip("there is nothing to clone: this is not a repository")
@@ -148,6 +183,68 @@ def test_a_page_can_be_followed_from_top_to_bottom(page: Page, tmp_path: Path) -
                     await reader.do(block, page.name)
 
     asyncio.run(main())
+
+
+class OneServer:
+    """A server for all pages, which notes what is written where."""
+
+    def __init__(self, server: ServerThread, client: Client) -> None:
+        self.hosts = server.hosts
+        self.port = str(server.address[1])
+        self._client = client
+        self._heard = threading.Event()
+        self._written: set[str] = set()
+        # Which page writes below a root.
+        self._owner: dict[str, str] = {}
+        client.add_watch("/", self._note, recursive=True)
+
+    def attribute(self, page: Page) -> None:
+        """Say who has written since the last time: nobody else may have been there before."""
+        # Events come in their order, so when we hear of ours we have heard of all before it.
+        self._client.create(_FENCE)
+        self._client.delete(_FENCE)
+        assert self._heard.wait(DEADLINE_S)
+        self._heard.clear()
+        written, self._written = self._written, set()
+        assert written
+        for root in written:
+            assert self._owner.setdefault(root, page.name) == page.name, root
+
+    def _note(self, event: paddock.Event) -> None:
+        # Nodes may go later, with a session or as an empty container.
+        if event.type not in (paddock.EventType.CREATED, paddock.EventType.CHANGED):
+            return
+        assert event.path is not None
+        if event.path == _FENCE:
+            self._heard.set()
+        else:
+            self._written.add(event.path.split("/")[1])
+
+
+@pytest.fixture(scope="module")
+def one_server() -> Iterator[OneServer]:
+    with ServerThread() as server, connect(server.hosts) as client:
+        yield OneServer(server, client)
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+@pytest.mark.parametrize("page", ON_ONE_SERVER, ids=lambda page: page.name)
+def test_pages_can_be_typed_on_one_server_in_any_order_and_again(
+    page: Page, turn: str, tmp_path: Path, one_server: OneServer
+) -> None:
+    """In any order, since no page writes below a root of another one."""
+    home = tmp_path / "home"
+    home.mkdir()
+    instead = {"2181": one_server.port, "8000": str(free_port()), ".venv": str(installed(tmp_path))}
+
+    async def main() -> None:
+        async with Reader(home, instead, {"PADDOCK_SERVER": one_server.hosts}) as reader:
+            for block in page.every_block():
+                if is_run(page, block) and not _OF_OTHER_SERVERS.search(block.text):
+                    await reader.do(block, page.name)
+
+    asyncio.run(main())
+    one_server.attribute(page)
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from paddock.testing import plugin
 from tests.support.documents import DEADLINE_S, Block, Page, assert_shown
-from tests.support.pytest_run import STRICT_ASYNCIO, run_pytest
+from tests.support.pytest_run import STRICT, STRICT_ASYNCIO, run_pytest
 
 PAGE = Page("docs/how-to/test.md")
 BLOCKS = PAGE.blocks("python")
@@ -32,13 +33,22 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
     assert PAGE.languages() == {"python", "text"}
 
 
-def test_the_tests_of_users_pass(tmp_path: Path) -> None:
-    all_three = ("paddock", "asyncio", "anyio")
-    # Each block is a file of its own, as it stands there.
-    first, *others = [block.text for block in PASSING]
-    run = run_pytest(tmp_path, first, settings=STRICT_ASYNCIO, plugins=all_three, others=others)
+@pytest.mark.parametrize("plugin_name", ["", "asyncio", "anyio"])
+def test_the_tests_of_users_pass(plugin_name: str, tmp_path: Path) -> None:
+    # Each block is a file of its own, as it stands there; it is run with nothing that it does not
+    # ask for.
+    first, *others = [block.text for block in PASSING if marked(block) == plugin_name]
+    settings = STRICT_ASYNCIO if plugin_name == "asyncio" else STRICT
+    plugins = ("paddock", plugin_name)
+    run = run_pytest(tmp_path, first, settings=settings, plugins=plugins, others=others)
     assert run.passed == [*run.outcomes], run.output
     assert len(run.passed) == sum(text.count("def test_") for text in (first, *others))
+
+
+def marked(block: Block) -> str:
+    """Give the plugin that the tests of a block are for, if they are for one."""
+    found = re.search(r"pytest\.mark\.(asyncio|anyio)", block.text)
+    return found[1] if found else ""
 
 
 def test_a_test_that_fails_shows_what_came_by(tmp_path: Path) -> None:

@@ -267,5 +267,8 @@ class _Command:
                     self._said += line.decode(errors="replace")
                     self._changed.notify_all()
         with self._changed:
+            if self._said and not self._said.endswith("\n"):
+                # On a terminal a line break is added to data without one.
+                self._said += "\n"
             self._is_ended = True
             self._changed.notify_all()

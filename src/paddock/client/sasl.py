@@ -1,6 +1,6 @@
 """SASL: proving who we are in a conversation, before anything is asked on a connection.
 
-The mechanism is DIGEST-MD5, with the package `pure-sasl` (`pip install 'paddock[sasl]'`). Neither
+The mechanism is DIGEST-MD5, with the package `pure-sasl` (the extra `sasl`). Neither
 side sends the password, and the server proves that it knows it, too. Nothing that is sent later is
 signed or encrypted by it: that is what TLS is for.
 """
@@ -50,7 +50,7 @@ def check_installed() -> None:
         import puresasl.client  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "SASL needs the package pure-sasl: pip install 'paddock[sasl]'"
+            "SASL needs the package pure-sasl: pip install pure-sasl"
         ) from error
 
 
