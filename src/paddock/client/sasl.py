@@ -49,9 +49,7 @@ def check_installed() -> None:
     try:
         import puresasl.client  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            "SASL needs the package pure-sasl: pip install pure-sasl"
-        ) from error
+        raise ImportError("SASL needs the package pure-sasl: pip install pure-sasl") from error
 
 
 async def prove(link: Link, credentials: SaslCredentials) -> None:
