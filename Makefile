@@ -42,10 +42,12 @@ $(VENV)/.dev: $(VENV)/.installed
 	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+# To be right is to be right at any level, and this one is compiled soonest.
+OPT_LEVEL ?= 0
 # A build of its own beside the pure tree, from scratch so that no module outlives its source.
 $(COMPILED)/.built: $(VENV)/.dev $(SOURCES)
 	rm -rf build
-	PADDOCK_COMPILE=1 PADDOCK_PURE= $(BIN)/python setup.py --quiet build \
+	PADDOCK_COMPILE=1 PADDOCK_PURE= PADDOCK_OPT_LEVEL=$(OPT_LEVEL) $(BIN)/python setup.py --quiet build \
 		--build-base build/mypyc --build-lib $(COMPILED)
 	@touch $@
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -11,9 +12,10 @@ from tests.conformance.differences import PING_WAITS_ITS_TURN
 from tests.support import requests as rq
 from tests.support.records import Acl, Code, EventType, Mode, Perm, Request
 from tests.support.server import Server
-from tests.support.wire import Client, events, reattach
+from tests.support.wire import Client, ConnectionClosedError, events, reattach
 
 SHORT_MS = 400
+_TRIES = 5
 
 
 def wait_deleted(client: Client, path: str) -> None:
@@ -160,16 +162,24 @@ def test_requests_keep_a_session_alive(
     connect: Connect, client: Client, base: str, touch: Request
 ) -> None:
     """It outlives two silent sessions of the same timeout, one after the other."""
-    lively = connect(timeout_ms=SHORT_MS)
-    lively.call(rq.create(f"{base}/lively", flags=Mode.EPHEMERAL))
-    for name in ("first", "second"):
-        silent = connect(timeout_ms=SHORT_MS)
-        silent.call(rq.create(f"{base}/{name}", flags=Mode.EPHEMERAL))
-        limit = time.monotonic() + 10
-        while client.call(rq.exists(f"{base}/{name}")).err == Code.OK:
-            assert lively.call(touch).err == Code.OK
-            assert time.monotonic() < limit
-    assert lively.call(rq.get_ephemerals(base)).names == {f"{base}/lively"}
+
+    def live(number: int) -> None:
+        lively = connect(timeout_ms=SHORT_MS)
+        lively.call(rq.create(f"{base}/lively-{number}", flags=Mode.EPHEMERAL))
+        for name in (f"first-{number}", f"second-{number}"):
+            silent = connect(timeout_ms=SHORT_MS)
+            silent.call(rq.create(f"{base}/{name}", flags=Mode.EPHEMERAL))
+            limit = time.monotonic() + 10
+            while client.call(rq.exists(f"{base}/{name}")).err == Code.OK:
+                assert lively.call(touch).err == Code.OK
+                assert time.monotonic() < limit
+        assert lively.call(rq.get_ephemerals(base)).names == {f"{base}/lively-{number}"}
+
+    # A busy machine may stop us for longer than the timeout; but not each time.
+    for number in range(_TRIES - 1):
+        with contextlib.suppress(ConnectionClosedError):
+            return live(number)
+    return live(_TRIES)
 
 
 def test_reattaching_gives_the_whole_timeout_again(

@@ -174,7 +174,8 @@ def test_what_is_ignored_stays_ignored_and_nothing_else_is(hosts: str) -> None:
     command = [*COMMAND, "lock", "--server", hosts, "/nohup", "--", "sh", "-c", script]
     result = subprocess.run(["nohup", *command], capture_output=True, text=True, timeout=DEADLINE_S)
     _, ignored = result.stdout.split()
-    assert int(ignored, 16) == 1 << (signal.SIGHUP - 1)
+    # Those above are the system library's own, and it is not for us to say what they are.
+    assert int(ignored, 16) & 0x7FFF_FFFF == 1 << (signal.SIGHUP - 1)
 
 
 def test_input_and_open_files_are_the_commands(hosts: str, tmp_path: Path) -> None:
