@@ -34,6 +34,9 @@ class Stream(Iterator[T]):
                 break
     """
 
+    # One that never began, since Ctrl-C came first, is over.
+    _is_over = True
+
     def __init__(self, portal: Portal, iterator: AsyncIterator[T]) -> None:
         self._portal = portal
         self._source = _Source(iterator)
