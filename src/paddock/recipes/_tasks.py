@@ -226,7 +226,8 @@ class Listing:
             )
             self.is_there = True
         except NoNodeError:
-            self.names, self.is_there = [], False
+            # There is no watch on what is not there, so it is read each time.
+            self.names, self.is_there, self._is_stale = [], False, True
         except BaseException:
             self._is_stale = True
             raise

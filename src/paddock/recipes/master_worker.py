@@ -208,6 +208,8 @@ class Worker:
     async def serve(self) -> None:
         """Register, and do what is assigned, until this is cancelled or the session is over."""
         while True:
+            # Before we register: that would make a node that goes again with the last worker.
+            await self._office.make()
             try:
                 async with self._registration as grant:
                     await self._work(grant)
@@ -218,7 +220,6 @@ class Worker:
     async def _work(self, grant: Grant) -> None:
         worker = _name_of(grant.path)
         folder = child(self._office.assign, worker)
-        await self._office.make()
         await make_node(self._client, folder)
         signal = Signal()
         assigned = Listing(self._client, folder, signal)

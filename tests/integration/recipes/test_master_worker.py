@@ -156,6 +156,27 @@ def test_the_tasks_of_a_dead_worker_go_to_others(service: Service, path: str) ->
     run(scenario)
 
 
+def test_workers_are_seen_also_where_their_node_was_deleted(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 3) as [one, two, three]:
+            async with serving(recipe(Master)(one, path)):
+                tasks = recipe(TaskClient)(three, path)
+                task = await tasks.submit(b"a task")
+                await until(lambda: _is_there(three, f"{path}/status"))
+                await three.delete(f"{path}/workers")
+                # The master hears of that, and looks.
+                other = await tasks.submit(b"another")
+                async with serving(recipe(Worker)(two, path, upper, capacity=2)):
+                    assert (await tasks.result(task)).data == b"A TASK"
+                    assert (await tasks.result(other)).data == b"ANOTHER"
+
+    run(scenario)
+
+
+async def _is_there(client: Client, path: str) -> bool:
+    return await client.exists(path) is not None
+
+
 async def _expire(service: Service, client: Client) -> None:
     host, _, port = service.hosts.split(",")[0].rpartition(":")
     await expire_session((host, int(port)), client.session_id, client.session_password)
