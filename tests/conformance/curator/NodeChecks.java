@@ -85,7 +85,17 @@ final class NodeChecks {
         bob.start();
         Expect.eventually(Set.of("ann", "bob"), () -> ann.getCurrentMembers().keySet());
         Expect.eventually(Set.of("ann", "bob"), () -> bob.getCurrentMembers().keySet());
-        ann.setThisData(Ground.bytes("3"));
+        // Others may see her node before she herself has been told that it was made.
+        Expect.eventually(
+                true,
+                () -> {
+                    try {
+                        ann.setThisData(Ground.bytes("3"));
+                        return true;
+                    } catch (IllegalStateException early) {
+                        return false;
+                    }
+                });
         Expect.eventually("3", () -> Ground.text(bob.getCurrentMembers().get("ann")));
         bob.close();
         Expect.eventually(Set.of("ann"), () -> ann.getCurrentMembers().keySet());
