@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from paddock.cli.paths import PATH_OR_DASH
-from paddock.cli.quantities import WholeNumber
+from paddock.cli.quantities import NumberRange, WholeNumber
 
 DATA_FILE = click.option(
     "--file", "-f", metavar="FILE", type=PATH_OR_DASH, help="Take the data from a file."
@@ -19,6 +19,22 @@ VERSION = click.option(
     # Which stands for any.
     default=-1,
     help="Only if the node has this version, so that nobody else's write is lost.",
+)
+
+JSON_LINES = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line, for programs."
+)
+
+GRACE = click.option(
+    "--grace",
+    metavar="SECONDS",
+    type=NumberRange(min=0),
+    help="How long before its time is over the command is asked to end (SIGTERM), before it is"
+    " killed; a sixth of the session timeout unless given.",
+)
+
+CONTENDER_NAME = click.option(
+    "--name", help="Who we are, for those who look; host:pid unless given."
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddock.cli.quantities import NumberRange
+from paddock.cli.options import CONTENDER_NAME, GRACE
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -26,14 +26,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="When the command has ended by itself, step down and stand again, for another to lead.",
 )
-@click.option(
-    "--grace",
-    metavar="SECONDS",
-    type=NumberRange(min=0),
-    help="How long before its time is over the command is asked to end (SIGTERM), before it is"
-    " killed; a sixth of the session timeout unless given.",
-)
-@click.option("--name", help="Who we are, for those who look; host:pid unless given.")
+@GRACE
+@CONTENDER_NAME
 @service_options
 def command(
     service: ServiceOptions,

@@ -10,6 +10,7 @@ import click
 
 from paddock.cli.criteria import Criteria
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
+from paddock.cli.options import JSON_LINES
 from paddock.cli.quantities import WholeNumber, parse_age, parse_size
 from paddock.cli.service import ServiceOptions, service_options
 
@@ -55,7 +56,7 @@ def parse_session(text: str) -> int:
 @click.option("--depth", metavar="N", type=WholeNumber(min=0), help="At most so far below PATH.")
 @click.option("--limit", "-n", metavar="N", type=WholeNumber(min=1), help="End after so many.")
 @click.option("--long", "-l", "is_long", is_flag=True, help="With what `ls -l` says of them.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@JSON_LINES
 @service_options
 def command(
     service: ServiceOptions,

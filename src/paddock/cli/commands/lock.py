@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.options import CONTENDER_NAME, GRACE
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options
 
@@ -28,14 +29,8 @@ if TYPE_CHECKING:
     help="How long to wait for the lock at most; without end unless given.",
 )
 @click.option("--no-wait", is_flag=True, help="Do not wait if somebody else has it.")
-@click.option(
-    "--grace",
-    metavar="SECONDS",
-    type=NumberRange(min=0),
-    help="How long before its time is over the command is asked to end (SIGTERM), before it is"
-    " killed; a sixth of the session timeout unless given.",
-)
-@click.option("--name", help="Who we are, for those who look; host:pid unless given.")
+@GRACE
+@CONTENDER_NAME
 @service_options
 def command(
     service: ServiceOptions,

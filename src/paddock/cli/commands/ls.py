@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
-from paddock.cli.options import recursive_option
+from paddock.cli.options import JSON_LINES, recursive_option
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="With version, bytes, number of children, time of the last write, owner.",
 )
 @recursive_option("Everything below it, as whole paths.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@JSON_LINES
 @service_options
 def command(
     service: ServiceOptions, path: str, is_long: bool, recursive: bool, as_json: bool

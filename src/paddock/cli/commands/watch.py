@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from paddock.cli.describe import preview, print_json, time_text
-from paddock.cli.options import recursive_option
+from paddock.cli.options import JSON_LINES, recursive_option
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 
@@ -28,7 +28,7 @@ _COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
 @click.option(
     "--count", "-n", metavar="N", type=WholeNumber(min=1), help="End after so many lines."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@JSON_LINES
 @click.option(
     "--exec",
     "script",
