@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -15,31 +16,46 @@ DEADLINE: Final = 30.0
 
 
 class BackgroundLoop:
-    """Runs from `start` to `stop`. What its callbacks failed with is in `problems`."""
+    """Runs from `beginning` to `ending`. What its callbacks failed with is in `problems`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = asyncio.new_event_loop() if loop is None else loop
         self.problems: list[str] = []
-        # Nobody who forgets to stop it has a process that does not end.
+        # Nobody who forgets to end it has a process that does not end.
         self._thread = threading.Thread(target=self._run, name="paddock-testing", daemon=True)
 
-    def start(self) -> None:
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Start it for what begins in this scope; if that fails, it is not left running."""
         self.loop.set_exception_handler(self._report)
         self._thread.start()
+        try:
+            yield
+        except BaseException:
+            self._stop()
+            raise
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there, and wait for it."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(DEADLINE)
 
-    def stop(self) -> None:
-        """End the loop and its thread."""
+    @contextmanager
+    def ending(self, error: BaseException | None) -> Iterator[None]:
+        """Stop it after what ends in this scope.
+
+        Raises RuntimeError for the first thing that went wrong unseen, unless there is an error
+        already that its user will see.
+        """
+        try:
+            yield
+        finally:
+            self._stop()
+        if error is None and self.problems:
+            raise RuntimeError(self.problems[0])
+
+    def _stop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(DEADLINE)
-
-    def raise_problems(self) -> None:
-        """Raise the first thing that went wrong unseen, if anything did."""
-        if self.problems:
-            raise RuntimeError(self.problems[0])
 
     def _run(self) -> None:
         self.loop.run_forever()

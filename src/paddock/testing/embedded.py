@@ -182,12 +182,8 @@ class ServerThread:
         return self._background.problems
 
     def __enter__(self) -> Self:
-        self._background.start()
-        try:
+        with self._background.beginning():
             self.start()
-        except BaseException:
-            self._background.stop()
-            raise
         return self
 
     def __exit__(
@@ -196,13 +192,9 @@ class ServerThread:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
+        with self._background.ending(error):
             if self._embedded.is_running:
                 self.stop()
-        finally:
-            self._background.stop()
-        if error is None:
-            self._background.raise_problems()
 
     def start(self) -> None:
         """Start it, as a new process would on this folder; raises what `Server.start` raises."""

@@ -60,12 +60,8 @@ class FaultyServer(Breaking):
         self._background = BackgroundLoop()
 
     def __enter__(self) -> Self:
-        self._background.start()
-        try:
+        with self._background.beginning():
             self._background.call(self._start())
-        except BaseException:
-            self._background.stop()
-            raise
         return self
 
     def __exit__(
@@ -74,12 +70,8 @@ class FaultyServer(Breaking):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
+        with self._background.ending(error):
             self._background.call(self._stop())
-        finally:
-            self._background.stop()
-        if error is None:
-            self._background.raise_problems()
 
     def expire(self, session: object) -> None:
         """End a session, and return when it is over and its ephemeral nodes are gone.

@@ -239,12 +239,8 @@ class FaultProxy:
 
     def __enter__(self) -> Self:
         background = BackgroundLoop()
-        background.start()
-        try:
+        with background.beginning():
             background.call(self._start())
-        except BaseException:
-            background.stop()
-            raise
         self._background = background
         return self
 
@@ -256,12 +252,8 @@ class FaultProxy:
     ) -> None:
         background, self._background = self._background, None
         assert background is not None
-        try:
+        with background.ending(error):
             background.call(self._stop())
-        finally:
-            background.stop()
-        if error is None:
-            background.raise_problems()
 
     async def _start(self) -> None:
         self._loop = asyncio.get_running_loop()
