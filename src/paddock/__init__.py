@@ -11,8 +11,9 @@ without the client, and the client without the server.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from paddock._first_use import on_first_use
 
 if TYPE_CHECKING:
     from paddock import errors, sync
@@ -187,17 +188,4 @@ _HOMES = (
 
 if not TYPE_CHECKING:
     # Hidden from type checkers, which would take any name for one of ours.
-    def __getattr__(name: str) -> Any:
-        if name in ("errors", "sync"):
-            return import_module(f"paddock.{name}")
-        if name in __all__:
-            for home in _HOMES:
-                module = import_module(home)
-                if hasattr(module, name):
-                    globals()[name] = found = getattr(module, name)
-                    return found
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+    __getattr__, __dir__ = on_first_use(globals(), _HOMES, modules=("errors", "sync"))

@@ -24,6 +24,8 @@ _BELOW_SERVER = {"errors", "protocol", "state", "log"}
 _BELOW_SYNC = {"errors", "protocol", "client", "recipes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    # How the root and `testing` have their names.
+    "_first_use": set(),
     "protocol": {"errors"},
     "state": {"errors", "protocol"},
     "log": {"errors", "protocol", "state"},
@@ -35,9 +37,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api"},
     "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api"},
-    "testing": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api", "cli"},
+    "testing": _BELOW_SERVER
+    | _BELOW_SYNC
+    | {"server", "upgrade", "sync", "api", "cli", "_first_use"},
     "__main__": {"cli"},
-    "": _BELOW_SYNC | {"sync", "api"},
+    "": _BELOW_SYNC | {"sync", "api", "_first_use"},
 }
 
 _IMPURE = {

@@ -19,8 +19,9 @@ fixtures here in every run of everybody who has Paddock installed.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from paddock._first_use import on_first_use
 
 if TYPE_CHECKING:
     from paddock.testing.clock import VirtualClockLoop, run_virtually
@@ -89,15 +90,4 @@ _HOMES = (
 
 if not TYPE_CHECKING:
     # Hidden from type checkers, which would take any name for one of ours.
-    def __getattr__(name: str) -> Any:
-        if name in __all__:
-            for home in _HOMES:
-                module = import_module(home)
-                if hasattr(module, name):
-                    globals()[name] = found = getattr(module, name)
-                    return found
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+    __getattr__, __dir__ = on_first_use(globals(), _HOMES)
