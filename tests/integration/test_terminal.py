@@ -24,8 +24,18 @@ def test_it_shows_what_is_left_on_the_screen_and_not_what_was_written() -> None:
         assert seen.wait_for_end() == 1
 
 
+# The programs below wait for signals, rather than have handlers: one that comes after Python's
+# last look for signals, and before `input` reads, would be seen only after the read.
+
+
 def test_control_c_is_a_signal() -> None:
-    code = "import signal\nsignal.signal(signal.SIGINT, lambda *_: exit(3))\nprint('!')\ninput()"
+    code = (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+        "print('!')\n"
+        "signal.sigwait({signal.SIGINT})\n"
+        "exit(3)"
+    )
     with terminal(_python(code)) as seen:
         seen.wait_for("!")
         seen.type(CONTROL_C)
@@ -33,7 +43,6 @@ def test_control_c_is_a_signal() -> None:
 
 
 def test_a_command_is_told_of_another_size() -> None:
-    # A handler could run too late: between its look for signals and the read, `input` sees none.
     code = (
         "import os, signal\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})\n"
