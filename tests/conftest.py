@@ -1,4 +1,4 @@
-"""What every test gets: event loops in asyncio's debug mode; and what any may ask for: servers.
+"""What every test gets: event loops in asyncio's debug mode; and what any may ask for.
 
 Only loops made in this process: a server that a test starts as a process of its own runs as its
 users run it, so the environment (PYTHONASYNCIODEBUG) stays as it is.
@@ -12,11 +12,13 @@ import asyncio
 import asyncio.events
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.apache import ApacheServer
 from tests.support.ensemble import ApacheEnsemble
+from tests.support.holding import Wrappers, wrappers_in
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Server, ServerMissingError
@@ -72,3 +74,10 @@ def ensemble(shared_ensemble: ApacheEnsemble) -> Iterator[ApacheEnsemble]:
     tails = "\n".join(member.log_tail() for member in crashed)
     shared_ensemble.heal()
     assert not crashed, f"{crashed} ended by themselves:\n{tails}"
+
+
+@pytest.fixture
+def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
+    """Starts commands that hold something; at the end none has seen another."""
+    with wrappers_in(tmp_path) as found:
+        yield found

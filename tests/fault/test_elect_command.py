@@ -1,10 +1,7 @@
 """`paddock elect` when things go wrong: one command at a time, and always one in the end."""
 
 import signal
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import pytest
+from collections.abc import Sequence
 
 from paddock.sync import connect
 from paddock.testing import ServerProcess
@@ -15,22 +12,9 @@ from tests.support.holding import (
     stopped,
     wait_dead,
     wait_until,
-    wrappers_in,
 )
 
 PATH = "/election"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path / "data", ("--tick-time-ms", "200")) as running:
-        yield running
-
-
-@pytest.fixture
-def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
-    with wrappers_in(tmp_path) as found:
-        yield found
 
 
 def start(

@@ -24,7 +24,6 @@ from tests.support.holding import (
     stopped,
     wait_dead,
     wait_until,
-    wrappers_in,
 )
 
 PATH = "/lock"
@@ -36,22 +35,10 @@ SOON_S = 60.0
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path / "data", ("--tick-time-ms", "200")) as running:
-        yield running
-
-
-@pytest.fixture
 def patient_server(tmp_path: Path) -> Iterator[ServerProcess]:
     """One whose sessions live long."""
     with ServerProcess(tmp_path / "data", ("--tick-time-ms", "10000")) as running:
         yield running
-
-
-@pytest.fixture
-def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
-    with wrappers_in(tmp_path) as found:
-        yield found
 
 
 def start(

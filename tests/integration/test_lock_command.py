@@ -13,7 +13,7 @@ from paddock.sync import connect
 from paddock.sync.recipes import Lock
 from paddock.testing import ServerProcess
 from tests.support.command import COMMAND, DEADLINE_S, ended, refusal, success
-from tests.support.holding import Wrappers, is_alive, wait_until, wrappers_in
+from tests.support.holding import Wrappers, is_alive, wait_until
 from tests.support.terminal import CONTROL_C, CONTROL_D, ENTER, terminal
 
 CONTROL_Z = "\x1a"
@@ -23,12 +23,6 @@ CONTROL_Z = "\x1a"
 def hosts() -> Iterator[str]:
     with ServerProcess() as server:
         yield server.hosts
-
-
-@pytest.fixture
-def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
-    with wrappers_in(tmp_path) as found:
-        yield found
 
 
 def run(hosts: str, *arguments: str) -> subprocess.CompletedProcess[str]:
