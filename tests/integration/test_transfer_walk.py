@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import product
 
 import pytest
@@ -20,6 +22,29 @@ from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.support.trees import make, node, walked
 
 ALICE = ACL(ALL, Identity("digest", digest_id("alice:secret")))
+
+
+@asynccontextmanager
+async def alice_and_a_stranger() -> AsyncIterator[tuple[Client, Client]]:
+    async with (
+        EmbeddedServer() as server,
+        paddock.connect(server.hosts) as client,
+        paddock.connect(server.hosts) as stranger,
+    ):
+        await client.add_auth("digest", b"alice:secret")
+        yield client, stranger
+
+
+@asynccontextmanager
+async def behind_a_proxy() -> AsyncIterator[tuple[FaultProxy, Client, Client]]:
+    """Give the proxy, a client that comes through it, and another that does not."""
+    async with (
+        EmbeddedServer() as server,
+        FaultProxy(server.address) as proxy,
+        paddock.connect(proxy.hosts) as client,
+        paddock.connect(server.hosts) as other,
+    ):
+        yield proxy, client, other
 
 
 async def paths_of(client: Client, root: str) -> list[str]:
@@ -135,12 +160,7 @@ def test_ephemeral_nodes_are_left_out_and_counted_or_kept() -> None:
 
 def test_what_we_may_not_read_is_an_error_that_names_it_or_left_out() -> None:
     async def main() -> None:
-        async with (
-            EmbeddedServer() as server,
-            paddock.connect(server.hosts) as client,
-            paddock.connect(server.hosts) as stranger,
-        ):
-            await client.add_auth("digest", b"alice:secret")
+        async with alice_and_a_stranger() as (client, stranger):
             await client.create("/app/a", make_parents=True)
             await client.create("/app/secret", acl=[ALICE])
             await client.create("/app/secret/below")
@@ -164,12 +184,7 @@ def test_what_we_may_not_read_is_an_error_that_names_it_or_left_out() -> None:
 
 def test_without_acls_they_are_not_even_asked_for() -> None:
     async def main() -> None:
-        async with (
-            EmbeddedServer() as server,
-            paddock.connect(server.hosts) as client,
-            paddock.connect(server.hosts) as stranger,
-        ):
-            await client.add_auth("digest", b"alice:secret")
+        async with alice_and_a_stranger() as (client, stranger):
             await client.create("/app", b"blue", acl=[ALICE, *READ_ONLY])
             found = await walked(stranger, "/app", WalkOptions(acls=False))
             assert found == [Node("/", b"blue", None)]
@@ -190,12 +205,7 @@ def test_a_tree_that_is_not_there_is_an_error() -> None:
 @pytest.mark.parametrize("operation", ["get_acl", "get", "get_children"])
 def test_a_node_that_goes_meanwhile_is_left_out_with_its_subtree(operation: str) -> None:
     async def main() -> None:
-        async with (
-            EmbeddedServer() as server,
-            FaultProxy(server.address) as proxy,
-            paddock.connect(proxy.hosts) as client,
-            paddock.connect(server.hosts) as other,
-        ):
+        async with behind_a_proxy() as (proxy, client, other):
             await client.create("/app/b/below", b"x", make_parents=True)
             await client.set("/app/b", b"data")
             await client.create("/app/c")
@@ -223,12 +233,7 @@ def test_what_is_below_a_node_that_was_gone_for_a_moment_does_not_stand_alone(
     monkeypatch.setattr(walking, "_DATA_BYTES_MAX", 0)
 
     async def main() -> None:
-        async with (
-            EmbeddedServer() as server,
-            FaultProxy(server.address) as proxy,
-            paddock.connect(proxy.hosts) as client,
-            paddock.connect(server.hosts) as other,
-        ):
+        async with behind_a_proxy() as (proxy, client, other):
             for name in ("a", "b", "b/below", "c"):
                 await client.create(f"/app/{name}", b"data", make_parents=True)
 
@@ -270,12 +275,7 @@ def test_small_nodes_are_listed_ahead_of_their_turn() -> None:
 
 def test_that_a_tree_was_changed_while_it_was_read_is_told() -> None:
     async def main() -> None:
-        async with (
-            EmbeddedServer() as server,
-            FaultProxy(server.address) as proxy,
-            paddock.connect(proxy.hosts) as client,
-            paddock.connect(server.hosts) as other,
-        ):
+        async with behind_a_proxy() as (proxy, client, other):
             await client.create("/app/a", make_parents=True)
             async with watched(client, "/app") as changes:
                 await walked(client, "/app")
