@@ -34,6 +34,7 @@ _COMMANDS = {
     "tree": ("commands.tree:command", "Draw a node and everything below it."),
     "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
     "status": ("commands.status:command", "Show how servers are, live."),
+    "bench": ("commands.bench:command", "Measure how fast a service is."),
     "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
     "lock": ("commands.lock:command", "Run a command while holding a lock."),
     "elect": ("commands.elect:command", "Run a command while leading."),
@@ -43,7 +44,7 @@ _COMMANDS = {
 # How the list of commands is divided; a new one has its place here, too.
 _SECTIONS = {
     "Try it": ("demo", "shell"),
-    "Run a server": ("serve", "status", "backup", "restore", "fsck", "upgrade"),
+    "Run a server": ("serve", "status", "bench", "backup", "restore", "fsck", "upgrade"),
     "Look at nodes and change them": (
         *("ls", "get", "set", "create", "delete", "stat", "tree", "find", "watch"),
         *("export", "import"),

@@ -1,0 +1,70 @@
+"""Watchers told of a write: each has a session of its own, and an operation is one that was told.
+
+How long it took counts from the write's sending. Watches are for one event, as most programs have
+them, so all are set anew before the next write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from time import perf_counter as clock
+from typing import TYPE_CHECKING
+
+from paddock.cli.bench.tally import Tally
+from paddock.cli.failure import line_about
+from paddock.errors import RequestError
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+    from paddock.client.states import Event
+
+
+class FanOut:
+    """Writes to a node again and again, each time when all watch it."""
+
+    def __init__(
+        self, tally: Tally, writer: Client, watchers: Sequence[Client], path: str, data: bytes
+    ) -> None:
+        self._tally = tally
+        self._writer = writer
+        self._watchers = watchers
+        self._path = path
+        self._data = data
+        self._written_at = 0.0
+        self._waiting = 0
+        self._all_told = asyncio.Event()
+
+    async def run(self, warm_up_s: float, seconds: float) -> None:
+        """Do so for a time, which is that of the warm-up and that in which they are counted."""
+        async with asyncio.TaskGroup() as tasks:
+            rounds = tasks.create_task(self._go_round())
+            await asyncio.wait((rounds,), timeout=warm_up_s)
+            self._tally.begin()
+            await asyncio.wait((rounds,), timeout=seconds)
+            self._tally.end()
+
+    async def _go_round(self) -> None:
+        while not self._tally.is_over:
+            await asyncio.gather(
+                *(watcher.exists(self._path, watch=self._on_event) for watcher in self._watchers)
+            )
+            self._waiting = len(self._watchers)
+            self._all_told.clear()
+            self._written_at = clock()
+            try:
+                await self._writer.set(self._path, self._data)
+            except RequestError as error:
+                # Nobody is told of it, and the watches stay.
+                self._tally.refuse(line_about(error))
+            else:
+                await self._all_told.wait()
+
+    def _on_event(self, event: Event) -> None:
+        # Of the session all are told as well; whoever looks after the connections does what is due.
+        if event.path is None:
+            return
+        self._tally.note(clock() - self._written_at)
+        self._waiting -= 1
+        if not self._waiting:
+            self._all_told.set()

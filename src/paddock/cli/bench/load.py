@@ -1,0 +1,47 @@
+"""A load: so many requests are under way all the time, each followed by the next.
+
+How long a request took is what the program that asked would say: from the call until it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from time import perf_counter as clock
+
+from paddock.cli.bench.operations import Ask
+from paddock.cli.bench.tally import Tally
+from paddock.cli.failure import line_about
+from paddock.errors import RequestError
+
+
+class Load:
+    """Asks until it is over, or until so many operations are done."""
+
+    def __init__(self, tally: Tally, limit: int | None = None) -> None:
+        self._tally = tally
+        self._limit = limit
+        self._begun = 0
+
+    async def run(self, asks: Sequence[Ask], window: int, warm_up_s: float, seconds: float) -> None:
+        """Have each of them asked, `window` at once, and counted for so many seconds."""
+        async with asyncio.TaskGroup() as tasks:
+            workers = [tasks.create_task(self._work(ask)) for ask in asks for _ in range(window)]
+            if warm_up_s:
+                await asyncio.wait(workers, timeout=warm_up_s)
+            self._tally.begin()
+            # All have ended before it is over if that was the limit.
+            await asyncio.wait(workers, timeout=seconds)
+            self._tally.end()
+
+    async def _work(self, ask: Ask) -> None:
+        tally = self._tally
+        while not tally.is_over and self._begun != self._limit:
+            self._begun += 1
+            asked_at = clock()
+            try:
+                await ask()
+            except RequestError as error:
+                tally.refuse(line_about(error))
+            else:
+                tally.note(clock() - asked_at)

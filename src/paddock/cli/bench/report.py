@@ -1,0 +1,231 @@
+"""How it is told: a table, line by line as it is measured, or one JSON document at the end.
+
+On a terminal it has colours, and a last line that says what is measured now. All lines are of one
+width, so none has to wait for the next one.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Final, Protocol
+
+import click
+
+from paddock import __version__
+from paddock.cli.bench.plan import Cell, Plan
+from paddock.cli.bench.tally import BUSY, Measurement
+from paddock.cli.describe import print_json
+from paddock.cli.quantities import size_text
+from paddock.cli.wording import counted
+
+if TYPE_CHECKING:
+    from paddock.cli.monitor import Figures
+
+_TITLES: Final = (
+    *("operation", "clients", "window", "ops/s", "p50 ms", "p99 ms", "max ms", "CPU", "errors"),
+)
+_WIDTHS: Final = (9, 7, 6, 9, 7, 7, 7, 4, 6)
+
+
+class Report(Protocol):
+    """Whoever is told."""
+
+    def telling(
+        self, plan: Plan, path: str, servers: Sequence[Figures]
+    ) -> AbstractContextManager[None]:
+        """Say what will be done, and in a scope what comes of it; in the end what it means."""
+
+    def announce(self, cell: Cell) -> None:
+        """Say what is measured now."""
+
+    def add(self, measured: Measurement) -> None:
+        """Say what came of it."""
+
+
+class DocumentReport:
+    """One JSON document, at the end, if all went well."""
+
+    def __init__(self) -> None:
+        self._measured: list[Measurement] = []
+
+    @contextmanager
+    def telling(self, plan: Plan, path: str, servers: Sequence[Figures]) -> Iterator[None]:
+        if sys.stderr.isatty():
+            for line in opening(plan, path, servers):
+                click.echo(line, err=True)
+        yield
+        print_json(
+            {
+                "servers": [
+                    {"server": one.server, "mode": one.mode, "version": one.version}
+                    for one in servers
+                ],
+                "client": {"version": __version__, "python": platform.python_version()},
+                "path": path,
+                "seconds": plan.seconds,
+                "clients": plan.clients,
+                "window": plan.window,
+                "size": plan.size,
+                "watchers": plan.watchers,
+                "cells": [one.fields() for one in self._measured],
+            }
+        )
+
+    def announce(self, cell: Cell) -> None:
+        """Nobody reads half a document."""
+
+    def add(self, measured: Measurement) -> None:
+        self._measured.append(measured)
+
+
+class PlainReport:
+    """Lines for a pipe, each as soon as it is known."""
+
+    def __init__(self) -> None:
+        self._measured: list[Measurement] = []
+
+    @contextmanager
+    def telling(self, plan: Plan, path: str, servers: Sequence[Figures]) -> Iterator[None]:
+        for line in [*opening(plan, path, servers), "", joined(_TITLES)]:
+            self._say(line)
+        yield
+        for line in ["", *closing(self._measured)]:
+            self._say(line)
+
+    def announce(self, cell: Cell) -> None:
+        """The next line says it soon enough."""
+
+    def add(self, measured: Measurement) -> None:
+        self._measured.append(measured)
+        self._say(joined(row(measured)))
+
+    def _say(self, line: str) -> None:
+        print(line, flush=True)
+
+
+class TerminalReport:
+    """The same for people, with colours and with what is going on."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._measured: list[Measurement] = []
+        self._console = Console(highlight=False)
+        # It is only there while something is measured.
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._cells = 0
+
+    @contextmanager
+    def telling(self, plan: Plan, path: str, servers: Sequence[Figures]) -> Iterator[None]:
+        self._cells = len(plan.cells())
+        for line in opening(plan, path, servers):
+            self._say(line)
+        self._say()
+        self._say(joined(_TITLES), "bright_black")
+        with self._live:
+            yield
+        self._say()
+        for line in closing(self._measured):
+            self._say(line, "bright_black")
+
+    def announce(self, cell: Cell) -> None:
+        from rich.text import Text
+
+        now = f"{len(self._measured) + 1} of {self._cells}: {cell.operation}. Ctrl-C ends it."
+        self._live.update(Text(now, "bright_black"), refresh=True)
+
+    def add(self, measured: Measurement) -> None:
+        from rich.text import Text
+
+        self._measured.append(measured)
+        line = Text(no_wrap=True)
+        for title, width, text in zip(_TITLES, _WIDTHS, row(measured), strict=True):
+            line.append(_aligned(title, width, text), _style(title, measured))
+            line.append("  ")
+        line.rstrip()
+        self._console.print(line, soft_wrap=True)
+
+    def _say(self, line: str = "", style: str = "") -> None:
+        from rich.text import Text
+
+        self._console.print(Text(line, style), soft_wrap=True)
+
+
+def opening(plan: Plan, path: str, servers: Sequence[Figures]) -> list[str]:
+    """Say what is going to be done, before it is."""
+    cells = f"{counted(len(plan.cells()), 'cell')} of {plan.seconds:g} s"
+    load = f"up to {counted(plan.clients, 'client')}, {plan.window} requests under way each"
+    return [
+        *(f"server     {_server(one)}" for one in servers),
+        f"client     paddock {__version__} on Python {platform.python_version()}, one process",
+        f"load       {load}, {size_text(plan.size)} of data",
+        f"path       {path}, removed at the end",
+        f"time       {cells}, about {plan.seconds_in_all():.0f} s in all",
+    ]
+
+
+def row(measured: Measurement) -> list[str]:
+    """Give a line of the table."""
+    cell = measured.cell
+    return [
+        cell.operation,
+        str(cell.clients),
+        str(cell.window),
+        f"{measured.rate:,.0f}" if measured.rate >= 10 else f"{measured.rate:.1f}",
+        *(
+            "-" if one is None else f"{one:,.3f}" if one < 100 else f"{one:,.1f}"
+            for one in (measured.p50_ms, measured.p99_ms, measured.max_ms)
+        ),
+        f"{measured.client_cpu:.0%}",
+        str(measured.refusals),
+    ]
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Give a line of the table as text."""
+    return "  ".join(map(_aligned, _TITLES, _WIDTHS, texts))
+
+
+def closing(measured: Sequence[Measurement]) -> list[str]:
+    """Say how to read it, and what was refused."""
+    lines = [
+        f"{one.cell.operation}: {counted(one.refusals, 'request')} refused: {one.problem}"
+        for one in measured
+        if one.refusals
+    ]
+    busy = sum(one.is_client_busy for one in measured)
+    if busy:
+        lines.append(
+            f"In {busy} of {counted(len(measured), 'cell')} the client was busy all the time"
+            f" (CPU {BUSY:.0%} or more): there it is the limit, and the server may do more."
+        )
+    else:
+        lines.append(
+            f"The client never used {BUSY:.0%} of a processor: it was not the limit, unless other"
+            " programs kept it from running."
+        )
+    return lines
+
+
+def _server(figures: Figures) -> str:
+    if figures.problem is not None:
+        return f"{figures.server}, which says nothing of itself: {figures.problem}"
+    return f"{figures.server}, {figures.mode}, {figures.version}"
+
+
+def _aligned(title: str, width: int, text: str) -> str:
+    return text.ljust(width) if title == "operation" else text.rjust(width)
+
+
+def _style(title: str, measured: Measurement) -> str:
+    if title == "ops/s":
+        return "bold"
+    if title == "CPU" and measured.is_client_busy:
+        return "yellow"
+    if title == "errors" and measured.refusals:
+        return "bold red"
+    return ""

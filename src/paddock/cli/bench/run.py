@@ -1,0 +1,138 @@
+"""The whole of it: connections, the folder, one cell after the other, and no trace at the end.
+
+A connection that is lost ends it. The client would go on by itself, but what it measured then would
+be how long it looked for a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from paddock.cli.bench.fanout import FanOut
+from paddock.cli.bench.load import Load
+from paddock.cli.bench.operations import asking
+from paddock.cli.bench.plan import Cell, Plan
+from paddock.cli.bench.site import Site, furnished
+from paddock.cli.bench.tally import Measurement, Tally
+from paddock.cli.failure import CannotBeDone
+from paddock.cli.monitor import look
+from paddock.client.hosts import parse_hosts
+from paddock.errors import ConnectionLostError
+
+if TYPE_CHECKING:
+    from paddock.cli.bench.report import Report
+    from paddock.cli.service import ServiceOptions
+    from paddock.client.client import Client
+    from paddock.client.states import SessionState
+
+
+# For one that does not say what it is, nobody waits longer.
+_LOOK_S: Final = 2.0
+
+
+async def measure(service: ServiceOptions, plan: Plan, path: str, report: Report) -> int:
+    """Measure everything and report it; give the status: 1 if something was refused."""
+    refusals = 0
+    hosts, _ = parse_hosts(service.hosts)
+    data = b"x" * plan.size
+    async with service.connect() as client:
+        servers = await asyncio.gather(*(look(host, service.tls, _LOOK_S) for host in hosts))
+        site = Site(path, f"paddock bench {client.new_mark()}".encode())
+        bench = _Bench(service, plan, client, site, data)
+        async with furnished(client, site, data), bench.several(plan.clients) as crew:
+            with report.telling(plan, path, servers):
+                for cell in plan.cells():
+                    report.announce(cell)
+                    measured = await bench.measure(cell, crew)
+                    report.add(measured)
+                    refusals += measured.refusals
+    return int(refusals > 0)
+
+
+class _Bench:
+    """What measures cells."""
+
+    def __init__(
+        self, service: ServiceOptions, plan: Plan, client: Client, site: Site, data: bytes
+    ) -> None:
+        self._service = service
+        self._plan = plan
+        # The one to whom everything belongs.
+        self._client = client
+        self._site = site
+        self._data = data
+        self._lost = asyncio.Event()
+        self._look_after(client)
+
+    async def measure(self, cell: Cell, crew: list[Client]) -> Measurement:
+        """Measure one; raises CannotBeDone if a connection is lost meanwhile."""
+        tally = Tally()
+        running = asyncio.ensure_future(self._run(cell, crew, tally))
+        losing = asyncio.ensure_future(self._lost.wait())
+        try:
+            await asyncio.wait((running, losing), return_when=asyncio.FIRST_COMPLETED)
+            if self._lost.is_set():
+                raise CannotBeDone(
+                    f"the connection to {self._service.hosts} was lost"
+                    f" while {cell.operation} was measured"
+                )
+            await running
+        finally:
+            await _give_up(running, losing)
+        return tally.result(cell)
+
+    async def _run(self, cell: Cell, crew: list[Client], tally: Tally) -> None:
+        warm_up_s, seconds = self._plan.warm_up_s(cell), self._plan.seconds
+        if cell.operation == "watch":
+            async with self.several(cell.clients) as watchers:
+                fan_out = FanOut(tally, crew[0], watchers, self._site.watched, self._data)
+                await fan_out.run(warm_up_s, seconds)
+            return
+        asks = [
+            asking(cell.operation, client, self._site, self._data, number)
+            for number, client in enumerate(crew[: cell.clients])
+        ]
+        await Load(tally, self._plan.limit(cell)).run(asks, cell.window, warm_up_s, seconds)
+        if cell.operation == "create":
+            await self._site.clear(self._client)
+
+    @asynccontextmanager
+    async def several(self, count: int) -> AsyncIterator[list[Client]]:
+        """Have so many clients more, each with a session of its own, in a scope."""
+        clients = [self._client.another() for _ in range(count)]
+        try:
+            try:
+                await asyncio.gather(*(client.start() for client in clients))
+            except ConnectionLostError as error:
+                raise CannotBeDone(
+                    f"{count} connections more were not accepted (does the server's"
+                    f" maxClientCnxns allow them?): {error}"
+                ) from None
+            for client in clients:
+                self._look_after(client)
+            yield clients
+        finally:
+            for client in clients:
+                client.remove_listener(self._on_state)
+            await asyncio.gather(*(client.close() for client in clients))
+
+    def _look_after(self, client: Client) -> None:
+        client.add_listener(self._on_state)
+
+    def _on_state(self, state: SessionState) -> None:
+        if not state.is_connected:
+            self._lost.set()
+
+
+async def _give_up(*futures: asyncio.Future[Any]) -> None:
+    """End what still runs; why it has failed is known, or of no interest any more."""
+    for future in futures:
+        future.cancel()
+    await asyncio.wait(futures)
+    for future in futures:
+        with contextlib.suppress(asyncio.CancelledError):
+            future.exception()

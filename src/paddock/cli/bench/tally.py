@@ -1,0 +1,141 @@
+"""What comes of a cell: how many operations a second, how long they took, how busy we were.
+
+    tally = Tally()
+    tally.begin()
+    tally.note(0.002)
+    tally.end()
+    print(tally.result(cell).rate)
+
+Operations count that are answered between begin and end. How long they took is noted also of those
+that are answered later, since the slowest are among them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from paddock.cli.bench.plan import Cell
+
+# From this share of a processor on, the client is what limits a cell: it has one thread.
+BUSY: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured in one cell."""
+
+    cell: Cell
+    seconds: float
+    operations: int
+    refusals: int
+    # Of those refusals the first, in words.
+    problem: str | None
+    # None if nothing was answered at all.
+    p50_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+    # How much of one processor our process used.
+    client_cpu: float
+
+    @property
+    def rate(self) -> float:
+        """Operations in a second."""
+        return self.operations / self.seconds
+
+    @property
+    def is_client_busy(self) -> bool:
+        """Tell whether the client, and not the server, may be what limits it."""
+        return self.client_cpu >= BUSY
+
+    def fields(self) -> dict[str, Any]:
+        """Give it as JSON has it."""
+        return {
+            "operation": self.cell.operation,
+            "clients": self.cell.clients,
+            "window": self.cell.window,
+            "seconds": round(self.seconds, 6),
+            "operations": self.operations,
+            "ops_per_s": round(self.rate, 3),
+            "p50_ms": self.p50_ms,
+            "p99_ms": self.p99_ms,
+            "max_ms": self.max_ms,
+            "client_cpu": round(self.client_cpu, 4),
+            "errors": self.refusals,
+            "problem": self.problem,
+        }
+
+
+class Tally:
+    """Counts while a cell runs."""
+
+    def __init__(self) -> None:
+        self._is_warm = False
+        self.is_over = False
+        self._operations = 0
+        self._refusals = 0
+        self._problem: str | None = None
+        self._took = array("d")
+        # Clock and processor's time: when it began, and how much passed until it was over.
+        self._began = (0.0, 0.0)
+        self._passed = (0.0, 0.0)
+
+    def begin(self) -> None:
+        """Let what is answered from now on count; before, it was the warm-up."""
+        self._is_warm = True
+        self._began = _look()
+
+    def end(self) -> None:
+        """Let nothing count that is answered from now on."""
+        self.is_over = True
+        (clock, processor), (clock_then, processor_then) = _look(), self._began
+        self._passed = clock - clock_then, processor - processor_then
+
+    def note(self, seconds: float) -> None:
+        """Take note that something was answered, and how long it took."""
+        if self._is_warm:
+            self._took.append(seconds)
+            if not self.is_over:
+                self._operations += 1
+
+    def refuse(self, why: str) -> None:
+        """Take note that something was refused; that counts always."""
+        self._refusals += 1
+        if self._problem is None:
+            self._problem = why
+
+    def result(self, cell: Cell) -> Measurement:
+        """Sum it up, when it is over."""
+        took = sorted(self._took)
+        # A clock may stand still for as long as nothing takes.
+        seconds = max(self._passed[0], 1e-9)
+        return Measurement(
+            cell,
+            seconds,
+            self._operations,
+            self._refusals,
+            self._problem,
+            _milliseconds(percentile(took, 50)),
+            _milliseconds(percentile(took, 99)),
+            _milliseconds(percentile(took, 100)),
+            self._passed[1] / seconds,
+        )
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float | None:
+    """Give the smallest of them that so many percent do not exceed; None if there are none."""
+    if not ordered:
+        return None
+    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 4)
+
+
+def _look() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()

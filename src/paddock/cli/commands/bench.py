@@ -1,0 +1,160 @@
+"""`paddock bench`: how fast a service is, measured with Paddock's own client.
+
+It is bounded in time, in requests under way and in what it writes, and it removes what it has made,
+also when it is ended by a signal or by an error.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from paddock.cli.bench.plan import OPERATIONS, Plan
+from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
+from paddock.cli.service import ServiceOptions, run, service_options
+
+if TYPE_CHECKING:
+    from paddock.cli.bench.report import Report
+    from paddock.cli.signals import Signals
+
+# What a request has beside its data and the path of the folder; less than that, in truth.
+_BESIDE_DATA_BYTES: Final = 256
+
+
+@click.command()
+@click.option(
+    "--ops",
+    metavar="NAMES",
+    default=",".join(OPERATIONS),
+    show_default=True,
+    help="What is measured, with commas between.",
+)
+@click.option(
+    "--seconds",
+    metavar="SECONDS",
+    type=NumberRange(min=0.01, max=60),
+    default=0.5,
+    show_default=True,
+    help="How long each line of the table is measured.",
+)
+@click.option(
+    "--clients",
+    metavar="N",
+    type=WholeNumber(1, 100),
+    default=4,
+    show_default=True,
+    help="How many connections ask at the same time, each with its session.",
+)
+@click.option(
+    "--window",
+    metavar="N",
+    type=WholeNumber(1, 1000),
+    default=100,
+    show_default=True,
+    help="How many requests each of them has under way.",
+)
+@click.option(
+    "--size",
+    metavar="SIZE",
+    type=parse_size,
+    default="100",
+    show_default=True,
+    help="The data of a node: 100, 10k.",
+)
+@click.option(
+    "--watchers",
+    metavar="N",
+    type=WholeNumber(1, 1000),
+    default=40,
+    show_default=True,
+    help="How many sessions are told of a write.",
+)
+@click.option(
+    "--path",
+    metavar="PATH",
+    help="Below which everything is made; it must not be there yet.  [default: /paddock-bench-...]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, at the end.")
+@service_options
+def command(
+    service: ServiceOptions,
+    ops: str,
+    seconds: float,
+    clients: int,
+    window: int,
+    size: int,
+    watchers: int,
+    path: str | None,
+    as_json: bool,
+) -> int:
+    """Measure how fast a service is, for about 15 seconds.
+
+    Each operation is measured one at a time, then by several clients, then with many requests of
+    each under way: operations in a second, and how long the median, the 99th of a hundred and the
+    slowest took. CPU is how busy this client was, which is Python in one process: near 100%, the
+    client is the limit and not the server.
+
+    Everything is made below one path and removed at the end, also after Ctrl-C. Status 1 says that
+    something was refused, or a connection lost.
+    """
+    from paddock.cli.bench.run import measure
+    from paddock.cli.signals import run_with_signals
+
+    plan = Plan(_chosen(ops), seconds, clients, window, size, watchers)
+    folder = _folder(path)
+    _check(plan, folder)
+
+    async def measuring(_: "Signals") -> int:
+        return await measure(service, plan, folder, _report(as_json))
+
+    return run(lambda: run_with_signals(measuring))
+
+
+def _chosen(ops: str) -> tuple[str, ...]:
+    names = [name.strip() for name in ops.split(",")]
+    for name in names:
+        if name not in OPERATIONS:
+            raise click.BadParameter(
+                f"there is no {name!r}; there are {', '.join(OPERATIONS)}", param_hint="--ops"
+            )
+    # In the order in which they were given, each once.
+    return tuple(dict.fromkeys(names))
+
+
+def _folder(given: str | None) -> str:
+    import secrets
+
+    from paddock.client.arguments import checked_path
+    from paddock.errors import InvalidArgumentError
+
+    if given is None:
+        return f"/paddock-bench-{secrets.token_hex(4)}"
+    try:
+        checked_path(given)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error).removeprefix("path: "), param_hint="--path") from None
+    if given == "/":
+        raise click.BadParameter("the root is there already", param_hint="--path")
+    return given
+
+
+def _check(plan: Plan, folder: str) -> None:
+    from paddock.client.frames import REQUEST_BYTES_MAX
+
+    if plan.size + len(folder.encode()) + _BESIDE_DATA_BYTES > REQUEST_BYTES_MAX:
+        raise click.BadParameter(
+            f"{plan.size} bytes are too many: servers take requests of {REQUEST_BYTES_MAX},"
+            " with all that is in them (jute.maxbuffer)",
+            param_hint="--size",
+        )
+    problem = plan.problem()
+    if problem is not None:
+        raise click.UsageError(problem)
+
+
+def _report(as_json: bool) -> "Report":
+    from paddock.cli.bench.report import DocumentReport, PlainReport, TerminalReport
+
+    if as_json:
+        return DocumentReport()
+    return TerminalReport() if sys.stdout.isatty() else PlainReport()
