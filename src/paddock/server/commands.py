@@ -13,7 +13,7 @@ from typing import Final
 
 from paddock.server.expiry import Client
 from paddock.server.figures import NOT_SERVING, VERSION, Figures, operation_name, path_text
-from paddock.server.settings import as_file
+from paddock.server.settings_text import as_file
 from paddock.server.statistics import ConnectionReport
 from paddock.server.stream import in_pieces
 

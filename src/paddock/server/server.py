@@ -29,7 +29,7 @@ from paddock.server.ports import address_of, explained, start_listening
 from paddock.server.reaper import Reaper
 from paddock.server.recovery import Recovered, recover_state
 from paddock.server.service import Service
-from paddock.server.settings import differing
+from paddock.server.settings_text import differing
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
 from paddock.server.words import FourLetterWords

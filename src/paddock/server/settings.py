@@ -8,110 +8,30 @@ the table in the documentation are made from these rows, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from paddock.server import values
-from paddock.server.config import DEFAULT_ADMIN_HOST, DEFAULT_ADMIN_PORT, ServerConfig
-
-VARIABLE_PREFIX: Final = "PADDOCK_"
-
-PLACE: Final = "Where it is"
-STORAGE: Final = "Storage"
-SESSIONS: Final = "Sessions and nodes"
-LIMITS: Final = "Limits"
-ACCESS: Final = "Access"
-TLS: Final = "TLS"
-OPERATION: Final = "Operation"
-ADMIN: Final = "The admin server"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting: how it is called, how its value is read, what is said if it cannot be."""
-
-    # The field of ServerConfig.
-    field: str
-    # The key in a zoo.cfg. Those that upstream does not have begin with `paddock.`.
-    key: str
-    parse: Callable[[str], Any]
-    expected: str
-    section: str
-    # One sentence for --help and for the documentation.
-    help: str
-    # The name of its option; "" is the field's.
-    name: str = ""
-    # How the value is shown in --help: `--port PORT`.
-    metavar: str = "TEXT"
-    # The default, if the value itself would not say enough.
-    default: str = ""
-    # A smaller number is raised to this one, with a warning.
-    minimum: int | None = None
-    # What was written may be a password in the wrong place: an error does not repeat it.
-    secret: bool = False
-
-    @property
-    def called(self) -> str:
-        """What its option and its variable are made of."""
-        return (self.name or self.field).replace("-", "_")
-
-    @property
-    def option(self) -> str:
-        return "--" + self.called.replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        return VARIABLE_PREFIX + self.called.upper()
-
-    @property
-    def is_switch(self) -> bool:
-        return self.parse is values.boolean
-
-    def default_shown(self) -> str:
-        """Give the default as --help and the documentation show it; "" if there is none."""
-        return self.default or values.shown(getattr(_DEFAULTS, self.field))
-
-
-_MILLISECONDS: Final = "milliseconds, 1 or more"
-_BYTES: Final = "a number of bytes, 1 or more, decimal or as 0x…"
-_COUNT: Final = "a number, 0 for no limit"
-_SWITCH: Final = "true or false"
-
-
-def _milliseconds(field: str, key: str, section: str, help: str) -> Setting:
-    return Setting(field, key, values.at_least(1), _MILLISECONDS, section, help, metavar="MS")
-
-
-def _count(field: str, key: str, help: str) -> Setting:
-    return Setting(
-        field, key, values.at_least_zero_else_zero, _COUNT, LIMITS, help, metavar="COUNT"
-    )
-
-
-def _bytes(field: str, key: str, help: str) -> Setting:
-    return Setting(field, key, values.decoded_integer, _BYTES, LIMITS, help, metavar="BYTES")
-
-
-def _switch(field: str, key: str, section: str, help: str) -> Setting:
-    return Setting(field, key, values.boolean, _SWITCH, section, help)
-
-
-def _file(field: str, key: str, help: str) -> Setting:
-    return Setting(field, key, values.some_path, "a file", TLS, help, metavar="FILE")
-
-
-def _store_type(field: str, key: str) -> Setting:
-    return Setting(
-        field,
-        key,
-        values.one_of("PEM", "JKS", "PKCS12", "BCFKS"),
-        "PEM (or JKS, PKCS12, BCFKS, which must be converted)",
-        TLS,
-        "What that is; only PEM can be used, and is recognised without this.",
-        metavar="TYPE",
-    )
-
+from paddock.server.config import DEFAULT_ADMIN_HOST, DEFAULT_ADMIN_PORT
+from paddock.server.setting import (
+    ACCESS,
+    ADMIN,
+    COUNT,
+    LIMITS,
+    MILLISECONDS,
+    OPERATION,
+    PLACE,
+    SESSIONS,
+    STORAGE,
+    SWITCH,
+    TLS,
+    Setting,
+    byte_limit,
+    count_limit,
+    milliseconds,
+    switch,
+    tls_file,
+    tls_store_type,
+)
 
 SETTINGS: Final = (
     Setting(
@@ -153,9 +73,7 @@ SETTINGS: Final = (
         metavar="PORT",
         default="none",
     ),
-    _switch(
-        "port_unification", "client.portUnification", PLACE, "Take TLS on the plain port, too."
-    ),
+    switch("port_unification", "client.portUnification", PLACE, "Take TLS on the plain port, too."),
     Setting(
         "listen_backlog",
         "clientPortListenBacklog",
@@ -218,7 +136,7 @@ SETTINGS: Final = (
         "0 never purges; any other number purges after each snapshot.",
         metavar="HOURS",
     ),
-    _milliseconds("tick_time_ms", "tickTime", SESSIONS, "The unit of session timeouts."),
+    milliseconds("tick_time_ms", "tickTime", SESSIONS, "The unit of session timeouts."),
     Setting(
         "min_session_timeout_ms",
         "minSessionTimeout",
@@ -239,14 +157,14 @@ SETTINGS: Final = (
         metavar="MS",
         default="20 ticks",
     ),
-    _switch("extended_types_enabled", "extendedTypesEnabled", SESSIONS, "Allow TTL nodes."),
-    _switch(
+    switch("extended_types_enabled", "extendedTypesEnabled", SESSIONS, "Allow TTL nodes."),
+    switch(
         "enforce_quota",
         "enforceQuota",
         SESSIONS,
         "Refuse what goes over the hard limit of a quota.",
     ),
-    _milliseconds(
+    milliseconds(
         "container_check_interval_ms",
         "znode.container.checkIntervalMs",
         SESSIONS,
@@ -270,53 +188,55 @@ SETTINGS: Final = (
         "How long a container stays that never had a child; 0 is for ever.",
         metavar="MS",
     ),
-    _switch(
+    switch(
         "read_only_mode_enabled",
         "readonlymode.enabled",
         SESSIONS,
         "While the log does not work, serve reads to clients that ask for a read-only session.",
     ),
-    _count("max_connections_per_address", "maxClientCnxns", "Connections from one address."),
-    _count("max_connections", "maxCnxns", "Connections in all."),
-    _milliseconds(
+    count_limit("max_connections_per_address", "maxClientCnxns", "Connections from one address."),
+    count_limit("max_connections", "maxCnxns", "Connections in all."),
+    milliseconds(
         "handshake_timeout_ms",
         "paddock.handshakeTimeoutMs",
         LIMITS,
         "The time in which a connection must ask for a session.",
     ),
-    _bytes("max_frame_bytes", "jute.maxbuffer", "The longest request; a longer one disconnects."),
-    _count(
+    byte_limit(
+        "max_frame_bytes", "jute.maxbuffer", "The longest request; a longer one disconnects."
+    ),
+    count_limit(
         "max_requests_per_connection",
         "paddock.maxRequestsPerConnection",
         "Requests under way over which a connection is not read from.",
     ),
-    _bytes(
+    byte_limit(
         "max_request_bytes_per_connection",
         "paddock.maxRequestBytesPerConnection",
         "The same in bytes.",
     ),
-    _count(
+    count_limit(
         "max_requests",
         "globalOutstandingLimit",
         "Writes that wait, of all connections, over which those that write are not read from.",
     ),
-    _bytes("max_request_bytes", "paddock.maxRequestBytes", "The same in bytes."),
-    _bytes(
+    byte_limit("max_request_bytes", "paddock.maxRequestBytes", "The same in bytes."),
+    byte_limit(
         "max_reply_bytes_per_connection",
         "paddock.maxReplyBytesPerConnection",
         "What may wait for a client that does not read before it is disconnected.",
     ),
-    _bytes(
+    byte_limit(
         "max_reply_bytes",
         "paddock.maxReplyBytes",
         "The same for all such clients together.",
     ),
-    _count(
+    count_limit(
         "max_watches_per_session",
         "paddock.maxWatchesPerSession",
         "Watches of a session; more are refused with QuotaExceeded.",
     ),
-    _bytes(
+    byte_limit(
         "max_watch_bytes_per_session",
         "paddock.maxWatchBytesPerSession",
         "The bytes of the paths that a session watches.",
@@ -332,7 +252,7 @@ SETTINGS: Final = (
         default="nobody",
         secret=True,
     ),
-    _switch(
+    switch(
         "enforce_authentication",
         "enforce.auth.enabled",
         ACCESS,
@@ -357,7 +277,7 @@ SETTINGS: Final = (
         metavar="NAME",
         default="nobody",
     ),
-    _file(
+    tls_file(
         "tls_key_store",
         "ssl.keyStore.location",
         "Our certificate, those above it, and its key, in one PEM file.",
@@ -372,18 +292,18 @@ SETTINGS: Final = (
         metavar="TEXT",
         secret=True,
     ),
-    _file(
+    tls_file(
         "tls_key_store_password_path",
         "ssl.keyStore.passwordPath",
         "A file that holds that password; beats the one above.",
     ),
-    _store_type("tls_key_store_type", "ssl.keyStore.type"),
-    _file(
+    tls_store_type("tls_key_store_type", "ssl.keyStore.type"),
+    tls_file(
         "tls_trust_store",
         "ssl.trustStore.location",
         "The certificates that those of clients must come from, in a PEM file.",
     ),
-    _store_type("tls_trust_store_type", "ssl.trustStore.type"),
+    tls_store_type("tls_trust_store_type", "ssl.trustStore.type"),
     Setting(
         "tls_client_auth",
         "ssl.clientAuth",
@@ -393,7 +313,7 @@ SETTINGS: Final = (
         "Whether clients must show a certificate, may, or are not asked.",
         metavar="WHETHER",
     ),
-    _switch(
+    switch(
         "tls_client_hostname_verification",
         "ssl.clientHostnameVerification",
         TLS,
@@ -428,7 +348,7 @@ SETTINGS: Final = (
         metavar="NAMES",
         default="OpenSSL's",
     ),
-    _switch(
+    switch(
         "tls_crl",
         "ssl.crl",
         TLS,
@@ -443,7 +363,7 @@ SETTINGS: Final = (
         "Only false is taken: revoked certificates are found by lists.",
         metavar="false",
     ),
-    _switch(
+    switch(
         "tls_reload",
         "client.certReload",
         TLS,
@@ -453,7 +373,7 @@ SETTINGS: Final = (
         "tls_handshake_timeout_ms",
         "ssl.handshakeDetectionTimeoutMillis",
         values.at_least(1),
-        _MILLISECONDS,
+        MILLISECONDS,
         TLS,
         "The time in which TLS must be agreed on.",
         metavar="MS",
@@ -462,7 +382,7 @@ SETTINGS: Final = (
         "tls_max_handshakes",
         "netty.server.outstandingHandshake.limit",
         values.at_least_zero_else_zero,
-        _COUNT,
+        COUNT,
         TLS,
         "Connections whose TLS is being agreed on; one more takes the place of the oldest.",
         metavar="COUNT",
@@ -494,13 +414,13 @@ SETTINGS: Final = (
         "How it is logged: as text, or as one JSON object in each line.",
         metavar="FORMAT",
     ),
-    _milliseconds(
+    milliseconds(
         "slow_sync_ms",
         "fsync.warningthresholdms",
         OPERATION,
         "A sync of the log that takes longer gets a warning.",
     ),
-    _switch("audit_enabled", "audit.enable", OPERATION, "Keep an audit log: who did what."),
+    switch("audit_enabled", "audit.enable", OPERATION, "Keep an audit log: who did what."),
     Setting(
         "audit_file",
         "paddock.auditFile",
@@ -515,7 +435,7 @@ SETTINGS: Final = (
         "admin_enabled",
         "admin.enableServer",
         values.boolean,
-        _SWITCH,
+        SWITCH,
         ADMIN,
         "Whether there is an admin server.",
         default="true, if one of the next two is given",
@@ -549,56 +469,10 @@ SETTINGS: Final = (
         "Below which path the commands are.",
         metavar="PATH",
     ),
-    _milliseconds(
+    milliseconds(
         "admin_idle_timeout_ms",
         "admin.idleTimeout",
         ADMIN,
         "The time in which an HTTP request must have come.",
     ),
 )
-
-_DEFAULTS: Final = ServerConfig()
-
-
-def differing(config: ServerConfig) -> dict[str, str]:
-    """Give the settings that are not the default ones, by their options' names, no secrets."""
-    return {
-        setting.called: "(not shown)" if setting.secret else values.shown(value) or "none"
-        for setting, value in _not_default(config)
-    }
-
-
-def as_file(config: ServerConfig) -> str:
-    """Give the settings that are not the default ones as a `zoo.cfg`, without secrets."""
-    return "".join(
-        f"{setting.key}={values.shown(value)}\n"
-        for setting, value in _not_default(config)
-        if not setting.secret
-    )
-
-
-def settings_table() -> str:
-    """Give the table of all settings for the documentation."""
-    lines: list[str] = []
-    for section in dict.fromkeys(setting.section for setting in SETTINGS):
-        lines += ["", f"### {section}", ""]
-        lines += ["| option | variable | key in zoo.cfg | default | |", "|---|---|---|---|---|"]
-        for one in SETTINGS:
-            if one.section == section:
-                option = f"{one.option}`, `--no-{one.option[2:]}" if one.is_switch else one.option
-                cells = (
-                    f"`{option}`",
-                    f"`{one.variable}`",
-                    f"`{one.key}`",
-                    one.default_shown(),
-                    one.help,
-                )
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines).strip() + "\n"
-
-
-def _not_default(config: ServerConfig) -> Iterator[tuple[Setting, object]]:
-    for setting in SETTINGS:
-        value = getattr(config, setting.field)
-        if value != getattr(_DEFAULTS, setting.field):
-            yield setting, value

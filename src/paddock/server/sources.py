@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from paddock.server.config import ConfigError, ServerConfig
 from paddock.server.properties import read_properties
-from paddock.server.settings import SETTINGS, VARIABLE_PREFIX, Setting
+from paddock.server.setting import VARIABLE_PREFIX, Setting
+from paddock.server.settings import SETTINGS
 from paddock.server.unused import why_refused, why_unused
 
 # Variables that are no settings: where the file is; what the command line asks, and tells what it

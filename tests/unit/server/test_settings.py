@@ -4,7 +4,8 @@ import dataclasses
 from pathlib import Path
 
 from paddock.server.config import ServerConfig
-from paddock.server.settings import SETTINGS, as_file, differing, settings_table
+from paddock.server.settings import SETTINGS
+from paddock.server.settings_text import as_file, differing, settings_table
 from paddock.server.unused import why_unused
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
