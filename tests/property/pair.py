@@ -166,8 +166,8 @@ class Pair:
             for id, session in model.sessions.items()
         }
         assert plain["zxid"] == model.zxid
-        assert self.world.watches.data.size == len(model.data_watches)
-        assert self.world.watches.child.size == len(model.child_watches)
+        assert self.world.watches.data.size == len(model.watches.data)
+        assert self.world.watches.child.size == len(model.watches.child)
 
     def _connect(self, client: Client, generation: int) -> None:
         """Give a client a new connection: it has the old one's session, not its watches."""

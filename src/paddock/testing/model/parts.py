@@ -1,0 +1,99 @@
+"""What the reference model is made of: nodes, sessions, callers, requests and answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from paddock.protocol.acl import ACL, Identity
+from paddock.protocol.requests import (
+    AddWatchRequest,
+    CreateRequest,
+    CreateTTLRequest,
+    PathRequest,
+    ReconfigRequest,
+    SetACLRequest,
+    SetDataRequest,
+    SetWatchesRequest,
+    VersionRequest,
+    WatchedRequest,
+    WatchesRequest,
+)
+
+WriteRequest: TypeAlias = (
+    CreateRequest
+    | CreateTTLRequest
+    | VersionRequest
+    | SetDataRequest
+    | SetACLRequest
+    | PathRequest
+    | ReconfigRequest
+)
+ReadRequest: TypeAlias = (
+    WatchedRequest
+    | PathRequest
+    | SetWatchesRequest
+    | AddWatchRequest
+    | WatchesRequest
+    | list[tuple[int, WatchedRequest]]
+    | None
+)
+Result: TypeAlias = tuple[int, int, object]
+"""One result of a transaction: operation (-1 for an error), error, and the record or None."""
+
+
+@dataclass
+class ModelNode:
+    """Everything that is known about one node."""
+
+    data: bytes | None
+    acls: list[ACL]
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ctime: int
+    mtime: int
+    version: int = 0
+    aversion: int = 0
+    # Children ever created here, as a 32-bit counter.
+    created: int = 0
+    # The session that it lives as long as, or 0.
+    owner: int = 0
+    container: bool = False
+    ttl_ms: int = 0
+
+
+@dataclass
+class ModelSession:
+    """A session that is not over."""
+
+    password: bytes
+    timeout_ms: int
+    generation: int = 1
+
+
+@dataclass(eq=False)
+class Caller:
+    """One connection: whose it is, who is behind it, and what it was told."""
+
+    session: int
+    generation: int = 1
+    identities: tuple[Identity, ...] = ()
+    events: list[tuple[int, bytes]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request came to. `reply` is the record that the wire would have, or None."""
+
+    error: int
+    zxid: int
+    reply: object = None
+
+
+class No(Exception):  # noqa: N818
+    """The request is refused with a code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
