@@ -31,7 +31,7 @@ PORT := 2181
 DATA := ./data
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all checked-and-compiled check format generated docs bench compiled differ crash hostile fuzz storm judges clean help
+.PHONY: install serve test test-all checked-and-compiled check format generated docs bench bench-guard compiled differ crash hostile fuzz storm judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -119,6 +119,11 @@ storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until
 
 bench: $(VENV)/.dev judges ## measure Paddock beside Apache ZooKeeper, and its client and recipes beside kazoo
 	$(BIN)/python -m bench.run $(BENCH)
+
+# On the compiled build, where there is one, and on plain Python: they have a baseline each.
+bench-guard: $(VENV)/.dev $(BUILT) ## compare the instructions of the hot paths with bench/baselines.json (RECORD=1 writes it)
+	@tools/judges.sh valgrind
+	$(BIN)/python -m bench.guard $(if $(COMPILES),--compiled $(OPTIMIZED)) $(if $(RECORD),--record) $(if $(AGAINST),--against '$(AGAINST)')
 
 clean: ## remove everything that was made here, but not ./data
 	rm -rf $(VENV) build dist site src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

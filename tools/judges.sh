@@ -3,7 +3,7 @@
 # the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
 # headers, as Debian packages them. Installs what is missing if that is allowed; otherwise says what
 # will be skipped. With CI set, a missing judge is a failure. `judges.sh compiler` only tells, by its
-# status, whether modules can be compiled.
+# status, whether modules can be compiled; `judges.sh valgrind` is about what counts instructions alone.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -20,7 +20,12 @@ if [ "${1:-}" = compiler ]; then
   exit
 fi
 
+wanted=${1:-tests}
 missing_packages() {
+  if [ "$wanted" = valgrind ]; then
+    command -v valgrind >/dev/null || echo valgrind
+    return
+  fi
   [ -e /usr/share/java/zookeeper.jar ] && [ -x /usr/share/zookeeper/bin/zkCli.sh ] &&
     command -v java >/dev/null || echo zookeeper
   [ -x /usr/lib/zookeeper/bin/cli_mt ] || echo zookeeper-bin
@@ -74,6 +79,7 @@ for package in $missing; do
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;
+    valgrind) what="the count of instructions" ;;
     *) continue ;;
   esac
   echo "judges: without $package, $what is skipped (${why:-it is still missing})" >&2

@@ -1,0 +1,46 @@
+"""What counts of instructions depend on besides our own code."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+import sysconfig
+from importlib.metadata import version
+
+from paddock.server import connection
+
+
+def combination() -> dict[str, str]:
+    """Say what counts depend on so much that those of another one cannot be compared with them."""
+    arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
+    known = ("--enable-shared", "--enable-optimizations", "--with-lto")
+    options = [option for option in known if option in arguments]
+    python = f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}"
+    is_compiled = not (connection.__file__ or "").endswith(".py")
+    return {
+        "machine": f"{platform.system()} {platform.machine()}",
+        "python": python,
+        "interpreter": " ".join([platform.python_compiler(), *options]),
+        "build": "compiled" if is_compiled else "pure",
+        "compiler": _compiler() if is_compiled else "",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Say what else may change them: somebody who looks for a reason wants to know."""
+    return {
+        "python": platform.python_version(),
+        "libc": " ".join(platform.libc_ver()),
+        **{name: version(name) for name in ("librt", "mypy")},
+    }
+
+
+def _compiler() -> str:
+    """Name the compiler that extension modules are built with, and its major version."""
+    command = str(sysconfig.get_config_var("CC") or "cc").split()[0]
+    try:
+        found = subprocess.run([command, "-dumpversion"], capture_output=True, text=True)
+    except OSError:
+        return command
+    return f"{command} {found.stdout.strip().partition('.')[0]}"

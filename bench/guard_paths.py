@@ -1,0 +1,302 @@
+"""The hot paths whose instructions `make bench-guard` counts.
+
+    python -m bench.guard_paths ROUNDS
+
+Each is taken some times to warm up, and then ROUNDS times between two calls of `mark`, which
+valgrind sees. Afterwards it is looked at whether everything was answered well: a refusal is quick,
+too. It prints, as one line of JSON, how many operations each path had, and what the counts depend
+on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import paddock
+from bench.guard_about import combination, versions
+from bench.guard_stage import (
+    DATA,
+    SESSION_TIMEOUT_MS,
+    CannedServer,
+    Heart,
+    Peer,
+    StillLoop,
+    request,
+)
+from bench.servers import BenchError
+from paddock.client.client import Client
+from paddock.protocol import opcodes
+from paddock.protocol.acl import OPEN
+from paddock.protocol.requests import (
+    AddWatchRequest,
+    CreateRequest,
+    SetDataRequest,
+    WatchedRequest,
+)
+
+# How many requests come in one read, or how many watchers there are, where it is a crowd.
+CROWD: Final = 100
+# Rounds before anything is counted: the interpreter adapts its code to what it meets.
+WARM_UP_ROUNDS: Final = 3
+
+
+class Path:
+    """One hot path, ready to be taken again and again."""
+
+    async def take(self, rounds: int) -> None:
+        """Take it so many times, a crowd of operations each; all are answered at the end."""
+        raise NotImplementedError
+
+    def check(self, rounds: int) -> None:
+        """Look at what came of so many rounds, and forget it; raises BenchError."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+
+
+class Reads(Path):
+    """Queries, in one read or in several."""
+
+    def __init__(self, peer: Peer, reads: list[bytes]) -> None:
+        self._peer = peer
+        # What comes in each round.
+        self._reads = reads
+
+    async def take(self, rounds: int) -> None:
+        reads, receive = self._reads, self._peer.connection.data_received
+        for _ in range(rounds):
+            for read in reads:
+                receive(read)
+
+    def check(self, rounds: int) -> None:
+        self._peer.check(rounds * CROWD)
+
+
+class Writes(Path):
+    """Writes, in one read; every round has requests of its own."""
+
+    def __init__(self, heart: Heart, peer: Peer, rounds: list[bytes]) -> None:
+        self._heart = heart
+        self._peer = peer
+        self._rounds = iter(rounds)
+
+    async def take(self, rounds: int) -> None:
+        settle, receive = self._heart.settle, self._peer.connection.data_received
+        for _ in range(rounds):
+            receive(next(self._rounds))
+            await settle()
+
+    def check(self, rounds: int) -> None:
+        self._peer.check(rounds * CROWD)
+
+
+class Events(Path):
+    """One node that is changed again and again, and a crowd that is told each time."""
+
+    def __init__(
+        self, heart: Heart, writer: Peer, change: bytes, watchers: list[Peer], renew: bytes | None
+    ) -> None:
+        self._heart = heart
+        self._writer = writer
+        self._change = change
+        self._watchers = watchers
+        # What each watcher asks for before each change: a watch that is told once.
+        self._renew = renew
+
+    async def take(self, rounds: int) -> None:
+        settle, change = self._heart.settle, self._writer.connection.data_received
+        watchers = [one.connection.data_received for one in self._watchers]
+        for _ in range(rounds):
+            if self._renew is not None:
+                for receive in watchers:
+                    receive(self._renew)
+            change(self._change)
+            await settle()
+
+    def check(self, rounds: int) -> None:
+        self._writer.check(rounds)
+        asked = 0 if self._renew is None else rounds
+        for watcher in self._watchers:
+            watcher.check(asked, events=rounds)
+
+
+class ClientGets(Path):
+    """Gets by a client, so many at once."""
+
+    def __init__(self, client: Client, server: CannedServer, path: str, window: int) -> None:
+        self._window = window
+        self._client = client
+        self._server = server
+        self._path = path
+        self._data = b""
+
+    async def take(self, rounds: int) -> None:
+        get, path, several = self._client.get, self._path, range(self._window)
+        for _ in range(rounds * CROWD // self._window):
+            for future in [get(path) for _ in several]:
+                self._data, _ = await future
+
+    def check(self, rounds: int) -> None:
+        data, self._data = self._data, b""
+        if data != DATA:
+            raise BenchError(f"the client got {data!r}")
+
+    async def close(self) -> None:
+        self._server.serve_end()
+        await self._client.close()
+
+
+async def _reads(operation: int, window: int) -> Path:
+    heart, paths = Heart(), _paths("node", CROWD)
+    peer = await heart.peer()
+    await heart.ask(peer, [_create(path) for path in (b"/guard", *paths)])
+    requests = [request(operation, WatchedRequest(path, False)) for path in paths]
+    starts = range(0, CROWD, window)
+    return Reads(peer, [b"".join(requests[start : start + window]) for start in starts])
+
+
+async def get(_: int) -> Path:
+    """Gets of a hundred nodes that come in one read."""
+    return await _reads(opcodes.GET_DATA, CROWD)
+
+
+async def get_alone(_: int) -> Path:
+    """Gets of a hundred nodes, each in a read of its own."""
+    return await _reads(opcodes.GET_DATA, 1)
+
+
+async def exists(_: int) -> Path:
+    """As `get`."""
+    return await _reads(opcodes.EXISTS, CROWD)
+
+
+async def set_(rounds: int) -> Path:
+    """Sets of a hundred nodes that come in one read, up to the reply; the log is in memory."""
+    heart, paths = Heart(), _paths("node", CROWD)
+    peer = await heart.peer()
+    await heart.ask(peer, [_create(path) for path in (b"/guard", *paths)])
+    requests = [_set(path) for path in paths]
+    return Writes(heart, peer, [b"".join(requests)] * rounds)
+
+
+async def create(rounds: int) -> Path:
+    """As `set`, of new nodes of one parent."""
+    heart = Heart()
+    peer = await heart.peer()
+    await heart.ask(peer, [_create(b"/guard")])
+    reads = [b"".join(map(_create, _paths(f"node-{one:04d}", CROWD))) for one in range(rounds)]
+    return Writes(heart, peer, reads)
+
+
+async def _events(renew: bytes | None, begin: bytes | None) -> Path:
+    heart = Heart()
+    writer = await heart.peer()
+    await heart.ask(writer, [_create(b"/guard")])
+    watchers = [await heart.peer() for _ in range(CROWD)]
+    for watcher in watchers:
+        if begin is not None:
+            await heart.ask(watcher, [begin])
+    return Events(heart, writer, _set(b"/guard"), watchers, renew)
+
+
+async def watch_event(_: int) -> Path:
+    """A hundred connections that each set a watch by a get, then one set: the event of each."""
+    return await _events(request(opcodes.GET_DATA, WatchedRequest(b"/guard", True)), None)
+
+
+async def persistent_event(_: int) -> Path:
+    """The same, of watches that stay: nothing is asked between two events."""
+    return await _events(None, request(opcodes.ADD_WATCH, AddWatchRequest(b"/guard", 0)))
+
+
+async def _client_gets(rounds: int, window: int) -> Path:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, StillLoop)
+    server = loop.canned = CannedServer(rounds * CROWD)
+    client = paddock.connect("127.0.0.1:2181", session_timeout=SESSION_TIMEOUT_MS / 1000)
+    await client.start()
+    server.serve_gets("/guard")
+    return ClientGets(client, server, "/guard", window)
+
+
+async def client_get(rounds: int) -> Path:
+    """A hundred gets by one client at once."""
+    return await _client_gets(rounds, CROWD)
+
+
+async def client_get_alone(rounds: int) -> Path:
+    """Gets by a client, one after the other."""
+    return await _client_gets(rounds, 1)
+
+
+# Each is made for so many rounds in all.
+PATHS: Final[dict[str, Callable[[int], Awaitable[Path]]]] = {
+    "get": get,
+    "get alone": get_alone,
+    "exists": exists,
+    "set": set_,
+    "create": create,
+    "watch event": watch_event,
+    "persistent event": persistent_event,
+    "client get": client_get,
+    "client get alone": client_get_alone,
+}
+
+
+def mark() -> None:
+    """Say where counting begins or ends: nothing else here calls this function of the C library."""
+    os.getsid(0)
+
+
+async def take(make: Callable[[int], Awaitable[Path]], rounds: int) -> int:
+    """Take one path, and give the number of its operations between the two marks."""
+    path = await make(WARM_UP_ROUNDS + rounds)
+    await path.take(WARM_UP_ROUNDS)
+    path.check(WARM_UP_ROUNDS)
+    mark()
+    await path.take(rounds)
+    mark()
+    path.check(rounds)
+    await path.close()
+    return rounds * CROWD
+
+
+def take_all(rounds: int) -> dict[str, int]:
+    """Take every path in its turn, and give the operations of each."""
+    operations = {}
+    for name, make in PATHS.items():
+        with asyncio.Runner(loop_factory=StillLoop) as runner:
+            operations[name] = runner.run(take(make, rounds))
+    return operations
+
+
+def _paths(prefix: str, count: int) -> list[bytes]:
+    return [f"/guard/{prefix}-{number:04d}".encode() for number in range(count)]
+
+
+def _create(path: bytes) -> bytes:
+    return request(opcodes.CREATE, CreateRequest(path, DATA, list(OPEN), 0))
+
+
+def _set(path: bytes) -> bytes:
+    return request(opcodes.SET_DATA, SetDataRequest(path, DATA, -1))
+
+
+def main() -> None:
+    """Take every path, and say what was done and on what."""
+    # When it would collect depends on everything that was ever allocated.
+    gc.disable()
+    operations = take_all(int(sys.argv[1]))
+    report = {"operations": operations, "combination": combination(), "versions": versions()}
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()
