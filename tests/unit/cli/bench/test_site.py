@@ -52,7 +52,8 @@ def test_what_is_left_by_one_who_is_killed_goes_with_the_session() -> None:
             gone = asyncio.Event()
             assert await client.exists("/bench", watch=lambda event: gone.set()) is not None
         # Containers go when they are empty, by and by.
-        await gone.wait()
+        async with asyncio.timeout(3600):
+            await gone.wait()
         assert await client.exists("/bench") is None
 
     on_a_server(scenario)
