@@ -16,7 +16,7 @@ from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, ANYONE, Identity
 from paddock.protocol.jute import BytesWriter, Reader, write_strings
 from paddock.protocol.records import MultiHeader, ReplyHeader, Stat, WatcherEvent
-from paddock.protocol.replies import GetDataResponse
+from paddock.protocol.replies import Create2Response, CreateResponse, GetDataResponse, IntResponse
 from paddock.protocol.requests import (
     AddWatchRequest,
     CreateRequest,
@@ -61,6 +61,31 @@ def multi_body(steps: Iterable[tuple[int, Record]]) -> bytes:
         record.write(writer)
     MultiHeader(-1, True, -1).write(writer)
     return writer.getvalue()
+
+
+def multi_results(body: bytes) -> list[tuple[int, int, object]]:
+    """Read the answer to a transaction: operation, error and what came of it, for each."""
+    reader = Reader(body)
+    found: list[tuple[int, int, object]] = []
+    while not (header := MultiHeader.read(reader)).done:
+        record: object = None
+        if header.operation == opcodes.ERROR:
+            record = IntResponse.read(reader).value
+        elif header.operation == opcodes.CREATE:
+            record = CreateResponse.read(reader).path
+        elif header.operation == opcodes.CREATE2:
+            record = Create2Response.read(reader).path
+        elif header.operation == opcodes.SET_DATA:
+            record = Stat.read(reader).version
+        found.append((header.operation, header.error, record))
+    assert (header.operation, header.error) == (-1, -1)
+    assert reader.rest() == b""
+    return found
+
+
+def sentence(outcome: Outcome) -> str:
+    """Give what an operator is told, if anything."""
+    return "" if outcome.notice is None else outcome.notice.sentence()
 
 
 def set_watches_body(zxid: int, *lists: list[bytes]) -> bytes:

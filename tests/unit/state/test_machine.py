@@ -1,4 +1,4 @@
-"""The state machine: zxids, versions, refusals, transactions, and an answer to whatever comes."""
+"""The state machine: zxids, versions, refusals."""
 
 from __future__ import annotations
 
@@ -16,44 +16,30 @@ from paddock.errors import (
     NOT_EMPTY,
     OK,
     RECONFIG_DISABLED,
-    RUNTIME_INCONSISTENCY,
-    SYSTEM_ERROR,
     UNIMPLEMENTED,
 )
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, CREATE, DELETE, READ, WRITE, Identity
-from paddock.protocol.jute import BytesWriter, Reader
-from paddock.protocol.records import MultiHeader, Stat
-from paddock.protocol.replies import Create2Response, CreateResponse, IntResponse
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import Stat
+from paddock.protocol.replies import Create2Response, CreateResponse
 from paddock.protocol.requests import (
     CreateRequest,
-    CreateTTLRequest,
     PathRequest,
     ReconfigRequest,
-    SetDataRequest,
     VersionRequest,
 )
-from paddock.state.entry import REAP
-from paddock.state.machine import Outcome, StateMachine
 from tests.property.dump import dump
-from tests.unit.state.driver import OPEN, Connection, World, encode, multi_body
+from tests.unit.state.driver import (
+    OPEN,
+    Connection,
+    World,
+    encode,
+    multi_results,
+)
 
 BOB = Identity("digest", "bob:hash")
 INT_MAX = (1 << 31) - 1
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def client(world: World) -> Connection:
-    return world.open()
-
-
-def sentence(outcome: Outcome) -> str:
-    return "" if outcome.notice is None else outcome.notice.sentence()
 
 
 def created(body: bytes) -> bytes:
@@ -365,138 +351,8 @@ class TestAccess:
             (opcodes.CREATE, CreateRequest(b"/a", b"", OPEN, 0)),
             (opcodes.CHECK, VersionRequest(b"/secret", -1)),
         )
-        assert [error for _, error, _ in results(outcome.body)] == [OK, NO_AUTH]
+        assert [error for _, error, _ in multi_results(outcome.body)] == [OK, NO_AUTH]
         assert b"/a" not in world.machine.tree.nodes
-
-
-def results(body: bytes) -> list[tuple[int, int, object]]:
-    reader = Reader(body)
-    found: list[tuple[int, int, object]] = []
-    while not (header := MultiHeader.read(reader)).done:
-        record: object = None
-        if header.operation == opcodes.ERROR:
-            record = IntResponse.read(reader).value
-        elif header.operation == opcodes.CREATE:
-            record = CreateResponse.read(reader).path
-        elif header.operation == opcodes.CREATE2:
-            record = Create2Response.read(reader).path
-        elif header.operation == opcodes.SET_DATA:
-            record = Stat.read(reader).version
-        found.append((header.operation, header.error, record))
-    assert (header.operation, header.error) == (-1, -1)
-    assert reader.rest() == b""
-    return found
-
-
-class TestMulti:
-    def test_each_operation_has_its_result(self, client: Connection) -> None:
-        client.create(b"/a")
-        outcome = client.multi(
-            (opcodes.CREATE, CreateRequest(b"/a/x", b"", OPEN, 0)),
-            (opcodes.CREATE2, CreateRequest(b"/a/y", b"", OPEN, 2)),
-            (opcodes.CREATE_CONTAINER, CreateRequest(b"/c", b"", OPEN, 4)),
-            (opcodes.CREATE_TTL, CreateTTLRequest(b"/t", b"", OPEN, 5, 10)),
-            (opcodes.SET_DATA, SetDataRequest(b"/a", b"1", -1)),
-            (opcodes.SET_DATA, SetDataRequest(b"/a", b"2", 1)),
-            (opcodes.CHECK, VersionRequest(b"/a", 2)),
-            (opcodes.DELETE, VersionRequest(b"/a/x", 0)),
-        )
-        assert outcome.error == OK
-        assert results(outcome.body) == [
-            (opcodes.CREATE, OK, b"/a/x"),
-            (opcodes.CREATE, OK, b"/a/y0000000001"),
-            (opcodes.CREATE2, OK, b"/c"),
-            (opcodes.CREATE2, OK, b"/t"),
-            (opcodes.SET_DATA, OK, 1),
-            (opcodes.SET_DATA, OK, 2),
-            (opcodes.CHECK, OK, None),
-            (opcodes.DELETE, OK, None),
-        ]
-
-    def test_the_flags_alone_say_what_is_created(self, client: Connection, world: World) -> None:
-        client.multi(
-            (opcodes.CREATE_CONTAINER, CreateRequest(b"/plain", b"", OPEN, 0)),
-            (opcodes.CREATE_CONTAINER, CreateRequest(b"/eph", b"", OPEN, 1)),
-            (opcodes.CREATE, CreateRequest(b"/box", b"", OPEN, 4)),
-            (opcodes.CREATE_TTL, CreateTTLRequest(b"/eph2", b"", OPEN, 1, -1)),
-            (opcodes.CREATE_TTL, CreateTTLRequest(b"/box2", b"", OPEN, 4, 99)),
-        )
-        tree = world.machine.tree
-        assert sorted(tree.containers) == [b"/box", b"/box2"]
-        assert sorted(tree.ephemerals[client.session]) == [b"/eph", b"/eph2"]
-        assert tree.nodes[b"/plain"].owner == 0
-
-    def test_a_failure_undoes_all_and_says_where_it_was(
-        self, client: Connection, world: World
-    ) -> None:
-        client.create(b"/a")
-        before = dump(world.machine)
-        outcome = client.multi(
-            (opcodes.CREATE, CreateRequest(b"/b", b"", OPEN, 1)),
-            (opcodes.DELETE, VersionRequest(b"/a", -1)),
-            (opcodes.SET_DATA, SetDataRequest(b"/b", b"", 7)),
-            (opcodes.CREATE, CreateRequest(b"/c", b"", OPEN, 0)),
-        )
-        assert (outcome.error, outcome.changes) == (OK, [])
-        assert results(outcome.body) == [
-            (opcodes.ERROR, code, code) for code in (OK, OK, BAD_VERSION, RUNTIME_INCONSISTENCY)
-        ]
-        after = dump(world.machine)
-        assert after.pop("zxid") == before.pop("zxid") + 1
-        assert after.pop("time_ms") == before.pop("time_ms") + 1
-        assert after == before
-
-    def test_later_operations_see_what_earlier_ones_did(self, client: Connection) -> None:
-        outcome = client.multi(
-            (opcodes.CREATE, CreateRequest(b"/a", b"", OPEN, 0)),
-            (opcodes.CREATE, CreateRequest(b"/a/b", b"", OPEN, 0)),
-            (opcodes.DELETE, VersionRequest(b"/a/b", -1)),
-            (opcodes.DELETE, VersionRequest(b"/a", -1)),
-            (opcodes.CREATE, CreateRequest(b"/a", b"", OPEN, 1)),
-        )
-        assert [error for _, error, _ in results(outcome.body)] == [OK] * 5
-        assert client.children(b"/") == [b"a", b"zookeeper"]
-
-    def test_an_empty_transaction_is_fine(self, client: Connection) -> None:
-        outcome = client.multi()
-        assert (outcome.error, results(outcome.body)) == (OK, [])
-
-    @pytest.mark.parametrize(
-        "operation",
-        [
-            *(opcodes.SET_ACL, opcodes.GET_DATA, opcodes.GET_CHILDREN, opcodes.SYNC),
-            *(opcodes.DELETE_CONTAINER, opcodes.MULTI, 4711, -1),
-        ],
-    )
-    def test_what_is_no_operation_of_a_transaction_cannot_be_decoded(
-        self, client: Connection, world: World, operation: int
-    ) -> None:
-        outcome = client.multi(
-            (opcodes.CREATE, CreateRequest(b"/a", b"", OPEN, 0)),
-            (operation, VersionRequest(b"/a", -1)),
-        )
-        assert (outcome.error, outcome.body) == (MARSHALLING_ERROR, b"")
-        assert b"/a" not in world.machine.tree.nodes
-
-    def test_a_transaction_cut_at_any_byte_cannot_be_decoded(self, client: Connection) -> None:
-        body = multi_body(
-            [
-                (opcodes.CREATE, CreateRequest(b"/a", b"", OPEN, 0)),
-                (opcodes.DELETE, VersionRequest(b"/a", -1)),
-            ]
-        )
-        for cut in range(len(body)):
-            assert client.send(opcodes.MULTI, body[:cut]).error == MARSHALLING_ERROR
-
-    def test_a_ttl_mode_without_a_ttl_counts_only_when_its_turn_comes(
-        self, client: Connection
-    ) -> None:
-        wrong = (opcodes.CREATE, CreateRequest(b"/t", b"", OPEN, 5))
-        good = (opcodes.CREATE, CreateRequest(b"/a", b"", OPEN, 0))
-        assert client.multi(good, wrong).error == MARSHALLING_ERROR
-        failing = (opcodes.DELETE, VersionRequest(b"/none", -1))
-        outcome = client.multi(failing, wrong)
-        assert [error for _, error, _ in results(outcome.body)] == [NO_NODE, RUNTIME_INCONSISTENCY]
 
 
 class TestCheck:
@@ -548,93 +404,3 @@ class TestReap:
             stat = world.stat(path)
             assert world.reap(path, stat.czxid, stat.mzxid).changes == []
         assert world.reap(b"/gone", 1, 1).changes == []
-
-
-class TestTotality:
-    """Something that should never happen does; the state is broken on purpose to show it."""
-
-    def test_an_unexpected_exception_is_undone_and_reported(
-        self, client: Connection, world: World
-    ) -> None:
-        client.create(b"/a", acls=[ACL(ALL, ANYONE), ACL(ALL, BOB)])
-        # One user less than there is: releasing the ACL notices.
-        world.machine.tree.nodes[b"/a"].acl.users = 0
-        outcome = client.delete(b"/a")
-        assert (outcome.error, outcome.body, outcome.changes) == (SYSTEM_ERROR, b"", [])
-        assert sentence(outcome).startswith("applying delete failed and was undone: AssertionError")
-        world.machine.tree.nodes[b"/a"].acl.users = 1
-        dump(world.machine)
-        assert client.delete(b"/a").error == OK
-
-    def test_it_takes_a_zxid_and_happens_again_the_same_way(self, world: World) -> None:
-        def history(machine: StateMachine) -> list[tuple[int, int, str]]:
-            machine.apply(world.entries[0])
-            machine.apply(world.entries[1])
-            machine.tree.nodes[b"/a"].acl.users = 0
-            outcomes = [machine.apply(entry) for entry in world.entries[2:]]
-            # Not what the exception itself says: pytest may put the address of an object into it.
-            said = [sentence(outcome).partition("(")[0] for outcome in outcomes]
-            return [
-                (outcome.error, outcome.zxid, one)
-                for outcome, one in zip(outcomes, said, strict=True)
-            ]
-
-        client = world.open()
-        client.create(b"/a", acls=[ACL(ALL, BOB)])
-        client.delete(b"/a")
-        client.create(b"/b")
-        first, again = history(StateMachine()), history(StateMachine())
-        assert first == again
-        assert [(error, zxid) for error, zxid, _ in first] == [(SYSTEM_ERROR, 3), (OK, 4)]
-
-    def test_a_transaction_is_undone_as_a_whole(self, client: Connection, world: World) -> None:
-        client.create(b"/a", acls=[ACL(ALL, BOB)])
-        world.machine.tree.nodes[b"/a"].acl.users = 0
-        outcome = client.multi(
-            (opcodes.CREATE, CreateRequest(b"/b", b"", OPEN, 1)),
-            (opcodes.DELETE, VersionRequest(b"/a", -1)),
-        )
-        assert (outcome.error, outcome.body, outcome.changes) == (SYSTEM_ERROR, b"", [])
-        world.machine.tree.nodes[b"/a"].acl.users = 1
-        assert set(dump(world.machine)["nodes"]) == {
-            *(b"/", b"/a", b"/zookeeper", b"/zookeeper/config", b"/zookeeper/quota")
-        }
-
-    def test_an_expiry_that_fails_leaves_the_session_and_all_its_nodes(
-        self, client: Connection, world: World
-    ) -> None:
-        client.create(b"/1", flags=1)
-        client.create(b"/2", flags=1, acls=[ACL(ALL, BOB)])
-        world.machine.tree.nodes[b"/2"].acl.users = 0
-        before = world.machine.zxid
-        outcome = world.expire(client.session, client.generation)
-        assert (outcome.error, outcome.zxid, outcome.changes) == (SYSTEM_ERROR, before, [])
-        assert sentence(outcome).startswith("applying expire failed")
-        world.machine.tree.nodes[b"/2"].acl.users = 1
-        assert sorted(dump(world.machine)["ephemerals"][client.session]) == [b"/1", b"/2"]
-        assert world.expire(client.session, client.generation).error == OK
-
-    def test_a_parent_that_does_not_know_its_child_is_reported(
-        self, client: Connection, world: World
-    ) -> None:
-        client.create(b"/a")
-        children = world.machine.tree.nodes[b"/"].children
-        assert children is not None
-        del children[b"a"]
-        assert client.delete(b"/a").error == SYSTEM_ERROR
-        # Undoing has even mended it.
-        dump(world.machine)
-        assert client.delete(b"/a").error == OK
-
-    def test_a_decision_that_cannot_be_read_is_answered(self, world: World) -> None:
-        outcome = world.apply(REAP, b"\0")
-        assert outcome.error == SYSTEM_ERROR
-        assert sentence(outcome).startswith("applying reap failed")
-        assert world.machine.zxid == 0
-
-    @pytest.mark.parametrize("operation", [*sorted(opcodes.WRITES), *range(-20, 25)])
-    def test_every_operation_answers_any_bytes(self, client: Connection, operation: int) -> None:
-        for body in (b"", b"\0", bytes(64), b"\xff" * 64, BytesWriter().getvalue()):
-            outcome = client.send(operation, body)
-            assert isinstance(outcome.error, int)
-        dump(client.world.machine)

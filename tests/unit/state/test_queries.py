@@ -31,16 +31,6 @@ BOB = Identity("digest", "bob:hash")
 HOME = Identity("ip", "127.0.0.1")
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def client(world: World) -> Connection:
-    return world.open()
-
-
 def error_of(client: Connection, operation: int, request: Record) -> int:
     error, body = client.ask(operation, encode(request))
     assert error == OK or body == b""

@@ -8,10 +8,10 @@ from paddock.errors import BAD_VERSION, OK, QUOTA_EXCEEDED
 from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest, SetDataRequest, VersionRequest
 from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES
-from paddock.state.machine import Outcome, StateMachine
+from paddock.state.machine import StateMachine
 from paddock.state.snapshot import Snapshot, restore
 from tests.property.dump import dump
-from tests.unit.state.driver import OPEN, Connection, World
+from tests.unit.state.driver import OPEN, Connection, World, sentence
 
 LIMITS = b"/zookeeper/quota/app/zookeeper_limits"
 STATISTICS = b"/zookeeper/quota/app/zookeeper_stats"
@@ -34,10 +34,6 @@ def client(world: World) -> Connection:
 def limit(client: Connection, text: bytes) -> None:
     for path, data in ((b"/zookeeper/quota/app", b""), (LIMITS, text), (STATISTICS, b"")):
         assert client.create(path, data).error == OK
-
-
-def sentence(outcome: Outcome) -> str:
-    return "" if outcome.notice is None else outcome.notice.sentence()
 
 
 def test_what_goes_over_a_hard_limit_is_refused_and_told(client: Connection) -> None:

@@ -12,11 +12,6 @@ from tests.property.dump import dump
 from tests.unit.state.driver import OPEN, PASSWORD, Connection, World
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_a_session_is_opened_in_its_first_generation_and_takes_a_zxid(world: World) -> None:
     connection = world.open(7, 4000)
     session = world.machine.sessions.by_id[7]

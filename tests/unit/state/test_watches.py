@@ -26,11 +26,6 @@ PERSISTENT, RECURSIVE = 0, 1
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def writer(world: World) -> Connection:
     return world.open()
 
