@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := build/compiled
 
+# Whatever the environment says: each of thousands of processes would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 SOURCES := $(shell find src -name '*.py' 2>/dev/null)
 # The suite with the longest files is not the last one: at the end nobody waits for one of them.
 SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/fault tests/integration \
