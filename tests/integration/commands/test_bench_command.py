@@ -23,8 +23,10 @@ from tests.support.command import (
 from tests.support.server import Service
 from tests.support.terminal import terminal
 
-QUICK = ["--seconds", "0.02", "--clients", "2", "--window", "3", "--watchers", "3"]
-ENDLESS = ["--seconds", "60", "--clients", "2", "--window", "3"]
+# A machine that stands still for some seconds is no lost connection.
+PATIENT = ["--timeout", "60"]
+QUICK = ["--seconds", "0.02", "--clients", "2", "--window", "3", "--watchers", "3", *PATIENT]
+ENDLESS = ["--seconds", "60", "--clients", "2", "--window", "3", *PATIENT]
 
 
 @pytest.mark.everywhere
@@ -97,17 +99,17 @@ def test_a_path_that_is_there_is_refused_and_stays(
     service: Service, client: Client, path: str
 ) -> None:
     client.create(f"{path}/theirs", b"data")
-    said = refusal_here("bench", "--server", service.hosts, "--path", path, status=1)
+    said = refusal_here("bench", "--server", service.hosts, "--path", path, *PATIENT, status=1)
     assert said == f"{path}: is there already, and a path of its own is needed"
     assert client.get(f"{path}/theirs").data == b"data"
 
 
 def test_where_nothing_may_be_made_it_says_so(service: Service, client: Client, path: str) -> None:
     client.create(f"{path}/closed", acl=paddock.READ_ONLY_ACL)
-    arguments = ["--server", service.hosts, "--path", f"{path}/closed/bench"]
-    said = refusal_here("bench", *arguments, status=1)
+    arguments = ["bench", "--server", service.hosts, *PATIENT, "--path"]
+    said = refusal_here(*arguments, f"{path}/closed/bench", status=1)
     assert said == f"{path}/closed/bench: the ACL does not permit it"
-    said = refusal_here("bench", *arguments[:-1], f"{path}/nothing/bench", status=1)
+    said = refusal_here(*arguments, f"{path}/nothing/bench", status=1)
     assert said == f"{path}/nothing/bench: there is no node above it to make it in"
 
 
