@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from paddock.log.interface import Durability, Record, Report
@@ -17,7 +17,11 @@ from paddock.server.service import Service
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
-from tests.support.records import Request
+from paddock.testing.clock import run_virtually
+from tests.support import requests as rq
+from tests.support.records import Code, Request
+
+MIB = 1 << 20
 
 
 class HeldLog:
@@ -219,3 +223,32 @@ def framed(payload: bytes) -> bytes:
 
 def encoded(xid: int, request: Request) -> bytes:
     return framed(struct.pack(">ii", xid, request.op) + request.body)
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run it in virtual time."""
+    run_virtually(scenario())
+
+
+def reads_from(client: FakeClient) -> bool:
+    """Tell whether the server reads from a client now."""
+    return client.transport.is_reading_now
+
+
+def numbers(client: FakeClient) -> list[int]:
+    """Give the numbers of the requests that have been answered since."""
+    return [xid for xid, _, _ in client.replies()]
+
+
+def errors(client: FakeClient) -> list[int]:
+    """Give the errors of all answers since."""
+    return [error for _, error, _ in client.replies()]
+
+
+async def with_node(harness: Harness, path: str, data: bytes) -> FakeClient:
+    """Give a client that has made a node."""
+    client = await harness.client()
+    client.send(rq.create(path, data))
+    await harness.settle()
+    assert errors(client) == [Code.OK]
+    return client

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
-from paddock.errors import NO_NODE, OK, SESSION_EXPIRED, SYSTEM_ERROR
+from paddock.errors import NO_NODE, OK, SYSTEM_ERROR
 from paddock.log.interface import Durability
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.records import INT, MULTI_HEADER, Acl, Op
-from tests.unit.server.harness import FakeClient, Harness, encoded, framed, turn
+from tests.unit.server.harness import FakeClient, Harness, encoded, framed, run, turn
 
 CREATOR_ONLY = (Acl(31, "auth", ""),)
 MULTI_END = MULTI_HEADER.pack(-1, True, -1)
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(scenario())
 
 
 def test_a_read_between_two_writes_sees_the_first_and_not_the_second() -> None:
@@ -147,19 +141,6 @@ def test_what_was_surely_not_written_is_refused_and_takes_no_zxid() -> None:
     run(scenario)
 
 
-def test_nobody_gets_a_session_that_was_not_written() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = FakeClient(harness)
-        client.send_handshake()
-        await harness.settle(Durability.NOT_WRITTEN)
-        assert client.transport.frames() == []
-        assert not client.transport.is_open
-        assert len(harness.machine.sessions.by_id) == 0
-
-    run(scenario)
-
-
 def test_an_unknown_outcome_is_not_answered() -> None:
     async def scenario() -> None:
         harness = Harness()
@@ -176,102 +157,6 @@ def test_an_unknown_outcome_is_not_answered() -> None:
         client.send(rq.create("/m"))
         await turn()
         assert len(harness.log.proposals) == 2
-
-    run(scenario)
-
-
-def test_a_session_that_comes_back_leaves_its_old_connection_behind() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        first = await harness.client()
-        second = FakeClient(harness)
-        second.send_handshake(first.session, first.password)
-        # What the first one sent before it was left is carried out; what it sends later is not.
-        first.send(rq.create("/late"))
-        await harness.settle()
-        assert second.take_handshake().session_id == first.session
-        assert not first.transport.is_open
-        assert first.replies() == []
-        second.send(rq.exists("/late"))
-        assert second.replies()[0][1] == NO_NODE
-
-    run(scenario)
-
-
-def test_of_two_connections_that_want_a_session_the_later_has_it() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        first = await harness.client()
-        second, third = FakeClient(harness), FakeClient(harness)
-        second.send_handshake(first.session, first.password)
-        third.send_handshake(first.session, first.password)
-        await harness.settle()
-        assert not second.transport.is_open
-        assert third.transport.is_open
-        third.send(rq.create("/n"))
-        await harness.settle()
-        assert len(third.transport.frames()) == 2
-
-    run(scenario)
-
-
-def test_a_wrong_password_does_not_disturb_the_owner() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        owner = await harness.client()
-        thief = FakeClient(harness)
-        assert (await thief.attach(owner.session, b"wrong")).session_id == 0
-        assert not thief.transport.is_open
-        owner.send(rq.exists("/"))
-        assert owner.replies()[0][1] == OK
-
-    run(scenario)
-
-
-def test_what_comes_with_the_handshake_is_served_after_it() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = FakeClient(harness)
-        client.send_handshake()
-        assert not client.transport.is_reading_now
-        client.receive(encoded(7, rq.exists("/")))
-        await harness.settle()
-        assert len(client.transport.frames()) == 2
-        assert client.transport.is_reading_now
-
-    run(scenario)
-
-
-def test_what_comes_while_the_session_ends_is_answered_expired() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = await harness.client()
-        liveness = harness.service.tracker.get(client.session)
-        assert liveness is not None
-        harness.service.expire(liveness)
-        client.send(rq.exists("/"), rq.create("/n"))
-        assert client.replies() == []
-        await harness.settle()
-        assert [error for _, error, _ in client.replies()] == [SESSION_EXPIRED, SESSION_EXPIRED]
-        assert not client.transport.is_open
-        assert client.session not in harness.machine.sessions.by_id
-
-    run(scenario)
-
-
-def test_a_session_whose_end_was_not_written_lives_on() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = await harness.client()
-        liveness = harness.service.tracker.get(client.session)
-        assert liveness is not None
-        harness.service.expire(liveness)
-        client.send(rq.exists("/"))
-        await turn()
-        harness.log.settle(Durability.NOT_WRITTEN)
-        await turn()
-        assert [error for _, error, _ in client.replies()] == [OK]
-        assert not liveness.is_closing
 
     run(scenario)
 
@@ -304,23 +189,6 @@ def test_a_client_that_reads_slowly_lives_and_one_that_does_not_read_expires() -
             await harness.settle()
         assert list(harness.machine.sessions.by_id) == [slow.session]
         assert not stuck.transport.is_open
-        harness.service.tracker.stop()
-
-    run_virtually(scenario())
-
-
-def test_a_session_whose_connection_is_lost_while_we_held_it_has_its_whole_timeout() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        harness.service.tracker.start()
-        client = await harness.client()
-        client.send(*[rq.set_data("/", b"")] * 10_001)
-        assert not client.transport.is_reading_now
-        await asyncio.sleep(5.5)
-        client.connection.connection_lost(None)
-        await asyncio.sleep(5.9)
-        await harness.settle()
-        assert client.session in harness.machine.sessions.by_id
         harness.service.tracker.stop()
 
     run_virtually(scenario())
@@ -438,33 +306,6 @@ def test_a_connection_beyond_the_limit_for_its_address_is_refused() -> None:
     run(scenario)
 
 
-def test_a_lost_connection_takes_its_watches_along_and_leaves_its_session() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = await harness.client()
-        client.send(rq.exists("/", watch=True))
-        assert harness.watches.data.size == 1
-        client.connection.connection_lost(None)
-        assert harness.watches.data.size == 0
-        assert client.session in harness.machine.sessions.by_id
-        assert harness.service.tracker.get(client.session) is not None
-
-    run(scenario)
-
-
-def test_a_session_created_for_a_client_that_has_gone_is_watched_over() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = FakeClient(harness)
-        client.send_handshake()
-        client.connection.connection_lost(None)
-        await harness.settle()
-        (session,) = harness.machine.sessions.by_id
-        assert harness.service.tracker.get(session) is not None
-
-    run(scenario)
-
-
 @pytest.mark.parametrize("cut", range(1, 12))
 def test_requests_may_come_in_pieces(cut: int) -> None:
     async def scenario() -> None:
@@ -487,55 +328,5 @@ def test_frames_before_one_that_is_too_long_are_served() -> None:
         assert [xid for xid, _, _ in client.replies()] == [1]
         await turn()
         assert not client.transport.is_open
-
-    run(scenario)
-
-
-def test_a_session_attached_for_a_client_that_has_gone_leaves_its_old_connection() -> None:
-    """The generation has moved on, so the old connection could write no more."""
-
-    async def scenario() -> None:
-        harness = Harness()
-        first = await harness.client()
-        second = FakeClient(harness)
-        second.send_handshake(first.session, first.password)
-        second.connection.connection_lost(None)
-        await harness.settle()
-        assert not first.transport.is_open
-        third = FakeClient(harness)
-        assert (await third.attach(first.session, first.password)).session_id == first.session
-
-    run(scenario)
-
-
-def test_only_a_session_that_expired_is_said_to_have(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = await harness.client()
-        liveness = harness.service.tracker.get(client.session)
-        assert liveness is not None
-        # It closes itself, and only then its end is proposed a second time.
-        client.send(rq.close_session())
-        harness.service.expire(liveness)
-        await harness.settle()
-        assert client.session not in harness.machine.sessions.by_id
-        assert harness.service.tracker.get(client.session) is None
-
-    with caplog.at_level("INFO"):
-        run(scenario)
-    assert "expired" not in caplog.text
-
-
-def test_a_session_lives_by_the_timeout_of_its_last_handshake() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        first = await harness.client()
-        second = FakeClient(harness)
-        second.send_handshake(first.session, first.password, timeout_ms=5000)
-        await harness.settle()
-        assert second.take_handshake().timeout_ms == 5000
-        liveness = harness.service.tracker.get(first.session)
-        assert liveness is not None
-        assert liveness.timeout == 5.0
 
     run(scenario)

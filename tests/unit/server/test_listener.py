@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import cast
 
 from librt.strings import BytesWriter
 
@@ -12,12 +11,7 @@ from paddock.protocol.records import ConnectRequest
 from paddock.server.connection import Connection
 from paddock.server.desk import ATTACHING
 from paddock.server.listener import _Gate
-from paddock.testing.clock import run_virtually
-from tests.unit.server.harness import FakeTransport, Harness, framed
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run_virtually(scenario())
+from tests.unit.server.harness import FakeTransport, Harness, framed, run
 
 
 def test_a_connection_that_stops_reading_for_what_came_early_stays_so() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from paddock.server.stream import Stream, in_pieces
-from paddock.testing.clock import run_virtually
-from tests.unit.server.harness import FakeTransport, turn
+from tests.unit.server.harness import FakeTransport, run, turn
 
 TIMEOUT = 10.0
 
@@ -33,10 +31,6 @@ class Answer:
 
     def _done(self) -> None:
         self.is_done = True
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run_virtually(scenario())
 
 
 def test_all_pieces_are_sent_in_order_and_then_it_is_done() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
 from paddock.server.figures import Figures
 from paddock.server.words import FourLetterWords
-from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
-from tests.unit.server.harness import FakeClient, Harness, turn
+from tests.unit.server.harness import FakeClient, Harness, run, turn
 
 _WORDS = "conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs"
 EVERY_WORD = _WORDS.split()
@@ -24,10 +21,6 @@ def harness(words: str = "*") -> Harness:
     figures = Figures(made.service, None, 2181, asyncio.get_running_loop().time)
     made.service.words = FourLetterWords(figures).answer
     return made
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run_virtually(scenario())
 
 
 async def ask(made: Harness, word: str) -> str:
