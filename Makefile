@@ -45,6 +45,10 @@ $(VENV)/.dev: $(VENV)/.installed
 	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+$(VENV)/.bench: $(VENV)/.dev
+	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
 # To be right is to be right at any level, and this one is compiled soonest.
 OPT_LEVEL ?= 0
 # A build of its own beside the pure tree, from scratch so that no module outlives its source.
@@ -120,7 +124,8 @@ fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
 	$(BIN)/python -m tests.fault.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
-bench: $(VENV)/.dev judges ## measure Paddock beside Apache ZooKeeper, and its client and recipes beside kazoo
+bench: $(VENV)/.bench judges ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 15
+	@tools/etcd.sh
 	$(BIN)/python -m bench.run $(BENCH)
 
 # On the compiled build, where there is one, and on plain Python: they have a baseline each.
@@ -130,7 +135,7 @@ bench-guard: $(VENV)/.dev $(BUILT) ## compare the instructions of the hot paths 
 
 clean: ## remove everything that was made here, but not ./data
 	rm -rf $(VENV) build dist site src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -f bench/zkload
+	rm -rf bench/zkload bench/peers
 	find src tests tools bench -name __pycache__ -type d -exec rm -rf {} +
 
 help: ## list the targets

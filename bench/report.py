@@ -1,171 +1,183 @@
-"""The tables of the benchmark: ratios first, then what they are made of."""
+"""The tables of the benchmark: what is to be reached, then ratios, then what they are made of."""
 
-import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
 
-from bench import clients, recipes
-from bench.clients import KAZOO, Job, Need, Run, Runs
-from bench.recipes import Growths
+from bench import clients, etcd, goals, recipes
+from bench.clients import KAZOO, Job, Run, Runs
+from bench.results import (
+    Loads,
+    Pair,
+    Results,
+    cpu_us_per_op,
+    ops_per_s,
+    p50_us,
+    p99_us,
+    pair_of,
+)
 from bench.zkload import Cell, Load
 
 NONE = "–"
+_ABOUT_ETCD = (
+    "Another protocol, asked over HTTP by its JSON gateway with one request in flight on each"
+    " connection; beside it get and set of as many connections in this run."
+)
+_GROWTH = "## Growth: the server's CPU for one operation in µs (operations a second)"
 _SERVERS = {"paddock": "Paddock", "apache": "Apache ZooKeeper"}
 
 
-@dataclass(slots=True)
-class Pair:
-    """A figure of both servers, as the median over the rounds; None where there is none."""
-
-    paddock: float | None
-    apache: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        if not self.paddock or not self.apache:
-            return None
-        return self.paddock / self.apache
-
-
-@dataclass(slots=True)
-class Results:
-    """All that was measured."""
-
-    about: dict[str, str]
-    # For each cell and server, one load a round.
-    loads: dict[Cell, dict[str, list[Load]]] = field(default_factory=dict)
-    # Figures of which less is better: milliseconds, MiB, seconds.
-    others: dict[str, Pair] = field(default_factory=dict)
-    # What each client did for each task.
-    clients: Runs = field(default_factory=dict)
-    # What each did with each recipe.
-    recipes: Runs = field(default_factory=dict)
-    # What the hand-over of a lock costs, the more wait for it.
-    growths: Growths = field(default_factory=dict)
-    # What could not be measured, and why.
-    failures: list[str] = field(default_factory=list)
-
-    def pair(self, cell: Cell, figure: Callable[[Load], float]) -> Pair:
-        runs = self.loads.get(cell, {})
-        return Pair(
-            *(
-                statistics.median(map(figure, runs[name])) if runs.get(name) else None
-                for name in ("paddock", "apache")
-            )
-        )
-
-    def as_json(self) -> dict[str, object]:
-        """Return everything as plain data, each round of each cell included."""
-        return {
-            "about": self.about,
-            "loads": [
-                {
-                    "op": cell.op,
-                    "connections": cell.connections,
-                    "window": cell.window,
-                    "keys": cell.keys,
-                    "ratio": self.pair(cell, ops_per_s).ratio,
-                    **{
-                        name: [
-                            {
-                                "ops_per_s": run.ops_per_s,
-                                "p50_us": run.p50_us,
-                                "p99_us": run.p99_us,
-                                "cpu_us_per_op": run.cpu_us_per_op,
-                            }
-                            for run in runs
-                        ]
-                        for name, runs in by_server.items()
-                    },
-                }
-                for cell, by_server in self.loads.items()
-            ],
-            "others": {
-                name: {"paddock": pair.paddock, "apache": pair.apache, "ratio": pair.ratio}
-                for name, pair in self.others.items()
-            },
-            "clients": _as_json(self.clients),
-            "recipes": _as_json(self.recipes),
-            "lock_growth": [
-                {**asdict(line), **asdict(growth)} for line, growth in self.growths.items()
-            ],
-            "failures": self.failures,
-        }
-
-    def as_markdown(self) -> str:
-        """Return the tables as a page."""
-        parts = ["# Paddock and its peers side by side", _table(["", ""], _facts(self))]
-        if self.loads:
-            parts += [
-                "## Throughput: Paddock / Apache ZooKeeper (more is better)",
-                self._matrix(ops_per_s, lambda pair: _number(pair.ratio, "×")),
-                "## Operations a second: Paddock, Apache ZooKeeper",
-                self._matrix(ops_per_s, _both_compact),
-                "## p50 in µs: Paddock, Apache ZooKeeper",
-                self._matrix(lambda run: run.p50_us, _both_compact),
-                "## p99 in µs: Paddock, Apache ZooKeeper",
-                self._matrix(lambda run: run.p99_us, _both_compact),
-                "## The server's CPU for one operation in µs: Paddock, Apache ZooKeeper",
-                self._matrix(lambda run: run.cpu_us_per_op, _both_numbers),
+def as_markdown(results: Results) -> str:
+    """Return the tables as a page."""
+    parts = [
+        "# Paddock and its peers side by side",
+        _table(["", ""], [[key, value] for key, value in results.about.items()]),
+        *_goals(results),
+        *_matrices(results),
+    ]
+    if results.others:
+        rows = [
+            [
+                other.title,
+                *(_number(one) for one in (other.pair.paddock, other.pair.apache)),
+                _number(other.pair.ratio, "×"),
             ]
-        if self.others:
-            rows = [
-                [name, _number(pair.paddock), _number(pair.apache), _number(pair.ratio, "×")]
-                for name, pair in self.others.items()
-            ]
-            header = ["less is better", "Paddock", "Apache ZooKeeper", "ratio"]
-            parts += ["## The rest", _table(header, rows)]
-        parts += _comparison("Clients", self.clients, clients.CLIENTS, clients.NEEDS)
-        parts += _comparison("Recipes", self.recipes, recipes.CLIENTS, recipes.NEEDS)
-        if self.growths:
-            parts += [
-                "## Recipes: the messages of one hand-over of a lock, the more wait for it",
-                self._growth(),
-            ]
-        if self.failures:
-            parts += ["## What failed", "\n".join(f"- {line}" for line in self.failures)]
-        return "\n\n".join(parts) + "\n"
-
-    def _matrix(self, figure: Callable[[Load], float], show: Callable[[Pair], str]) -> str:
-        columns = list(dict.fromkeys(cell.column for cell in self.loads))
-        rows: dict[str, dict[str, str]] = {}
-        for cell in self.loads:
-            rows.setdefault(cell.row, {})[cell.column] = show(self.pair(cell, figure))
-        return _table(
-            ["op", *columns],
-            [[row, *(cells.get(column, "") for column in columns)] for row, cells in rows.items()],
-        )
-
-    def _growth(self) -> str:
-        rows = []
-        for line, growth in self.growths.items():
-            is_constant = recipes.is_constant(self.growths, line.server, line.client)
-            rows.append(
-                [
-                    f"{line.client}, {line.waiters} waiters, on {_SERVERS[line.server]}",
-                    *(_number(one) for one in (growth.requests, growth.replies, growth.events)),
-                    *(_number(one) for one in (growth.messages, growth.bytes)),
-                    NONE if is_constant is None else "constant" if is_constant else "grows",
-                ]
-            )
-        header = ["", "requests", "replies", "events", "messages", "bytes without events", ""]
-        return _table(header, rows)
+            for other in results.others.values()
+        ]
+        header = ["less is better", "Paddock", "Apache ZooKeeper", "ratio"]
+        parts += ["## The rest", _table(header, rows)]
+    if results.by_nodes:
+        parts += [
+            f"{_GROWTH}, the more nodes",
+            _growth(results.by_nodes, lambda cell: f"{cell.keys:,} nodes"),
+        ]
+    if results.by_connections:
+        parts += [
+            f"{_GROWTH}, the more connections",
+            _growth(results.by_connections, lambda cell: f"{cell.connections:,} connections"),
+        ]
+    parts += _comparison("Clients", results.clients, clients.CLIENTS)
+    parts += _comparison("Recipes", results.recipes, recipes.CLIENTS)
+    if results.growths:
+        parts += [
+            "## Recipes: the messages of one hand-over of a lock, the more wait for it",
+            _lock_growth(results),
+        ]
+    parts += _etcd(results)
+    if results.failures:
+        parts += ["## What failed", "\n".join(f"- {line}" for line in results.failures)]
+    return "\n\n".join(parts) + "\n"
 
 
-def ops_per_s(run: Load | Run) -> float:
-    return run.ops_per_s
+def _goals(results: Results) -> Iterable[str]:
+    reached = goals.reached(results)
+    if not reached:
+        return []
+    rows = [
+        [
+            goal.what,
+            _bound(goal, goal.must),
+            NONE if goal.aim is None else _bound(goal, goal.aim),
+            _number(got.value, goal.unit),
+            got.where,
+            goal.verdict(got),
+        ]
+        for goal, got in reached
+    ]
+    measured = {goal for goal, _ in reached}
+    missing = [goal.what for goal in goals.GOALS if goal not in measured]
+    header = ["", "must", "aim", "got", "where it is worst", ""]
+    parts = ["## What it must reach, and what it has", _table(header, rows)]
+    if missing:
+        parts.append(f"Not measured in this run: {'; '.join(missing)}.")
+    return parts
 
 
-def _as_json(runs: Runs) -> list[dict[str, object]]:
+def _bound(goal: goals.Goal, value: float) -> str:
+    return f"{'≤' if goal.is_limit else '≥'} {_number(value, goal.unit)}"
+
+
+def _matrices(results: Results) -> Iterable[str]:
+    if not results.loads:
+        return []
     return [
-        {**asdict(job), **{name: [asdict(run) for run in found] for name, found in done.items()}}
-        for job, done in runs.items()
+        "## Throughput: Paddock / Apache ZooKeeper (more is better)",
+        _matrix(results, ops_per_s, lambda pair: _number(pair.ratio, "×")),
+        "## Operations a second: Paddock, Apache ZooKeeper",
+        _matrix(results, ops_per_s, _both_compact),
+        "## p50 in µs: Paddock, Apache ZooKeeper (their ratio, less is better)",
+        _matrix(results, p50_us, _both_and_ratio),
+        "## p99 in µs: Paddock, Apache ZooKeeper (their ratio, less is better)",
+        _matrix(results, p99_us, _both_and_ratio),
+        "## The server's CPU for one operation in µs: Paddock, Apache ZooKeeper",
+        _matrix(results, cpu_us_per_op, _both_numbers),
     ]
 
 
-def _comparison(
-    title: str, runs: Runs, columns: Sequence[str], needs: Sequence[Need]
-) -> Iterable[str]:
+def _matrix(results: Results, figure: Callable[[Load], float], show: Callable[[Pair], str]) -> str:
+    return _grid(
+        (cell.row, cell.column, show(results.pair(cell, figure))) for cell in results.loads
+    )
+
+
+def _growth(loads: Loads, column: Callable[[Cell], str]) -> str:
+    figures = []
+    for cell in loads:
+        cost, speed = pair_of(loads, cell, cpu_us_per_op), pair_of(loads, cell, ops_per_s)
+        for name, cpu_us, rate in (
+            ("Paddock", cost.paddock, speed.paddock),
+            ("Apache ZooKeeper", cost.apache, speed.apache),
+        ):
+            shown = f"{_number(cpu_us)} ({_compact(rate)})"
+            figures.append((f"{cell.op}, w{cell.window}: {name}", column(cell), shown))
+    return _grid(figures)
+
+
+def _grid(figures: Iterable[tuple[str, str, str]]) -> str:
+    """Make a table of rows, columns and what stands where they meet."""
+    columns: dict[str, None] = {}
+    rows: dict[str, dict[str, str]] = {}
+    for row, column, shown in figures:
+        columns[column] = None
+        rows.setdefault(row, {})[column] = shown
+    return _table(
+        ["", *columns],
+        [[row, *(found.get(column, "") for column in columns)] for row, found in rows.items()],
+    )
+
+
+def _lock_growth(results: Results) -> str:
+    rows = []
+    for line, growth in results.growths.items():
+        is_constant = recipes.is_constant(results.growths, line.server, line.client)
+        rows.append(
+            [
+                f"{line.client}, {line.waiters} waiters, on {_SERVERS[line.server]}",
+                *(_number(one) for one in (growth.requests, growth.replies, growth.events)),
+                *(_number(one) for one in (growth.messages, growth.bytes)),
+                NONE if is_constant is None else "constant" if is_constant else "grows",
+            ]
+        )
+    header = ["", "requests", "replies", "events", "messages", "bytes without events", ""]
+    return _table(header, rows)
+
+
+def _etcd(results: Results) -> Iterable[str]:
+    if not results.etcd:
+        return []
+    rows = []
+    for run in results.etcd:
+        ours = results.pair(Cell(etcd.OPS[run.op], run.connections, 1), ops_per_s)
+        row = [f"{run.op}, {run.connections} connections"]
+        row += [_compact(run.ops_per_s), _number(run.p50_us), _number(run.p99_us)]
+        rows.append([*row, _compact(ours.paddock), _compact(ours.apache)])
+    header = ["", "etcd/s", "p50 in µs", "p99 in µs", "Paddock/s", "Apache ZooKeeper/s"]
+    return [
+        "## For information: etcd",
+        _ABOUT_ETCD,
+        _table(header, rows),
+    ]
+
+
+def _comparison(title: str, runs: Runs, columns: Sequence[str]) -> Iterable[str]:
     """Give the tables of what was done by kazoo, which comes first, and by ours."""
     if not runs:
         return []
@@ -178,10 +190,6 @@ def _comparison(
         _by_client(runs, columns, lambda run: run.client_cpu_us, _number),
         f"## {title}: the server's CPU for one operation in µs",
         _by_client(runs, columns, lambda run: run.server_cpu_us, _number),
-        f"## {title}: what they need to reach, and what they have",
-        _table(
-            ["", "needed", "got", ""], [_need(need, runs) for need in needs if need.job in runs]
-        ),
     ]
 
 
@@ -216,20 +224,8 @@ def _times_kazoo(runs: Runs, job: Job, columns: Sequence[str]) -> list[str]:
     return row
 
 
-def _need(need: Need, runs: Runs) -> list[str]:
-    unit = "/s" if need.times_kazoo is None else "× kazoo"
-    got = need.got(runs)
-    verdict = NONE if got is None else "holds" if got >= need.least else "falls short"
-    row = [f"{need.client}: {_on_server(need.job)}"]
-    return [*row, _number(need.least, unit), _number(got, unit), verdict]
-
-
 def _on_server(job: Job) -> str:
     return f"{job.row}, on {_SERVERS[job.server]}"
-
-
-def _facts(results: Results) -> Iterable[list[str]]:
-    return [[key, value] for key, value in results.about.items()]
 
 
 def _number(value: float | None, unit: str = "") -> str:
@@ -246,6 +242,10 @@ def _compact(value: float | None) -> str:
 
 def _both_compact(pair: Pair) -> str:
     return f"{_compact(pair.paddock)}, {_compact(pair.apache)}"
+
+
+def _both_and_ratio(pair: Pair) -> str:
+    return f"{_both_compact(pair)} ({_number(pair.ratio, '×')})"
 
 
 def _both_numbers(pair: Pair) -> str:

@@ -1,11 +1,12 @@
 """The servers that are measured: started as their users start them, stopped by their process id.
 
 Both keep their data on a real disk with fsync on, listen on 127.0.0.1, and take as many connections
-as come.
+as come and as the system lets them have.
 """
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -20,6 +21,8 @@ from typing import Final
 START_DEADLINE_S: Final = 120.0
 STOP_DEADLINE_S: Final = 60.0
 ATTEMPT_DEADLINE_S: Final = 1.0
+# What a server has open that is no connection: Python's modules, a JVM's archives, its data.
+OTHER_FILES: Final = 500
 ZOOKEEPER_JAR: Final = Path("/usr/share/java/zookeeper.jar")
 
 # A new session with a timeout of 30 s, then `exists /`.
@@ -41,13 +44,28 @@ class Server:
     name: str
     command: list[str]
     port: int
-    log: Path
+    # Where its settings, its data and its log are.
+    folder: Path
     process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
         assert self.process is not None, "not started"
         return self.process.pid
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "server.log"
+
+    @property
+    def snapshots(self) -> set[Path]:
+        """The snapshots in its folder."""
+        data = self.folder / "data"
+        return {
+            path
+            for path in data.rglob("*")
+            if "snapshot" in str(path.relative_to(data)) and path.is_file() and not _is_part(path)
+        }
 
     @property
     def rss_mib(self) -> float:
@@ -93,6 +111,10 @@ class Server:
         return lines[-1] if lines else "it said nothing"
 
 
+def _is_part(path: Path) -> bool:
+    return path.suffix == ".tmp"
+
+
 def _answers_a_read(port: int) -> bool:
     # A connection made between bind and ready may never be answered, so each attempt is short.
     try:
@@ -135,7 +157,7 @@ def paddock(folder: Path) -> Server:
     """Paddock from this interpreter, with its data in `folder`."""
     port = _prepare(folder)
     command = [sys.executable, "-m", "paddock", "serve", "--config", str(folder / "zoo.cfg")]
-    return Server("Paddock", [*command, "--log-level", "warning"], port, folder / "server.log")
+    return Server("Paddock", [*command, "--log-level", "warning"], port, folder)
 
 
 def apache(folder: Path) -> Server:
@@ -144,25 +166,42 @@ def apache(folder: Path) -> Server:
     command = ["java", "-Xmx1g", "-cp", f"{folder}:{ZOOKEEPER_JAR}"]
     command += ["-Dzookeeper.admin.enableServer=false"]
     command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(folder / "zoo.cfg")]
-    return Server("Apache ZooKeeper", command, port, folder / "server.log")
+    return Server("Apache ZooKeeper", command, port, folder)
 
 
 def _prepare(folder: Path) -> int:
     """Write a zoo.cfg that both servers follow; return the port in it."""
     (folder / "data").mkdir(parents=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
+    configure(folder, port)
+    (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
+    return port
+
+
+def configure(folder: Path, port: int, **more: int) -> None:
+    """Write the zoo.cfg of a server, for its next start."""
     settings = {
         "dataDir": folder / "data",
         "clientPort": port,
         "clientPortAddress": "127.0.0.1",
         "tickTime": 2000,
         "maxClientCnxns": 0,
+        **more,
     }
     (folder / "zoo.cfg").write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
-    (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
-    return port
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def connections_allowed() -> int:
+    """Let us, and what we start, open as many files as may be; return how many connections fit."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most - OTHER_FILES
 
 
 @contextlib.contextmanager

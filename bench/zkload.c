@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,10 @@
 #define READ_BUFFER (1 << 20)
 #define DATA_SIZE_MAX 3000
 #define PREPARE_WINDOW 500  // requests in flight while nodes are made or deleted around a run
+#define CHILDREN 100        // of each node that op kids asks about
+#define LAST_CHILD "/zkload/kids/child-0099"
+#define OPENING 100         // sessions that are asked for at once
+#define PROBE_EVERY 0.001   // seconds from one request of a prober to the next
 
 enum { OP_CREATE = 1, OP_DELETE = 2, OP_EXISTS = 3, OP_GET = 4, OP_SET = 5, OP_CHILDREN = 8,
        OP_PING = 11, OP_CLOSE = -11 };
@@ -41,7 +46,6 @@ typedef struct {
   int delete_is_next;  // op eph: the ephemeral node is there
   int wants_write;     // epoll tells us when the socket takes more
   long events;
-  int64_t session;
   char *in;
   size_t in_size, in_max;
   char *out;
@@ -52,7 +56,7 @@ typedef struct {
 // The options.
 static const char *host = "127.0.0.1";
 static int port = 2181, connections = 10, window = 100, data_size = 100, server_pid = 0,
-           rounds = 20, timeout_ms = 30000;
+           rounds = 20, timeout_ms = 40000;
 static long total_ops = 0, keys = 0;
 static int clean_up = 0;
 static double duration = 5, warmup = 1;
@@ -196,7 +200,8 @@ static void write_all(int fd, const char *b, size_t n) {
   }
 }
 
-static int dial(int64_t *session) {
+// Ask for a session; `welcome` reads the answer.
+static int knock(void) {
   int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
   struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
   inet_pton(AF_INET, host, &a.sin_addr);
@@ -207,9 +212,18 @@ static int dial(int64_t *session) {
   put32(b + 16, timeout_ms);
   put32(b + 28, 16);
   write_all(fd, b, 49);
+  return fd;
+}
+
+static void welcome(int fd) {
+  char b[128];
   read_all(fd, b, 4);
   read_all(fd, b, get32(b));
-  if (session) memcpy(session, b + 8, 8);
+}
+
+static int dial(void) {
+  int fd = knock();
+  welcome(fd);
   return fd;
 }
 
@@ -232,45 +246,99 @@ static int call(int fd, char *b, size_t n) {
   return read_reply(fd);
 }
 
+// ---- Many nodes, made beforehand: so many requests at once, each an error or fine.
+
+static char many[PREPARE_WINDOW * (DATA_SIZE_MAX + 512)];
+static size_t many_size;
+static int many_count;
+
+static void finish_many(int fd) {
+  write_all(fd, many, many_size);
+  for (; many_count; many_count--) {
+    int error = read_reply(fd);
+    if (error && error != ERROR_NODE_EXISTS) {
+      fprintf(stderr, "error %d while nodes are made or deleted\n", error);
+      exit(2);
+    }
+  }
+  many_size = 0;
+}
+
+static void create_one_of_many(int fd, const char *path, int n, int flags) {
+  many_size += encode_create(many + many_size, 7, path, n, flags);
+  if (++many_count == PREPARE_WINDOW) finish_many(fd);
+}
+
+static void delete_one_of_many(int fd, const char *path) {
+  many_size += encode_delete(many + many_size, 7, path);
+  if (++many_count == PREPARE_WINDOW) finish_many(fd);
+}
+
 static void key_path(char *path, long key) { sprintf(path, "/zkload/spread/%08ld", key); }
 
-// Create the nodes of `-k`, unless an earlier run on this server has done it.
+static void parent_path(char *path, long key) { sprintf(path, "/zkload/family/%08ld", key); }
+
+static int exists(int fd, const char *path) {
+  char b[256];
+  return call(fd, b, encode_read(b, 6, OP_EXISTS, path, 0)) == 0;
+}
+
+// Create the nodes of `-k`, unless an earlier run on this server has done it; earlier runs may have
+// asked for fewer.
 static void setup_keys(int fd) {
-  char b[8192], path[128];
+  char b[512], path[128];
   call(fd, b, encode_create(b, 5, "/zkload/spread", 0, 0));
+  long made = keys;
+  do {
+    made = made > PREPARE_WINDOW ? made / 2 : 0;
+    key_path(path, made);
+  } while (made && !exists(fd, path));
   key_path(path, keys - 1);
-  if (call(fd, b, encode_read(b, 6, OP_EXISTS, path, 0)) == 0) return;
-  for (long made = 0; made < keys;) {
-    long batch = keys - made < PREPARE_WINDOW ? keys - made : PREPARE_WINDOW;
-    for (long i = 0; i < batch; i++) {
-      key_path(path, made + i);
-      write_all(fd, b, encode_create(b, 7, path, data_size, 0));
-    }
-    for (long i = 0; i < batch; i++) {
-      int error = read_reply(fd);
-      if (error && error != ERROR_NODE_EXISTS) {
-        fprintf(stderr, "error %d while creating the keys\n", error);
-        exit(2);
-      }
-    }
-    made += batch;
+  if (exists(fd, path)) return;
+  for (; made < keys; made++) {
+    key_path(path, made);
+    create_one_of_many(fd, path, data_size, 0);
   }
+  finish_many(fd);
+}
+
+// The same for op kids: as many nodes, each of which is one of the children of a parent.
+static void setup_families(int fd) {
+  char b[512], path[160];
+  call(fd, b, encode_create(b, 5, "/zkload/family", 0, 0));
+  parent_path(path, keys / CHILDREN - 1);
+  sprintf(path + strlen(path), "/child-%04d", CHILDREN - 1);
+  if (exists(fd, path)) return;
+  for (long parent = 0; parent < keys / CHILDREN; parent++) {
+    parent_path(path, parent);
+    create_one_of_many(fd, path, 0, 0);
+    size_t end = strlen(path);
+    for (int i = 0; i < CHILDREN; i++) {
+      sprintf(path + end, "/child-%04d", i);
+      create_one_of_many(fd, path, 0, 0);
+    }
+  }
+  finish_many(fd);
 }
 
 static void setup(void) {
-  int fd = dial(0);
+  int fd = dial();
   char b[8192], path[128];
   call(fd, b, encode_create(b, 1, "/zkload", 0, 0));
   call(fd, b, encode_create(b, 2, "/zkload/d", data_size, 0));
   call(fd, b, encode_create(b, 2, "/zkload/kids", 0, 0));
   call(fd, b, encode_set(b, 2, "/zkload/d", data_size));
-  for (int i = 0; i < 100; i++) {
+  for (int i = exists(fd, LAST_CHILD) ? CHILDREN : 0; i < CHILDREN; i++) {
     sprintf(path, "/zkload/kids/child-%04d", i);
-    call(fd, b, encode_create(b, 3, path, 0, 0));
+    create_one_of_many(fd, path, 0, 0);
   }
+  finish_many(fd);
   snprintf(base, sizeof base, "/zkload/r%d-%ld", getpid(), (long)time(0));
   call(fd, b, encode_create(b, 4, base, 0, 0));
-  if (keys) setup_keys(fd);
+  if (keys && kind == KIDS)
+    setup_families(fd);
+  else if (keys)
+    setup_keys(fd);
   write_all(fd, b, encode_close(b, 9));
   close(fd);
 }
@@ -285,7 +353,9 @@ static void prepare_frames(void) {
   if (keys) key_path(path, 0);
   get_size = encode_read(get_frame, 0, kind == EXISTS ? OP_EXISTS : OP_GET, path, 0);
   set_size = encode_set(set_frame, 0, path, data_size);
-  kids_size = encode_read(kids_frame, 0, OP_CHILDREN, "/zkload/kids", 0);
+  strcpy(path, "/zkload/kids");
+  if (keys) parent_path(path, 0);
+  kids_size = encode_read(kids_frame, 0, OP_CHILDREN, path, 0);
 }
 
 static uint32_t random_state = 12345;
@@ -297,11 +367,12 @@ static uint32_t next_random(void) {
   return random_state;
 }
 
-// A prepared frame; with `-k` its path gets the digits of a key drawn at random.
+// A prepared frame; with `-k` its path gets the digits of a key drawn at random: spread and family
+// are words of the same length.
 static size_t copy_frame(char *b, const char *frame, size_t n) {
   memcpy(b, frame, n);
   if (keys) {
-    long key = next_random() % keys;
+    long key = next_random() % (kind == KIDS ? keys / CHILDREN : keys);
     char *digit = b + 16 + strlen("/zkload/spread/") + 8;
     for (int i = 0; i < 8; i++, key /= 10) *--digit = '0' + key % 10;
   }
@@ -327,8 +398,7 @@ static size_t generate(connection *c, char *b) {
       n = copy_frame(b, set_frame, set_size);
       break;
     case KIDS:
-      memcpy(b, kids_frame, kids_size);
-      n = kids_size;
+      n = copy_frame(b, kids_frame, kids_size);
       break;
     case PING:
       n = finish(b, 12, xid, OP_PING);
@@ -470,7 +540,7 @@ static double cpu_seconds(int pid) {
   return (user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
-static long rss_mib(int pid) {
+static long rss_kib(int pid) {
   char name[64], line[256];
   sprintf(name, "/proc/%d/status", pid);
   FILE *f = fopen(name, "r");
@@ -479,7 +549,7 @@ static long rss_mib(int pid) {
   while (fgets(line, sizeof line, f))
     if (sscanf(line, "VmRSS: %ld", &kib) == 1) break;
   fclose(f);
-  return kib / 1024;
+  return kib;
 }
 
 static double own_cpu_seconds(void) {
@@ -490,41 +560,111 @@ static double own_cpu_seconds(void) {
 
 // Delete what op create has made, so that the next run meets the same server.
 static void delete_created(void) {
-  int fd = dial(0), pending = 0;
+  int fd = dial();
   char b[256], path[128];
   for (int i = 0; i < connections; i++)
     for (long n = 0; n < all[i].sequence; n++) {
       sprintf(path, "%s/n%04d-%08ld", base, all[i].id, n);
-      write_all(fd, b, encode_delete(b, 1, path));
-      if (++pending < PREPARE_WINDOW) continue;
-      for (; pending; pending--) read_reply(fd);
+      delete_one_of_many(fd, path);
     }
-  for (; pending; pending--) read_reply(fd);
+  finish_many(fd);
   call(fd, b, encode_delete(b, 1, base));
   write_all(fd, b, encode_close(b, 2));
   close(fd);
 }
 
-// ---- The three kinds of runs.
+// ---- Kinds of runs.
 
-static void run_idle(double opened_in) {
-  printf("idle: %d sessions opened in %.2f s (%.0f/s), server rss %ld MiB\n", connections,
-         opened_in, connections / opened_in, rss_mib(server_pid));
-  fflush(stdout);
+static void run_idle(double opened_in, long before_kib) {
+  long opened_kib = rss_kib(server_pid), settled_kib = 0;
   stopped = 1;
   double began = now(), last_ping = began, cpu = cpu_seconds(server_pid);
   while (now() - began < duration) {
-    if (now() - last_ping > 8) {
+    // The first pings are over in half of the time.
+    if (now() - last_ping > (settled_kib ? 8 : duration / 4 < 8 ? duration / 4 : 8)) {
       last_ping = now();
       for (int i = 0; i < connections; i++) {
         char b[12];
         if (write(all[i].fd, b, finish(b, 12, XID_PING, OP_PING)) != 12) die("ping");
       }
     }
+    if (!settled_kib && now() - began > (duration / 2 < 20 ? duration / 2 : 20))
+      settled_kib = rss_kib(server_pid);
     turn(200);
   }
-  printf("idle: after %.0f s server rss %ld MiB cpu %.1f%%\n", duration, rss_mib(server_pid),
-         100 * (cpu_seconds(server_pid) - cpu) / duration);
+  printf("idle: %d sessions opened in %.2f s  server rss before %ld KiB  opened %ld KiB  "
+         "settled %ld KiB  after %.0f s %ld KiB  cpu %.1f%%\n",
+         connections, opened_in, before_kib, opened_kib, settled_kib, duration,
+         rss_kib(server_pid), 100 * (cpu_seconds(server_pid) - cpu) / duration);
+}
+
+// ---- A prober: one request at a time, a read and a write in turn, each soon after the last.
+
+typedef struct {
+  int fd, xid;
+  double next, longest[2];  // of the reads, of the writes
+} prober;
+
+static void probe(prober *p) {
+  char b[DATA_SIZE_MAX + 512];
+  double t = now();
+  if (t < p->next) {
+    usleep((p->next - t) * 1e6);
+    t = now();
+  }
+  int writing = ++p->xid % 2;
+  size_t n = writing ? encode_set(b, p->xid, "/zkload/d", data_size)
+                     : encode_read(b, p->xid, OP_GET, "/zkload/d", 0);
+  int error = call(p->fd, b, n);
+  double took = now() - t;
+  if (error) {
+    fprintf(stderr, "error %d for a prober\n", error);
+    exit(2);
+  }
+  histogram_add(took);
+  if (took > p->longest[writing]) p->longest[writing] = took;
+  p->next = t + PROBE_EVERY;
+}
+
+static double longest_of(prober *p) {
+  return p->longest[0] > p->longest[1] ? p->longest[0] : p->longest[1];
+}
+
+static void run_probe(void) {
+  prober p = {.fd = dial()};
+  for (double began = now(); now() - began < duration;) probe(&p);
+  printf("probe: %d requests  p50 %.0f us  p99 %.0f us  longest read %.0f us  write %.0f us\n",
+         p.xid, histogram_quantile(.5) * 1e6, histogram_quantile(.99) * 1e6, p.longest[0] * 1e6,
+         p.longest[1] * 1e6);
+}
+
+// A session with `-n` ephemeral nodes ends while somebody else asks.
+static void run_end(void) {
+  char b[512], path[128];
+  int ending = dial();
+  for (long i = 0; i < total_ops; i++) {
+    sprintf(path, "%s/%ld", base, i);
+    create_one_of_many(ending, path, 0, 1);
+  }
+  finish_many(ending);
+  prober before = {.fd = dial()};
+  for (double began = now(); now() - began < duration;) probe(&before);
+  prober during = {.fd = before.fd};
+  double began = now(), ended = 0;
+  write_all(ending, b, encode_close(b, 9));
+  struct pollfd answer = {.fd = ending, .events = POLLIN};
+  // Until some time after it was told that it is over: nodes may go later than the answer.
+  while (!ended || now() - ended < duration) {
+    probe(&during);
+    if (!ended && poll(&answer, 1, 0)) ended = now();
+  }
+  sprintf(path, "%s/0", base);
+  if (exists(before.fd, path)) {
+    fprintf(stderr, "an ephemeral node outlived its session\n");
+    exit(2);
+  }
+  printf("end: %ld ephemerals  longest before %.0f us  during %.0f us  over in %.0f us\n",
+         total_ops, longest_of(&before) * 1e6, longest_of(&during) * 1e6, (ended - began) * 1e6);
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -535,7 +675,7 @@ static int compare_doubles(const void *a, const void *b) {
 static void run_watch(void) {
   stopped = 1;
   kind = GET;
-  int setter = dial(0);
+  int setter = dial();
   char b[4096], reply[256];
   double *took = calloc(rounds, sizeof(double));
   for (int r = 0; r < rounds; r++) {
@@ -560,7 +700,7 @@ static void run_watch(void) {
   printf("watch: %d watchers, %d rounds: all-notified median %.2f ms min %.2f max %.2f  "
          "(%.0f notifications/s) rss %ld MiB\n",
          connections, rounds, took[rounds / 2] * 1e3, took[0] * 1e3, took[rounds - 1] * 1e3,
-         connections / took[rounds / 2], rss_mib(server_pid));
+         connections / took[rounds / 2], rss_kib(server_pid) / 1024);
 }
 
 static void run_load(void) {
@@ -587,7 +727,7 @@ static void run_load(void) {
          "%4.0f%%  %6.2f us/op  rss %ld MiB  cli_cpu %3.0f%%\n",
          op, connections, window, ops / elapsed, histogram_quantile(.5) * 1e6,
          histogram_quantile(.99) * 1e6, errors, last_error, 100 * cpu / elapsed, 1e6 * cpu / ops,
-         rss_mib(server_pid), 100 * own / elapsed);
+         rss_kib(server_pid) / 1024, 100 * own / elapsed);
   double drain = now();
   while (in_flight() && now() - drain < 10) turn(100);
   for (int i = 0; i < connections; i++) {
@@ -609,11 +749,24 @@ static void usage(void) {
       "     watch: every conn sets a data watch on one node, time setData -> last notification\n"
       "            (-r rounds)\n"
       "     idle:  open -c sessions, ping every 8 s, hold -t secs, report server RSS (needs -P)\n"
-      " -k: get, exists, set and mix draw from that many nodes, made beforehand, instead of one\n"
+      "     probe: one request at a time for -t secs, a read and a write in turn: the longest\n"
+      "     end:   a session with -n ephemerals ends: the longest wait of a prober, before, during\n"
+      " -k: get, exists, set and mix draw from that many nodes, made beforehand, instead of one;\n"
+      "     kids from as many parents as have that many children in all; create and eph find\n"
+      "     the nodes there\n"
       " -D: delete what op create has made, after the measurement\n"
       " output: op conns window ops/s p50_us p99_us errors server_cpu%% server_us_per_op\n"
       "         server_rss_MiB client_cpu%%\n");
   exit(64);
+}
+
+// As many files as we may open: one for each connection.
+static void allow_files(void) {
+  struct rlimit files = {65536, 65536};
+  if (setrlimit(RLIMIT_NOFILE, &files) == 0) return;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static void parse_options(int count, char **values) {
@@ -641,28 +794,39 @@ static void parse_options(int count, char **values) {
 
 int main(int count, char **values) {
   parse_options(count, values);
-  struct rlimit files = {65536, 65536};
-  setrlimit(RLIMIT_NOFILE, &files);
+  allow_files();
   for (int i = 0; i < KINDS; i++)
     if (!strcmp(op, kind_names[i])) kind = i;
-  int watch = !strcmp(op, "watch"), idle = !strcmp(op, "idle");
-  if (kind < 0 && !watch && !idle) usage();
-  if (keys && kind != GET && kind != EXISTS && kind != SET && kind != MIX) usage();
+  int watch = !strcmp(op, "watch"), idle = !strcmp(op, "idle"), end = !strcmp(op, "end"),
+      probing = !strcmp(op, "probe");
+  if (kind < 0 && !watch && !idle && !end && !probing) usage();
+  if (keys && (kind < 0 || kind == PING)) usage();
+  if (keys && kind == KIDS && keys < CHILDREN) usage();
   if (kind != PING) setup();
+  if (probing || end) {
+    probing ? run_probe() : run_end();
+    return 0;
+  }
   prepare_frames();
 
   poller = epoll_create1(0);
   all = calloc(connections, sizeof(connection));
+  long before_kib = rss_kib(server_pid);
+  // Whoever has many connections has little room for each.
+  size_t room = 65536 + (size_t)window * 4096;
   double began = now();
   for (int i = 0; i < connections; i++) {
     connection *c = all + i;
     c->id = i;
-    c->fd = dial(&c->session);
-    c->in_max = watch || idle ? 8192 : READ_BUFFER;
+    c->fd = knock();
+    c->in_max = watch || idle ? 8192 : room < READ_BUFFER ? room : READ_BUFFER;
     c->in = malloc(c->in_max);
-    c->out_max = watch || idle ? 4096 : 65536 + (size_t)window * 4096;
+    c->out_max = watch || idle ? 4096 : room;
     c->out = malloc(c->out_max);
     c->sent_at = calloc(window + 1, sizeof(double));
+    // Some at once, or the first of very many would be over before the last is there.
+    if (i % OPENING == OPENING - 1 || i == connections - 1)
+      for (int j = i / OPENING * OPENING; j <= i; j++) welcome(all[j].fd);
   }
   double opened_in = now() - began;
   for (int i = 0; i < connections; i++) {
@@ -672,7 +836,7 @@ int main(int count, char **values) {
     epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &e);
   }
   if (idle)
-    run_idle(opened_in);
+    run_idle(opened_in, before_kib);
   else if (watch)
     run_watch();
   else

@@ -1,7 +1,9 @@
 """zkload, our load generator: built, run, and its one line of output read."""
 
+import contextlib
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +19,12 @@ _LOAD: Final = re.compile(
     r"srv_cpu\s+\d+%\s+(?P<cpu_us_per_op>[\d.]+|-?nan|inf) us/op"
 )
 _WATCH: Final = re.compile(r"watch: .*all-notified median (?P<median_ms>[\d.]+) ms")
+_IDLE: Final = re.compile(
+    r"idle: (?P<sessions>\d+) sessions .*before (?P<before>\d+) KiB\s+opened \d+ KiB\s+"
+    r"settled (?P<settled>\d+) KiB\s+after \d+ s (?P<after>\d+) KiB"
+)
+_PROBE: Final = re.compile(r"probe: .*longest read (?P<read>\d+) us\s+write (?P<write>\d+) us")
+_END: Final = re.compile(r"end: .*before (?P<before>\d+) us\s+during (?P<during>\d+) us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,15 @@ class Cell:
     @property
     def row(self) -> str:
         return f"{self.op}, {self.keys:,} nodes" if self.keys else self.op
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """What sessions that do nothing take of the server's memory."""
+
+    kib_each: float
+    # From the moment at which the first pings were over until the end.
+    growth_kib_each: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +87,7 @@ def load(server: Server, cell: Cell, seconds: float, warmup_s: float) -> Load:
 
 def read_load(line: str) -> Load:
     """Read zkload's line about a load; raises BenchError if a request failed."""
-    match = _LOAD.match(line)
-    if match is None:
-        raise BenchError(f"zkload said {line.strip()!r}")
+    match = _understood(_LOAD, line)
     if int(match["errors"]):
         raise BenchError(f"{match['errors']} requests failed with code {match['last_error']}")
     return Load(
@@ -83,11 +98,65 @@ def read_load(line: str) -> Load:
 def watch(server: Server, watchers: int, rounds: int) -> float:
     """Return the median of the milliseconds until all watchers of one node were told."""
     options = ["-c", str(watchers), "-r", str(rounds), "-w", "1"]
-    line = _run(server, [*options, "watch"], rounds)
-    match = _WATCH.match(line)
+    return float(_understood(_WATCH, _run(server, [*options, "watch"], rounds))["median_ms"])
+
+
+def idle(server: Server, sessions: int, seconds: float) -> Idle:
+    """Hold sessions that do nothing for that long."""
+    options = ["-c", str(sessions), "-w", "1", "-t", str(seconds)]
+    return read_idle(_run(server, [*options, "idle"], seconds + sessions / 500))
+
+
+def read_idle(line: str) -> Idle:
+    match = _understood(_IDLE, line)
+    before, settled, after = (int(match[name]) for name in ("before", "settled", "after"))
+    sessions = int(match["sessions"])
+    return Idle((settled - before) / sessions, (after - settled) / sessions)
+
+
+def probe(server: Server, seconds: float) -> float:
+    """Ask for one thing after the other; return the milliseconds of the longest wait."""
+    return read_probe(_run(server, ["-t", str(seconds), "probe"], seconds))
+
+
+def read_probe(line: str) -> float:
+    match = _understood(_PROBE, line)
+    return max(int(match["read"]), int(match["write"])) / 1000
+
+
+def end_session(server: Server, ephemerals: int, seconds: float) -> tuple[float, float]:
+    """End a session that has so many nodes.
+
+    Returns the milliseconds of the longest wait of somebody else's request: before, and meanwhile.
+    """
+    options = ["-n", str(ephemerals), "-d", "0", "-t", str(seconds), "end"]
+    match = _understood(_END, _run(server, options, 2 * seconds + ephemerals / 1000))
+    return int(match["before"]) / 1000, int(match["during"]) / 1000
+
+
+@contextlib.contextmanager
+def loading(server: Server, cell: Cell) -> Iterator[None]:
+    """Put the load of a cell on a server for as long as the scope lasts."""
+    # Its nodes are made beforehand.
+    load(server, cell, 0.1, 0)
+    options = ["-c", str(cell.connections), "-w", str(cell.window), "-k", str(cell.keys)]
+    command = [str(PROGRAM), "-p", str(server.port), *options, "-t", "3600", cell.op]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        yield
+        if process.poll() is not None:
+            assert process.stderr is not None, "it was asked for"
+            raise BenchError(f"{server.name}: {process.stderr.read().decode().strip()}")
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _understood(pattern: re.Pattern[str], line: str) -> re.Match[str]:
+    match = pattern.match(line)
     if match is None:
         raise BenchError(f"zkload said {line.strip()!r}")
-    return float(match["median_ms"])
+    return match
 
 
 def create_nodes(server: Server, count: int) -> None:
@@ -101,7 +170,7 @@ def _run(server: Server, options: list[str], expected_s: float) -> str:
     try:
         # On an exception, Ctrl-C too, `run` ends the process it has started.
         result = subprocess.run(
-            command, capture_output=True, text=True, timeout=60 + 3 * expected_s
+            command, capture_output=True, text=True, timeout=120 + 3 * expected_s
         )
     except subprocess.TimeoutExpired:
         raise BenchError(f"{server.name} hangs on {options[-1]}") from None

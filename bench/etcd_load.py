@@ -1,0 +1,99 @@
+"""One run on etcd's JSON gateway, in a process of its own.
+
+    python -m bench.etcd_load OP CONNECTIONS PORT SECONDS WARMUP
+
+Each connection asks, waits for its answer, and asks again. It prints how many a second that were,
+and how long one waited.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from dataclasses import asdict
+from typing import cast
+
+import uvloop
+
+from bench import etcd
+
+
+class Asker(asyncio.Protocol):
+    """One connection: the same request again and again."""
+
+    def __init__(self, request: bytes, waits_s: list[float], ended: asyncio.Event) -> None:
+        self._request = request
+        self._waits_s = waits_s
+        self._ended = ended
+        self._transport: asyncio.Transport | None = None
+        self._received = b""
+        self._asked_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._ask()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, end, body = self._received.partition(b"\r\n\r\n")
+        if not end or len(body) < _length(head):
+            return
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(self._received.decode(errors="replace"))
+        self._waits_s.append(time.perf_counter() - self._asked_at)
+        self._received = b""
+        self._ask()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended.set()
+
+    def _ask(self) -> None:
+        assert self._transport is not None, "it is connected"
+        self._asked_at = time.perf_counter()
+        self._transport.write(self._request)
+
+
+def _length(head: bytes) -> int:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            return int(value)
+    raise RuntimeError("an answer without a length")
+
+
+async def run(
+    op: str, connections: int, port: int, seconds: float, warmup_s: float
+) -> etcd.EtcdRun:
+    waits_s: list[float] = []
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def asker() -> Asker:
+        return Asker(etcd.request(op), waits_s, ended)
+
+    transports = [
+        (await loop.create_connection(asker, "127.0.0.1", port))[0] for _ in range(connections)
+    ]
+    await asyncio.sleep(warmup_s)
+    waits_s.clear()
+    began = time.perf_counter()
+    await asyncio.sleep(seconds)
+    took = time.perf_counter() - began
+    if ended.is_set() or not waits_s:
+        raise RuntimeError("etcd has closed a connection, or does not answer")
+    found = sorted(waits_s)
+    for transport in transports:
+        transport.abort()
+    p50_us, p99_us = (1e6 * found[int(share * len(found))] for share in (0.5, 0.99))
+    return etcd.EtcdRun(op, connections, len(found) / took, p50_us, p99_us)
+
+
+def main() -> int:
+    op, connections, port, seconds, warmup_s = sys.argv[1:]
+    found = uvloop.run(run(op, int(connections), int(port), float(seconds), float(warmup_s)))
+    print(json.dumps(asdict(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""What is to be reached, at least and at best, and what a run has shown of it.
+
+Ratios are to Apache ZooKeeper in the same run, or to kazoo. Where a goal stands for several cells,
+the worst of them decides, and is named.
+"""
+
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from bench import clients, recipes
+from bench.clients import Need, Runs
+from bench.matrix import CONNECTIONS, SPREAD_KEYS
+from bench.results import Figure, Loads, Results, cpu_us_per_op, ops_per_s, p99_us, pair_of
+from bench.zkload import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What was reached, and where, if it is the worst of several."""
+
+    value: float
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One line of what is to be reached."""
+
+    what: str
+    must: float
+    aim: float | None
+    unit: str
+    got: Callable[[Results], Got | None]
+    # More is better, unless it is a limit.
+    is_limit: bool = False
+    # Those of the matrix that each have to reach it.
+    cells: tuple[Cell, ...] = ()
+
+    def verdict(self, got: Got) -> str:
+        if self.aim is not None and self._reaches(got.value, self.aim):
+            return "reaches the aim"
+        return "holds" if self._reaches(got.value, self.must) else "falls short"
+
+    def margin(self, got: Got) -> float:
+        """Give how often it has what it must have: 1 is just enough, whatever the unit."""
+        least = 1e-3
+        if self.is_limit:
+            return self.must / max(got.value, least)
+        return got.value / self.must
+
+    def _reaches(self, value: float, wanted: float) -> bool:
+        return value <= wanted if self.is_limit else value >= wanted
+
+
+def _cells(ops: Iterable[str], window: int, keys: int = 0) -> list[Cell]:
+    return [Cell(op, connections, window, keys) for op in ops for connections in CONNECTIONS]
+
+
+def _ratios(results: Results, cells: Iterable[Cell]) -> list[Got]:
+    pairs = ((results.pair(cell, ops_per_s).ratio, cell) for cell in cells)
+    return [Got(ratio, f"{cell.row} {cell.column}") for ratio, cell in pairs if ratio is not None]
+
+
+def _by_value(got: Got) -> float:
+    return got.value
+
+
+def _each(what: str, must: float, aim: float | None, cells: list[Cell]) -> Goal:
+    """Make the goal that each of several cells has to reach."""
+
+    def got(results: Results) -> Got | None:
+        return min(_ratios(results, cells), key=_by_value, default=None)
+
+    return Goal(what, must, aim, "×", got, cells=tuple(cells))
+
+
+def _median(cells: list[Cell]) -> Callable[[Results], Got | None]:
+    def got(results: Results) -> Got | None:
+        found = _ratios(results, cells)
+        return Got(statistics.median(map(_by_value, found))) if found else None
+
+    return got
+
+
+def _limit(
+    what: str, must: float, aim: float | None, unit: str, got: Callable[[Results], Got | None]
+) -> Goal:
+    return Goal(what, must, aim, unit, got, is_limit=True)
+
+
+def _tails(results: Results) -> list[Got]:
+    pairs = ((results.pair(cell, p99_us).ratio, cell) for cell in results.loads)
+    return [Got(ratio, f"{cell.row} {cell.column}") for ratio, cell in pairs if ratio is not None]
+
+
+def _median_tail(results: Results) -> Got | None:
+    found = _tails(results)
+    return Got(statistics.median(map(_by_value, found))) if found else None
+
+
+def _worst_tail(results: Results) -> Got | None:
+    return max(_tails(results), key=_by_value, default=None)
+
+
+def _ratio_of(name: Figure, *, is_speed: bool = False) -> Callable[[Results], Got | None]:
+    """Give Paddock's share of what Apache ZooKeeper takes; as a speed, how often it is faster."""
+
+    def got(results: Results) -> Got | None:
+        other = results.others.get(name)
+        if other is None or other.pair.ratio is None:
+            return None
+        return Got(1 / other.pair.ratio if is_speed else other.pair.ratio)
+
+    return got
+
+
+def _of_paddock(name: Figure) -> Callable[[Results], Got | None]:
+    def got(results: Results) -> Got | None:
+        other = results.others.get(name)
+        return None if other is None or other.pair.paddock is None else Got(other.pair.paddock)
+
+    return got
+
+
+def _grown(which: str, by: str) -> Callable[[Results], Got | None]:
+    """Give how often the cost at the largest size is that at the smallest, for the worst op."""
+
+    def got(results: Results) -> Got | None:
+        loads: Loads = getattr(results, which)
+        found = []
+        for op in dict.fromkeys(cell.op for cell in loads):
+            cells = sorted((cell for cell in loads if cell.op == op), key=attrgetter(by))
+            ends = cells[0], cells[-1]
+            small, large = (pair_of(loads, cell, cpu_us_per_op).paddock for cell in ends)
+            if small and large and len(cells) > 1:
+                first, last = (f"{getattr(cell, by):,}" for cell in ends)
+                found.append(Got(large / small, f"{op}, {first} to {last}"))
+        return max(found, key=_by_value, default=None)
+
+    return got
+
+
+def _of_need(need: Need, runs: Callable[[Results], Runs]) -> Goal:
+    def got(results: Results) -> Got | None:
+        value = need.got(runs(results))
+        return None if value is None else Got(value)
+
+    unit = "/s" if need.times_kazoo is None else "× kazoo"
+    on = {"paddock": "Paddock", "apache": "Apache ZooKeeper"}[need.job.server]
+    return Goal(f"{need.client}: {need.job.row}, on {on}", need.least, need.aim, unit, got)
+
+
+_READS: Final = ("get", "exists")
+_SPREAD: Final = f"over {SPREAD_KEYS:,} nodes"
+_SINGLE_WRITES: Final = _cells(["set", "create"], 1)
+# What grows with caches that miss, and with nothing else, about doubles over a thousandfold.
+_FLAT: Final = 2.0
+
+GOALS: Final = (
+    _each("get, exists, w100", 15, 25, _cells(_READS, 100)),
+    _each("getChildren of 100, w100", 12, 20, _cells(["kids"], 100)),
+    _each("mix 90/10, w100", 8, 15, _cells(["mix"], 100)),
+    _each(f"get, exists, w100, {_SPREAD}", 7.5, 25, _cells(_READS, 100, SPREAD_KEYS)),
+    _each(f"getChildren of 100, w100, {_SPREAD}", 6, 20, _cells(["kids"], 100, SPREAD_KEYS)),
+    _each(f"mix 90/10, w100, {_SPREAD}", 4, 15, _cells(["mix"], 100, SPREAD_KEYS)),
+    _each("get, w1, c1", 2.2, 3, [Cell("get", 1, 1)]),
+    _each("get, w1, c10", 1.7, 2.5, [Cell("get", 10, 1)]),
+    _each("get, w1, c50", 1.3, 2, [Cell("get", 50, 1)]),
+    _each("set, durable, w100", 5, 10, _cells(["set"], 100)),
+    _each("create, durable, w100", 2, 4, _cells(["create"], 100)),
+    _each("ephemeral create and delete, w100", 2.5, 8, _cells(["eph"], 100)),
+    Goal("set and create, durable, w1, median cell", 1.2, 2, "×", _median(_SINGLE_WRITES)),
+    _each("set and create, durable, w1, worst cell", 0.9, None, _SINGLE_WRITES),
+    _limit("p99 of the median cell", 1, None, "×", _median_tail),
+    _limit("p99 of the worst cell", 2, None, "×", _worst_tail),
+    Goal("1,000 watchers told", 1, 1.5, "×", _ratio_of(Figure.WATCHES, is_speed=True)),
+    _limit("cold start, of the time", 0.5, 0.25, "×", _ratio_of(Figure.COLD_START)),
+    _limit("restart with many nodes, of the time", 0.7, 0.33, "×", _ratio_of(Figure.RESTART)),
+    _limit("memory with many nodes", 0.55, 0.4, "×", _ratio_of(Figure.MEMORY)),
+    _limit("an idle session", 20, 8, " KiB", _of_paddock(Figure.IDLE_SESSION)),
+    # A mebibyte for all of them is the allocator's.
+    _limit("growth of an idle session", 0.1, None, " KiB", _of_paddock(Figure.IDLE_GROWTH)),
+    _limit("pause that a snapshot adds", 50, None, " ms", _of_paddock(Figure.SNAPSHOT_ADDS)),
+    _limit("pause when a large session ends", 1, None, "×", _ratio_of(Figure.SESSION_END)),
+    _limit("CPU of an operation, the more nodes", _FLAT, 1, "×", _grown("by_nodes", "keys")),
+    _limit(
+        "CPU of an operation, the more connections",
+        _FLAT,
+        1,
+        "×",
+        _grown("by_connections", "connections"),
+    ),
+    *(_of_need(need, lambda results: results.clients) for need in clients.NEEDS),
+    *(_of_need(need, lambda results: results.recipes) for need in recipes.NEEDS),
+)
+
+
+def reached(results: Results) -> list[tuple[Goal, Got]]:
+    """Give the goals that were measured, and what was reached."""
+    found = ((goal, goal.got(results)) for goal in GOALS)
+    return [(goal, got) for goal, got in found if got is not None]
+
+
+def must_of(cell: Cell) -> float | None:
+    """Give what a cell of the matrix must have, None if there is no goal for it."""
+    return _MUSTS.get(cell)
+
+
+_MUSTS: Final = {cell: goal.must for goal in GOALS for cell in goal.cells}

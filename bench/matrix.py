@@ -1,0 +1,75 @@
+"""The servers at work: their start, every cell of the matrix, and watches."""
+
+from typing import Final
+
+from bench import zkload
+from bench.results import Figure
+from bench.servers import Server, running
+from bench.stage import Stage
+from bench.zkload import Cell
+
+OPS: Final = ("get", "exists", "kids", "mix", "set", "create", "eph")
+CONNECTIONS: Final = (1, 10, 50)
+WINDOWS: Final = (1, 100)
+SPREAD_OPS: Final = ("get", "exists", "kids", "mix", "set")
+SPREAD_KEYS: Final = 100_000
+WATCHERS: Final = 1000
+# Of each operation, and there are seven: more than ten seconds for each server.
+WARMUP_S: Final = 1.5
+
+
+def cells(ops: list[str]) -> list[Cell]:
+    """Return the cells, the one hot node first, then keys spread over many nodes."""
+    return [
+        Cell(op, connections, window, keys)
+        for keys, chosen in ((0, OPS), (SPREAD_KEYS, SPREAD_OPS))
+        for op in chosen
+        if op in ops
+        for connections in CONNECTIONS
+        for window in WINDOWS
+    ]
+
+
+def measure(stage: Stage) -> None:
+    """Measure the start of both, then all cells on both side by side, then watches."""
+    _cold_start(stage)
+    both = stage.new_servers("matrix")
+    with running(*both.values()):
+        warm(stage, both)
+        for server in both.values():
+            # The nodes over which keys are spread are there from the beginning.
+            for op in ("get", "kids"):
+                zkload.load(server, Cell(op, 10, 100, SPREAD_KEYS), 0.1, 0)
+        for cell in cells(stage.chosen.ops):
+            stage.measure(cell, both, stage.results.loads)
+        _watches(stage, both)
+
+
+def warm(stage: Stage, both: dict[str, Server]) -> None:
+    """Let a server that compiles what it runs do so."""
+    for server in both.values():
+        print(f"warming {server.name}", flush=True)
+        for op in OPS:
+            seconds = 0.3 if stage.chosen.quick else WARMUP_S
+            zkload.load(server, Cell(op, 10, 100), seconds, 0)
+
+
+def _cold_start(stage: Stage) -> None:
+    took_s: dict[str, list[float]] = {}
+    idle_mib: dict[str, list[float]] = {}
+    for number in range(stage.chosen.rounds):
+        fresh = stage.new_servers(f"start-{number}")
+        for name, server in stage.alternating(fresh, number):
+            with running(server) as [seconds]:
+                took_s.setdefault(name, []).append(seconds)
+                idle_mib.setdefault(name, []).append(server.rss_mib)
+    stage.note(Figure.COLD_START, "cold start to the first read, s", took_s)
+    stage.note(Figure.IDLE_MEMORY, "memory when idle, MiB", idle_mib)
+
+
+def _watches(stage: Stage, both: dict[str, Server]) -> None:
+    took_ms: dict[str, list[float]] = {name: [] for name in both}
+    for number in range(stage.chosen.rounds):
+        for name, server in stage.alternating(both, number):
+            took_ms[name].append(zkload.watch(server, WATCHERS, 5 if stage.chosen.quick else 20))
+    stage.note(Figure.WATCHES, f"{WATCHERS:,} watchers told, ms", took_ms)

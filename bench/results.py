@@ -1,0 +1,147 @@
+"""What the benchmark has found, before it becomes tables."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+
+from bench.clients import Run, Runs
+from bench.etcd import EtcdRun
+from bench.recipes import Growths
+from bench.zkload import Cell, Load
+
+# For each cell and server, one load a round.
+Loads = dict[Cell, dict[str, list[Load]]]
+
+
+class Figure(StrEnum):
+    """What is measured of both servers beside the cells; less of each is better."""
+
+    COLD_START = "cold start"
+    IDLE_MEMORY = "memory when idle"
+    WATCHES = "watches"
+    MEMORY = "memory"
+    RESTART = "restart"
+    WAIT = "longest wait"
+    SNAPSHOT_WAIT = "longest wait with snapshots"
+    SNAPSHOT_ADDS = "added by snapshots"
+    IDLE_SESSION = "idle session"
+    IDLE_GROWTH = "growth of idle sessions"
+    SESSION_END = "end of a session"
+
+
+@dataclass(slots=True)
+class Pair:
+    """A figure of both servers, as the median over the rounds; None where there is none."""
+
+    paddock: float | None
+    apache: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        if not self.paddock or not self.apache:
+            return None
+        return self.paddock / self.apache
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A figure, and what the tables call it."""
+
+    title: str
+    pair: Pair
+
+
+@dataclass(slots=True)
+class Results:
+    """All that was measured."""
+
+    about: dict[str, str]
+    loads: Loads = field(default_factory=dict)
+    others: dict[Figure, Other] = field(default_factory=dict)
+    # The cost of an operation, the more nodes there are, and the more connections.
+    by_nodes: Loads = field(default_factory=dict)
+    by_connections: Loads = field(default_factory=dict)
+    # What each client did for each task.
+    clients: Runs = field(default_factory=dict)
+    # What each did with each recipe.
+    recipes: Runs = field(default_factory=dict)
+    # What the hand-over of a lock costs, the more wait for it.
+    growths: Growths = field(default_factory=dict)
+    # Another service with another protocol, for information.
+    etcd: list[EtcdRun] = field(default_factory=list)
+    # What could not be measured, and why.
+    failures: list[str] = field(default_factory=list)
+
+    def pair(self, cell: Cell, figure: Callable[[Load], float]) -> Pair:
+        return pair_of(self.loads, cell, figure)
+
+    def as_json(self) -> dict[str, object]:
+        """Return everything as plain data, each round of each cell included."""
+        return {
+            "about": self.about,
+            "loads": _loads_as_json(self.loads),
+            "others": {
+                name: {
+                    "title": other.title,
+                    "paddock": other.pair.paddock,
+                    "apache": other.pair.apache,
+                    "ratio": other.pair.ratio,
+                }
+                for name, other in self.others.items()
+            },
+            "by_nodes": _loads_as_json(self.by_nodes),
+            "by_connections": _loads_as_json(self.by_connections),
+            "clients": _runs_as_json(self.clients),
+            "recipes": _runs_as_json(self.recipes),
+            "lock_growth": [
+                {**asdict(line), **asdict(growth)} for line, growth in self.growths.items()
+            ],
+            "etcd": [asdict(run) for run in self.etcd],
+            "failures": self.failures,
+        }
+
+
+def ops_per_s(run: Load | Run) -> float:
+    return run.ops_per_s
+
+
+def p50_us(run: Load) -> float:
+    return run.p50_us
+
+
+def p99_us(run: Load) -> float:
+    return run.p99_us
+
+
+def cpu_us_per_op(run: Load) -> float:
+    return run.cpu_us_per_op
+
+
+def pair_of(loads: Loads, cell: Cell, figure: Callable[[Load], float]) -> Pair:
+    runs = loads.get(cell, {})
+    return Pair(
+        *(
+            statistics.median(map(figure, runs[name])) if runs.get(name) else None
+            for name in ("paddock", "apache")
+        )
+    )
+
+
+def _loads_as_json(loads: Loads) -> list[dict[str, object]]:
+    return [
+        {
+            **asdict(cell),
+            "ratio": pair_of(loads, cell, ops_per_s).ratio,
+            "p99_ratio": pair_of(loads, cell, p99_us).ratio,
+            **{name: [asdict(run) for run in runs] for name, runs in by_server.items()},
+        }
+        for cell, by_server in loads.items()
+    ]
+
+
+def _runs_as_json(runs: Runs) -> list[dict[str, object]]:
+    return [
+        {**asdict(job), **{name: [asdict(run) for run in found] for name, found in done.items()}}
+        for job, done in runs.items()
+    ]

@@ -1,0 +1,69 @@
+"""Many sessions: what they cost when they do nothing, and what others feel when one ends."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from bench import servers, zkload
+from bench.results import Figure
+from bench.servers import BenchError, running
+from bench.stage import Stage
+from bench.zkload import Cell
+
+SESSIONS: Final = 10_000
+EPHEMERALS: Final = 100_000
+
+
+def measure(stage: Stage) -> None:
+    """Hold sessions that do nothing on both servers, then end one with many ephemeral nodes."""
+    _idle(stage)
+    _end(stage)
+
+
+def _idle(stage: Stage) -> None:
+    sessions = min(SESSIONS, servers.connections_allowed())
+    seconds = stage.chosen.idle_seconds
+    both = stage.new_servers("idle")
+    with running(*both.values()):
+        for server in both.values():
+            # What the first connections and writes load counts for no session.
+            zkload.load(server, Cell("mix", 100, 10), 1.0, 0)
+        print(f"{sessions:,} sessions do nothing for {seconds:.0f} s", flush=True)
+        # Both at once: there is little to do, and it takes long.
+        with ThreadPoolExecutor(len(both)) as threads:
+            found = dict(
+                zip(
+                    both,
+                    threads.map(
+                        lambda server: zkload.idle(server, sessions, seconds), both.values()
+                    ),
+                    strict=True,
+                )
+            )
+    title = f"{sessions:,} idle sessions"
+    stage.note(
+        Figure.IDLE_SESSION,
+        f"{title}, KiB each",
+        {name: [idle.kib_each] for name, idle in found.items()},
+    )
+    stage.note(
+        Figure.IDLE_GROWTH,
+        f"{title}, growth in {seconds:.0f} s, KiB each",
+        {name: [idle.growth_kib_each] for name, idle in found.items()},
+    )
+
+
+def _end(stage: Stage) -> None:
+    count = 10_000 if stage.chosen.quick else EPHEMERALS
+    waits_ms: dict[str, list[float]] = {}
+    both = stage.new_servers("end")
+    with running(*both.values()):
+        for number in range(stage.chosen.rounds):
+            for name, server in stage.alternating(both, number):
+                try:
+                    _, during = zkload.end_session(server, count, 1.0)
+                except BenchError as error:
+                    stage.failed(server, error)
+                else:
+                    waits_ms.setdefault(name, []).append(during)
+    title = f"longest wait of others while a session with {count:,} ephemerals ends, ms"
+    stage.note(Figure.SESSION_END, title, waits_ms)
