@@ -66,7 +66,8 @@ def test_the_tour_leads_through_the_whole_source_in_the_order_of_imports() -> No
     tour = re.findall(r"^\| \[`(\w+)(?:\.py)?`\]", README.text, flags=re.MULTILINE)
     folders = {one.name for one in SOURCE.iterdir() if (one / "__init__.py").exists()}
     assert {*tour} == folders | {"errors"}
-    seen = {"api"}
+    # Modules of a page each, which the tour leaves out.
+    seen = {"api", "_first_use"}
     for package in tour:
         assert MAY_IMPORT[package] <= seen, package
         seen.add(package)
