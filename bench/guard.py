@@ -30,9 +30,10 @@ from bench.servers import BenchError
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BASELINES: Final = ROOT / "bench" / "baselines.json"
-# By how much a path may grow. Two runs of the same code differ by less than 0.1 %, also while the
-# machine has six other things to do for each of its processors.
-TOLERANCE: Final = 0.01
+# By how much a path may grow. Runs of the same code differ by less than 0.1 %, mostly by nothing,
+# also while the machine has six other things to do for each of its processors. Changes elsewhere
+# move things in memory, and with them what meets in the caches of the interpreter: up to 0.4 %.
+TOLERANCE: Final = 0.02
 # Rounds of a hundred operations.
 ROUNDS: Final = 10
 DEADLINE_S: Final = 1800.0
