@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import signal
 import stat
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ import pytest
 
 import paddock.sync
 from tests.support.command import COMMAND, DEADLINE_S, Running, serving
+from tests.support.shell_terminal import hosts_of, number_of, run_line, shell, wait_for_typed
 from tests.support.terminal import (
     CONTROL_C,
     CONTROL_D,
@@ -29,7 +28,7 @@ from tests.support.terminal import (
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
     with serving("--port", "0", "--memory") as running:
-        with paddock.sync.connect(_hosts(running)) as client:
+        with paddock.sync.connect(hosts_of(running)) as client:
             client.create("/colors")
             for name in ("red", "green", "dark green"):
                 client.create(f"/colors/{name}", b"")
@@ -39,26 +38,9 @@ def server() -> Iterator[Running]:
         yield running
 
 
-def _hosts(server: Running) -> str:
-    host, port = server.address
-    return f"{host}:{port}"
-
-
-@contextlib.contextmanager
-def shell(
-    hosts: str, home: Path, *options: str, columns: int = 80, rows: int = 24, **variables: str
-) -> Iterator[Terminal]:
-    """Start the shell and wait until it is connected."""
-    environment = {"XDG_STATE_HOME": str(home), "PADDOCK_SERVER": None, **variables}
-    command = [*COMMAND, "shell", "-server", hosts, *options]
-    with terminal(command, columns=columns, rows=rows, environment=environment) as seen:
-        seen.wait_for("(CONNECTED)")
-        yield seen
-
-
 @pytest.fixture(scope="module")
 def one_for_many(server: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    with shell(_hosts(server), tmp_path_factory.mktemp("home")) as running:
+    with shell(hosts_of(server), tmp_path_factory.mktemp("home")) as running:
         yield running
 
 
@@ -66,32 +48,9 @@ def one_for_many(server: Running, tmp_path_factory: pytest.TempPathFactory) -> I
 def seen(one_for_many: Terminal) -> Terminal:
     """A shell that others have used before, with an empty line on an empty screen."""
     one_for_many.type(CONTROL_C + CONTROL_L)
-    one_for_many.wait_until(lambda: one_for_many.cursor[1] == 0 and _number(one_for_many) >= 0)
-    _wait_for_typed(one_for_many, "")
+    one_for_many.wait_until(lambda: one_for_many.cursor[1] == 0 and number_of(one_for_many) >= 0)
+    wait_for_typed(one_for_many, "")
     return one_for_many
-
-
-def _typed(seen: Terminal) -> str:
-    """Give what stands behind the prompt in the line with the cursor."""
-    return re.sub(r"^\[zk: \S+ \d+\] ?", "", seen.line)
-
-
-def _wait_for_typed(seen: Terminal, text: str) -> None:
-    seen.wait_until(lambda: _typed(seen) == text, f"line with {text!r} typed")
-
-
-def _run(seen: Terminal, line: str) -> None:
-    """Type a command, and wait until the next prompt is there."""
-    seen.wait_until(lambda: _number(seen) >= 0, "prompt")
-    number = _number(seen)
-    seen.type(line + ENTER)
-    seen.wait_until(lambda: _number(seen) == number + 1, f"end of {line!r}")
-
-
-def _number(seen: Terminal) -> int:
-    """Give the number in the prompt where the cursor is; -1 if no prompt is there."""
-    match = re.match(r"\[zk: \S+ (\d+)\]", seen.line)
-    return -1 if match is None else int(match[1])
 
 
 # The first look.
@@ -100,25 +59,25 @@ def _number(seen: Terminal) -> int:
 def test_the_prompt_has_the_server_the_state_and_a_number_that_counts(
     seen: Terminal, server: Running
 ) -> None:
-    number = _number(seen)
-    seen.wait_for_line(f"[zk: {_hosts(server)}(CONNECTED) {number}]")
-    _run(seen, "ls /colors")
+    number = number_of(seen)
+    seen.wait_for_line(f"[zk: {hosts_of(server)}(CONNECTED) {number}]")
+    run_line(seen, "ls /colors")
     assert "\n[dark green, green, red]\n" in seen.text
-    seen.wait_for_line(f"[zk: {_hosts(server)}(CONNECTED) {number + 1}]")
+    seen.wait_for_line(f"[zk: {hosts_of(server)}(CONNECTED) {number + 1}]")
     # An empty line is nothing.
     seen.type(ENTER)
     seen.wait_for(f"CONNECTED) {number + 1}]", times=2)
 
 
 def test_an_error_is_one_red_line_and_the_shell_goes_on(seen: Terminal) -> None:
-    _run(seen, "get /nowhere")
+    run_line(seen, "get /nowhere")
     assert seen.lines[seen.cursor[1] - 1] == "Node does not exist: /nowhere"
     assert seen.colors_at("Node does not exist") == {"red"}
-    _run(seen, "gte /colors")
+    run_line(seen, "gte /colors")
     assert seen.lines[seen.cursor[1] - 1] == "Command not found gte: did you mean get?"
     # A lone quote is no command.
     seen.type(f'"{ENTER}')
-    _run(seen, "set -v no /colors x")
+    run_line(seen, "set -v no /colors x")
     assert seen.lines[seen.cursor[1] - 2].endswith("set -v no /colors x")
 
 
@@ -132,7 +91,7 @@ def test_an_error_is_one_red_line_and_the_shell_goes_on(seen: Terminal) -> None:
     ],
 )
 def test_a_complaint_is_in_words_that_help(seen: Terminal, line: str, says: str) -> None:
-    _run(seen, line)
+    run_line(seen, line)
     said = seen.lines[1]
     assert said.startswith(says)
 
@@ -151,12 +110,12 @@ def test_help_has_the_flags_that_upstreams_usage_leaves_out(seen: Terminal) -> N
 def test_whoever_loses_the_session_by_credentials_is_told_how_to_get_another(
     server: Running, tmp_path: Path
 ) -> None:
-    with shell(_hosts(server), tmp_path) as seen:
-        _run(seen, "addauth digest")
+    with shell(hosts_of(server), tmp_path) as seen:
+        run_line(seen, "addauth digest")
         seen.wait_for("The session is over; connect begins a new one.")
-        _run(seen, "ls /")
+        run_line(seen, "ls /")
         seen.wait_for("Not connected: connect begins a new session.")
-        _run(seen, "connect")
+        run_line(seen, "connect")
         seen.wait_for("(CONNECTED) 3]")
 
 
@@ -171,7 +130,7 @@ def test_help_tells_of_all_commands_and_of_one(seen: Terminal) -> None:
 
 
 def test_a_tall_terminal_has_a_line_for_each_command(server: Running, tmp_path: Path) -> None:
-    with shell(_hosts(server), tmp_path, rows=60) as seen:
+    with shell(hosts_of(server), tmp_path, rows=60) as seen:
         seen.type(f"help{ENTER}")
         seen.wait_for_match(r"^ +deleteall +Delete a node and everything below it\.$")
         seen.wait_for_match(r"^ +quit +")
@@ -182,65 +141,53 @@ def test_a_tall_terminal_has_a_line_for_each_command(server: Running, tmp_path: 
 
 def test_commands_flags_and_live_paths_are_completed(seen: Terminal) -> None:
     seen.type(f"wh{TAB}")
-    _wait_for_typed(seen, "whoami")
+    wait_for_typed(seen, "whoami")
     seen.type(f"{CONTROL_C}printwatches of{TAB}")
-    _wait_for_typed(seen, "printwatches off")
+    wait_for_typed(seen, "printwatches off")
     seen.type(f"{CONTROL_C}create -{TAB}")
     seen.wait_for_match(r"^ +-e +-t|^ +-s")
     seen.type(f"{CONTROL_C}get /c{TAB}")
-    _wait_for_typed(seen, "get /colors")
+    wait_for_typed(seen, "get /colors")
     # It is whole: the next Tab goes below it.
     seen.type(TAB)
     seen.wait_for_match(r"^ +dark green$")
     seen.type("/")
     seen.type(f"r{TAB}")
-    _wait_for_typed(seen, "get /colors/red")
+    wait_for_typed(seen, "get /colors/red")
     seen.type(f"{CONTROL_C}get /colors/d{TAB}")
-    _wait_for_typed(seen, 'get "/colors/dark green')
-    _run(seen, '"')
+    wait_for_typed(seen, 'get "/colors/dark green')
+    run_line(seen, '"')
 
 
 def test_a_node_that_was_just_created_is_completed(seen: Terminal, server: Running) -> None:
     seen.type(f"get /fr{TAB}")
-    _wait_for_typed(seen, "get /fr")
+    wait_for_typed(seen, "get /fr")
     seen.type(CONTROL_C)
-    _run(seen, "create /fresh")
+    run_line(seen, "create /fresh")
     seen.type(f"get /fr{TAB}")
-    _wait_for_typed(seen, "get /fresh")
+    wait_for_typed(seen, "get /fresh")
     seen.type(CONTROL_C)
-    _run(seen, "delete /fresh")
+    run_line(seen, "delete /fresh")
 
 
 def test_paths_below_a_chroot_are_completed_as_they_are_typed(
     server: Running, tmp_path: Path
 ) -> None:
-    with shell(f"{_hosts(server)}/colors", tmp_path) as seen:
+    with shell(f"{hosts_of(server)}/colors", tmp_path) as seen:
         seen.type(f"get /r{TAB}")
-        _wait_for_typed(seen, "get /red")
-        _run(seen, "")
+        wait_for_typed(seen, "get /red")
+        run_line(seen, "")
 
 
 def test_of_many_nodes_some_are_shown_and_the_rest_is_counted(seen: Terminal) -> None:
     seen.type(f"ls /jobs/{TAB}")
-    _wait_for_typed(seen, "ls /jobs/job-0")
+    wait_for_typed(seen, "ls /jobs/job-0")
     seen.type(TAB)
     seen.wait_for_match(r"^ +job-0000 +job-")
     # Backwards, to the last one.
     seen.type("\x1b[Z")
     seen.wait_for("… and 100 more")
-    _wait_for_typed(seen, "ls /jobs/job-0")
-
-
-def test_typing_goes_on_while_the_server_does_not_answer(tmp_path: Path) -> None:
-    with serving("--port", "0", "--memory") as server, shell(_hosts(server), tmp_path) as seen:
-        server.process.send_signal(signal.SIGSTOP)
-        try:
-            seen.type(f"get /zoo{TAB}")
-            _wait_for_typed(seen, "get /zoo")
-            seen.type("logy")
-            _wait_for_typed(seen, "get /zoology")
-        finally:
-            server.process.send_signal(signal.SIGCONT)
+    wait_for_typed(seen, "ls /jobs/job-0")
 
 
 # History.
@@ -249,23 +196,23 @@ def test_typing_goes_on_while_the_server_does_not_answer(tmp_path: Path) -> None
 def test_the_next_run_remembers_what_was_typed_but_no_credentials(
     server: Running, tmp_path: Path
 ) -> None:
-    with shell(_hosts(server), tmp_path) as seen:
-        _run(seen, "ls /colors")
-        _run(seen, "get /colors/red")
-        _run(seen, "ls /colors")
-        _run(seen, "addauth digest alice:secret")
+    with shell(hosts_of(server), tmp_path) as seen:
+        run_line(seen, "ls /colors")
+        run_line(seen, "get /colors/red")
+        run_line(seen, "ls /colors")
+        run_line(seen, "addauth digest alice:secret")
         seen.type(UP)
-        _wait_for_typed(seen, "addauth digest alice:secret")
+        wait_for_typed(seen, "addauth digest alice:secret")
         seen.type(f"{CONTROL_C}quit{ENTER}")
         assert seen.wait_for_end() == 0
     file = tmp_path / "paddock" / "shell_history"
     assert file.read_text().splitlines()[-2:] == ["ls /colors", "quit"]
     assert "secret" not in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    with shell(_hosts(server), tmp_path) as seen:
+    with shell(hosts_of(server), tmp_path) as seen:
         for line in ("quit", "ls /colors", "get /colors/red"):
             seen.type(UP)
-            _wait_for_typed(seen, line)
+            wait_for_typed(seen, line)
         seen.type(f"{CONTROL_C}{CONTROL_R}olors/")
         seen.wait_for_match("reverse.*olors/")
         seen.type(ENTER)
@@ -278,56 +225,56 @@ def test_the_next_run_remembers_what_was_typed_but_no_credentials(
 def test_an_event_is_printed_above_the_line_that_is_being_typed(
     seen: Terminal, server: Running
 ) -> None:
-    _run(seen, "addWatch /colors")
+    run_line(seen, "addWatch /colors")
     seen.type("get /colors/gre")
-    _wait_for_typed(seen, "get /colors/gre")
-    with paddock.sync.connect(_hosts(server)) as client:
+    wait_for_typed(seen, "get /colors/gre")
+    with paddock.sync.connect(hosts_of(server)) as client:
         for _ in range(3):
             client.set("/colors/red", b"#f00")
     says = "WATCHER:: WatchedEvent state:SyncConnected type:NodeDataChanged path:/colors/red"
     seen.wait_for(f"{says}\n", times=3)
-    _wait_for_typed(seen, "get /colors/gre")
-    _run(seen, "en")
+    wait_for_typed(seen, "get /colors/gre")
+    run_line(seen, "en")
     assert "] get /colors/green\n" in seen.text
     # Of the line as it was before there is nothing left.
     assert seen.text.count("get /colors/gre") == 1
-    _run(seen, "removewatches /colors")
+    run_line(seen, "removewatches /colors")
 
 
 def test_events_during_a_long_line_leave_no_scraps_of_it(server: Running, tmp_path: Path) -> None:
-    with shell(_hosts(server), tmp_path, columns=40, rows=12) as seen:
+    with shell(hosts_of(server), tmp_path, columns=40, rows=12) as seen:
         seen.type("addWatch /colors\r")
         seen.wait_for("(CONNECTED) 1]")
         long = "".join(f"{number:03}," for number in range(25))
         seen.type(f"set /colors/red {long}end")
         seen.wait_until(lambda: seen.line.endswith("end"))
-        with paddock.sync.connect(_hosts(server)) as client:
+        with paddock.sync.connect(hosts_of(server)) as client:
             client.set("/colors/green", b"#0f0")
         seen.wait_until(lambda: "colors/green" in seen.text.replace("\n", ""))
         seen.wait_until(lambda: seen.line.endswith("end"))
         assert seen.text.replace("\n", "").count(long) == 1
         seen.type(ENTER)
         seen.wait_for("(CONNECTED) 2]")
-        with paddock.sync.connect(_hosts(server)) as client:
+        with paddock.sync.connect(hosts_of(server)) as client:
             assert client.get("/colors/red").data == f"{long}end".encode()
 
 
 def test_a_flood_of_events_is_all_there_and_the_line_with_it(
     seen: Terminal, server: Running
 ) -> None:
-    _run(seen, "addWatch /colors")
+    run_line(seen, "addWatch /colors")
     seen.type("whoa")
-    _wait_for_typed(seen, "whoa")
-    with paddock.sync.connect(_hosts(server)) as client:
+    wait_for_typed(seen, "whoa")
+    with paddock.sync.connect(hosts_of(server)) as client:
         for number in range(200):
             client.create(f"/colors/new-{number}")
             client.delete(f"/colors/new-{number}")
     seen.wait_for("NodeDeleted path:/colors/new-199")
-    _wait_for_typed(seen, "whoa")
+    wait_for_typed(seen, "whoa")
     assert seen.written.count(b"type:NodeCreated path:/colors/new-") == 200
-    _run(seen, "mi")
+    run_line(seen, "mi")
     assert "Auth scheme: User" in seen.text
-    _run(seen, "removewatches /colors")
+    run_line(seen, "removewatches /colors")
 
 
 # Ctrl-C, and the end.
@@ -335,42 +282,27 @@ def test_a_flood_of_events_is_all_there_and_the_line_with_it(
 
 def test_control_c_drops_the_line(seen: Terminal) -> None:
     seen.type("delete /colors/red")
-    _wait_for_typed(seen, "delete /colors/red")
+    wait_for_typed(seen, "delete /colors/red")
     seen.type(CONTROL_C)
-    _wait_for_typed(seen, "")
-    _run(seen, "ls /colors")
+    wait_for_typed(seen, "")
+    run_line(seen, "ls /colors")
     assert "[dark green, green, red]" in seen.text
-
-
-def test_control_c_stops_a_command_and_the_shell_goes_on(tmp_path: Path) -> None:
-    with serving("--port", "0", "--memory") as server, shell(_hosts(server), tmp_path) as seen:
-        server.process.send_signal(signal.SIGSTOP)
-        try:
-            seen.type(f"get /zookeeper{ENTER}")
-            seen.wait_until_keys_are_signals()
-            seen.type(CONTROL_C)
-            seen.wait_for("Interrupted")
-            seen.wait_until(lambda: "(CONNECTED)" in seen.line)
-        finally:
-            server.process.send_signal(signal.SIGCONT)
-        _run(seen, "ls /")
-        assert "\n[zookeeper]\n" in seen.text
 
 
 @pytest.mark.parametrize("leave", [CONTROL_D, f"quit{ENTER}"])
 def test_whoever_leaves_gets_the_terminal_back_as_it_was(
     server: Running, tmp_path: Path, leave: str
 ) -> None:
-    script = f'{" ".join(COMMAND)} shell -server {_hosts(server)}; echo "[$?]"; stty -a; read'
+    script = f'{" ".join(COMMAND)} shell -server {hosts_of(server)}; echo "[$?]"; stty -a; read'
     variables = {"XDG_STATE_HOME": str(tmp_path)}
     with terminal(["bash", "-c", script], environment=variables) as seen:
         seen.wait_for("(CONNECTED) 0]")
-        _run(seen, "create -e /guest")
+        run_line(seen, "create -e /guest")
         seen.type(leave)
         seen.wait_for("[0]")
         seen.wait_for_match(r" icanon ")
         seen.wait_for_match(r" echo ")
-        with paddock.sync.connect(_hosts(server)) as client:
+        with paddock.sync.connect(hosts_of(server)) as client:
             assert client.exists("/guest") is None
 
 
@@ -378,125 +310,48 @@ def test_whoever_leaves_gets_the_terminal_back_as_it_was(
 def test_a_shell_that_is_told_to_end_ends_its_session(
     server: Running, tmp_path: Path, number: signal.Signals
 ) -> None:
-    with shell(_hosts(server), tmp_path) as seen:
-        _run(seen, "create -e /guest")
+    with shell(hosts_of(server), tmp_path) as seen:
+        run_line(seen, "create -e /guest")
         seen.process.send_signal(number)
         assert seen.wait_for_end() == 128 + number
         assert "Traceback" not in seen.text
-    with paddock.sync.connect(_hosts(server)) as client:
+    with paddock.sync.connect(hosts_of(server)) as client:
         assert client.exists("/guest") is None
 
 
 def test_a_window_that_is_closed_ends_the_session(server: Running, tmp_path: Path) -> None:
-    with shell(_hosts(server), tmp_path) as seen:
-        _run(seen, "create -e /guest")
+    with shell(hosts_of(server), tmp_path) as seen:
+        run_line(seen, "create -e /guest")
         seen.hang_up()
         seen.process.wait(DEADLINE_S)
     # Its session would live for half a minute.
-    with paddock.sync.connect(_hosts(server)) as client:
+    with paddock.sync.connect(hosts_of(server)) as client:
         assert client.exists("/guest") is None
 
 
 def test_what_is_typed_during_a_command_is_run_after_it(seen: Terminal) -> None:
-    number = _number(seen)
+    number = number_of(seen)
     seen.type(f"create /one{ENTER}create /two{ENTER}deleteall /one{ENTER}deleteall /two{ENTER}")
-    seen.wait_until(lambda: _number(seen) == number + 4)
+    seen.wait_until(lambda: number_of(seen) == number + 4)
     # Nothing of it was shown before its time.
     assert seen.text.count("create /two") == 1
 
 
-def test_what_is_typed_while_a_command_runs_is_shown_in_the_next_line(tmp_path: Path) -> None:
-    with serving("--port", "0", "--memory") as server, shell(_hosts(server), tmp_path) as seen:
-        server.process.send_signal(signal.SIGSTOP)
-        try:
-            seen.type(f"ls /{ENTER}")
-            seen.wait_until_keys_are_signals()
-            seen.type("whoa")
-        finally:
-            server.process.send_signal(signal.SIGCONT)
-        _wait_for_typed(seen, "whoa")
-        assert seen.text.count("whoa") == 1
-        _run(seen, "mi")
-
-
 def test_several_pasted_lines_are_run_one_by_one(seen: Terminal) -> None:
     seen.type("\x1b[200~create /one\ncreate /two\ndeleteall /one\ndeleteall /two\n\x1b[201~")
-    number = _number(seen)
+    number = number_of(seen)
     seen.type(ENTER)
-    seen.wait_until(lambda: _number(seen) == number + 4)
+    seen.wait_until(lambda: number_of(seen) == number + 4)
     assert "Created /one" in seen.text
     assert "Created /two" in seen.text
-
-
-# A server that comes and goes.
-
-
-def test_the_session_outlives_its_server(tmp_path: Path) -> None:
-    with contextlib.ExitStack() as stack:
-        data = tmp_path / "data"
-        first = stack.enter_context(serving("--port", "0", "--data", data))
-        port = str(first.address[1])
-        seen = stack.enter_context(shell(_hosts(first), tmp_path))
-        _run(seen, "create -e /mine")
-        _run(seen, "printwatches off")
-        seen.type("get /mi")
-        _wait_for_typed(seen, "get /mi")
-        first.stop(signal.SIGKILL)
-        # Nobody has pressed a key, nothing is printed, and the line is as it was.
-        seen.wait_until(lambda: "(CONNECTING) 2]" in seen.line)
-        _wait_for_typed(seen, "get /mi")
-        seen.type(f"ne{ENTER}")
-        seen.wait_for("KeeperErrorCode = ConnectionLoss: no server answers\n")
-        seen.wait_until(lambda: "(CONNECTING) 3]" in seen.line)
-        stack.enter_context(serving("--port", port, "--data", data))
-        seen.wait_until(lambda: "(CONNECTED) 3]" in seen.line)
-        _run(seen, "getEphemerals /")
-        assert "\n[/mine]\n" in seen.text
-
-
-def test_a_session_that_expired_is_followed_by_a_new_one_when_asked_for(tmp_path: Path) -> None:
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(serving("--port", "0", "--memory"))
-        port = str(first.address[1])
-        seen = stack.enter_context(shell(_hosts(first), tmp_path))
-        first.stop(signal.SIGKILL)
-        seen.wait_until(lambda: "(CONNECTING) 0]" in seen.line)
-        # It has never heard of the session.
-        stack.enter_context(serving("--port", port, "--memory"))
-        seen.wait_until(lambda: "(CLOSED) 0]" in seen.line)
-        assert "state:Expired" in seen.text
-        assert "connect begins a new one" in seen.text
-        _run(seen, "ls /")
-        assert "\nNot connected: connect begins a new session.\n" in seen.text
-        _run(seen, "connect")
-        seen.wait_until(lambda: "(CONNECTED) 2]" in seen.line)
-        _run(seen, "ls /")
-        assert "\n[zookeeper]\n" in seen.text
-
-
-def test_it_starts_without_a_server_and_finds_it_when_it_is_there(tmp_path: Path) -> None:
-    with serving("--port", "0", "--memory") as server:
-        hosts = _hosts(server)
-    variables = {"XDG_STATE_HOME": str(tmp_path)}
-    # The command takes longer than the first search for a server, which has to be followed by more.
-    command = [*COMMAND, "shell", "-server", hosts, "-timeout", "1000"]
-    with terminal(command, environment=variables) as seen:
-        _run(seen, "ls /")
-        assert "KeeperErrorCode = ConnectionLoss: no server answers" in seen.text
-        seen.wait_until(lambda: "(CONNECTING) 1]" in seen.line)
-        seen.type("ls")
-        with serving("--port", hosts.rpartition(":")[2], "--memory"):
-            seen.wait_until(lambda: "(CONNECTED) 1]" in seen.line)
-            seen.type(f" /{ENTER}")
-            seen.wait_for("\n[zookeeper]\n")
 
 
 # Terminals of all kinds.
 
 
 def test_no_color_is_respected(server: Running, tmp_path: Path) -> None:
-    with shell(_hosts(server), tmp_path, NO_COLOR="1") as seen:
-        _run(seen, "get /nowhere")
+    with shell(hosts_of(server), tmp_path, NO_COLOR="1") as seen:
+        run_line(seen, "get /nowhere")
         assert seen.colors_at("Node does not exist") == {"default"}
         assert seen.colors_at("(CONNECTED) 1") == {"default"}
         # What is chosen is seen nevertheless.
@@ -504,17 +359,17 @@ def test_no_color_is_respected(server: Running, tmp_path: Path) -> None:
         seen.wait_for("hexdump")
         assert not seen.is_reversed_at(" -x ")
         seen.type(TAB * 4)
-        _wait_for_typed(seen, "get -x")
+        wait_for_typed(seen, "get -x")
         assert seen.is_reversed_at(" -x ")
 
 
 def test_a_terminal_that_can_do_little_gets_plain_text(server: Running, tmp_path: Path) -> None:
-    with shell(_hosts(server), tmp_path, TERM="dumb") as seen:
+    with shell(hosts_of(server), tmp_path, TERM="dumb") as seen:
         seen.type(f"addWatch /colors{ENTER}")
         seen.wait_for("(CONNECTED) 1]")
         seen.type("ls /col")
         seen.wait_for("(CONNECTED) 1] ls /col")
-        with paddock.sync.connect(_hosts(server)) as client:
+        with paddock.sync.connect(hosts_of(server)) as client:
             client.set("/colors/green", b"#0f0")
         seen.wait_for("(CONNECTED) 1] ls /col", times=2)
         assert "NodeDataChanged path:/colors" in seen.text
@@ -526,10 +381,10 @@ def test_a_terminal_that_can_do_little_gets_plain_text(server: Running, tmp_path
 
 
 def test_what_is_in_a_node_cannot_command_the_terminal(seen: Terminal, server: Running) -> None:
-    with paddock.sync.connect(_hosts(server)) as client:
+    with paddock.sync.connect(hosts_of(server)) as client:
         client.set("/colors/red", b"\x1b[2Jgone\x07 \xff\x9b \xc2\x9b31m\ttab\nline")
     before = len(seen.written)
-    _run(seen, "get /colors/red")
+    run_line(seen, "get /colors/red")
     assert "^[[2Jgone^G " in seen.text
     assert "\nline\n" in seen.text
     assert b"\x1b[2J" not in seen.written[before:]
@@ -538,10 +393,10 @@ def test_what_is_in_a_node_cannot_command_the_terminal(seen: Terminal, server: R
 
 def test_another_size_leaves_what_is_typed_as_it_is(seen: Terminal) -> None:
     seen.type("set /colors/red 'a value of some length'")
-    _wait_for_typed(seen, "set /colors/red 'a value of some length'")
+    wait_for_typed(seen, "set /colors/red 'a value of some length'")
     seen.resize(44, 12)
     seen.wait_until(lambda: seen.line.endswith("length'"))
     seen.resize(100, 30)
-    _wait_for_typed(seen, "set /colors/red 'a value of some length'")
+    wait_for_typed(seen, "set /colors/red 'a value of some length'")
     seen.resize(80, 24)
-    _run(seen, "")
+    run_line(seen, "")

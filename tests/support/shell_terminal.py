@@ -1,0 +1,53 @@
+"""`paddock shell` on a terminal, and what stands in the line where somebody types."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.command import COMMAND, Running
+from tests.support.terminal import ENTER, Terminal, terminal
+
+
+@contextlib.contextmanager
+def shell(
+    hosts: str, home: Path, *options: str, columns: int = 80, rows: int = 24, **variables: str
+) -> Iterator[Terminal]:
+    """Start the shell and wait until it is connected."""
+    environment = {"XDG_STATE_HOME": str(home), "PADDOCK_SERVER": None, **variables}
+    command = [*COMMAND, "shell", "-server", hosts, *options]
+    with terminal(command, columns=columns, rows=rows, environment=environment) as seen:
+        seen.wait_for("(CONNECTED)")
+        yield seen
+
+
+def hosts_of(server: Running) -> str:
+    """Give where it is, as clients want it."""
+    host, port = server.address
+    return f"{host}:{port}"
+
+
+def typed(seen: Terminal) -> str:
+    """Give what stands behind the prompt in the line with the cursor."""
+    return re.sub(r"^\[zk: \S+ \d+\] ?", "", seen.line)
+
+
+def wait_for_typed(seen: Terminal, text: str) -> None:
+    """Wait until this stands behind the prompt."""
+    seen.wait_until(lambda: typed(seen) == text, f"line with {text!r} typed")
+
+
+def run_line(seen: Terminal, line: str) -> None:
+    """Type a command, and wait until the next prompt is there."""
+    seen.wait_until(lambda: number_of(seen) >= 0, "prompt")
+    number = number_of(seen)
+    seen.type(line + ENTER)
+    seen.wait_until(lambda: number_of(seen) == number + 1, f"end of {line!r}")
+
+
+def number_of(seen: Terminal) -> int:
+    """Give the number in the prompt where the cursor is; -1 if no prompt is there."""
+    match = re.match(r"\[zk: \S+ (\d+)\]", seen.line)
+    return -1 if match is None else int(match[1])
