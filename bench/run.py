@@ -77,15 +77,12 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def _about(chosen: argparse.Namespace, folder: Path) -> dict[str, str]:
-    compiled = subprocess.run(
-        [sys.executable, ROOT / "tools" / "compiled.py"], capture_output=True, text=True
-    )
     version = subprocess.run(
         [sys.executable, "-m", "paddock", "--version"], capture_output=True, text=True
     )
     return {
         "date": datetime.now().astimezone().isoformat(timespec="minutes"),
-        "Paddock": f"{version.stdout.strip()}, {'pure' if compiled.returncode else 'compiled'}",
+        "Paddock": version.stdout.strip(),
         "Python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "disk": f"{servers.file_system_of(folder)}, fsync on",

@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 import paddock
+from paddock.cli.version import is_compiled
 from tests.support import requests, wire
 from tests.support.command import COMMAND, DEADLINE_S, ended, refusal, serving, success
 from tests.support.disks import unwritable
 
 
 def test_version_is_one_line() -> None:
-    assert success("--version") == f"paddock {paddock.__version__}\n"
+    built = "compiled" if is_compiled() else "pure Python"
+    assert success("--version") == f"paddock {paddock.__version__}, {built}\n"
 
 
 def test_the_installed_command_is_the_module() -> None:

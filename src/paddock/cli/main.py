@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import click
 
-from paddock import __version__
+from paddock.cli.version import print_version
 
 # By name: the module and the function in it, and what the list of commands says.
 _COMMANDS = {
@@ -118,7 +118,14 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="paddock", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Show the version and exit.",
+)
 def paddock() -> None:
     """ZooKeeper for Python: a durable server that any ZooKeeper client can use."""
 

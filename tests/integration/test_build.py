@@ -1,0 +1,161 @@
+"""How Paddock is built: compiled where there is a compiler, as plain Python where there is none.
+
+What is built is a package of one module, by our own setup.py: that takes seconds, and not minutes.
+The builds of Paddock itself are what all other tests run on.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paddock.cli.version import is_compiled
+from paddock.testing import ServerProcess
+from tests.support.command import COMMAND, serving
+from tests.support.documents import ROOT
+from tests.support.judges import skip_or_fail
+from tests.support.paddock_server import PaddockServer
+
+DEADLINE_S = 300.0
+SHARED_LIBRARY = "paddock__mypyc"
+SETTINGS = """\
+[project]
+name = "small"
+version = "1"
+
+[tool.setuptools.packages.find]
+where = ["src"]
+
+[tool.paddock]
+compiled = ["src/small/*.py"]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A package of one module that is to be compiled, with our setup.py."""
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    (tmp_path / "pyproject.toml").write_text(SETTINGS)
+    package = tmp_path / "src" / "small"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "hot.py").write_text("def twice(number: int) -> int:\n    return 2 * number\n")
+    return tmp_path
+
+
+def build(project: Path, *, succeeds: bool = True, **variables: str) -> tuple[list[str], list[str]]:
+    """Build it; return the modules that there are then, and the lines that we said."""
+    ours = {"PADDOCK_PURE", "PADDOCK_COMPILE", "PADDOCK_OPT_LEVEL", "CC"}
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    result = subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "build"],
+        cwd=project,
+        env={**kept, "PADDOCK_OPT_LEVEL": "0", **variables},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert (result.returncode == 0) == succeeds, result
+    said = [line for line in result.stderr.splitlines() if line.startswith("paddock: ")]
+    modules = (path.name for path in (project / "build").glob("lib*/**/*") if path.is_file())
+    return sorted(name.partition(".")[0] + Path(name).suffix for name in modules), said
+
+
+PURE = ["__init__.py", "hot.py"]
+COMPILED = ["__init__.py", "hot.py", "hot.so", f"{SHARED_LIBRARY}.so"]
+
+
+def need_compiler() -> None:
+    if subprocess.run([ROOT / "tools" / "judges.sh", "compiler"]).returncode:
+        skip_or_fail("there is no C compiler, or Python's headers are missing")
+
+
+def test_with_a_compiler_it_is_compiled_and_keeps_its_sources(project: Path) -> None:
+    need_compiler()
+    assert build(project) == (COMPILED, [])
+    (built,) = (project / "build").glob("lib*")
+    code = "import small.hot; print(small.hot.__file__, small.hot.twice(21))"
+    said = subprocess.check_output([sys.executable, "-c", code], cwd=built, text=True)
+    assert said.endswith(".so 42\n")
+    # What is no longer compiled must not hide its source.
+    modules, said_then = build(project, PADDOCK_PURE="1", PADDOCK_COMPILE="1")
+    assert modules == PURE
+    assert said_then == ["paddock: built as plain Python: PADDOCK_PURE=1 asks for it"]
+
+
+def test_without_a_compiler_it_is_plain_python_and_says_so(project: Path) -> None:
+    modules, (line,) = build(project, CC="/bin/false")
+    assert modules == PURE
+    assert line.startswith("paddock: built as plain Python: there is no C compiler")
+
+
+def test_who_demands_compilation_does_not_get_plain_python(project: Path) -> None:
+    modules, (line,) = build(project, CC="/bin/false", PADDOCK_COMPILE="1", succeeds=False)
+    assert modules == []
+    assert "PADDOCK_COMPILE=1 is set, but it is not compiled: there is no C compiler" in line
+
+
+def test_a_compiler_that_fails_half_way_leaves_plain_python(project: Path) -> None:
+    need_compiler()
+    compiler = project / "compiler"
+    # It compiles the probe and all modules but one.
+    compiler.write_text('#!/bin/sh\ncase "$*" in *__native_*) exit 1;; esac\nexec gcc "$@"\n')
+    compiler.chmod(0o755)
+    modules, (line,) = build(project, CC=str(compiler))
+    assert modules == PURE
+    assert line.startswith("paddock: built as plain Python: the C compiler failed")
+
+
+def test_what_mypyc_refuses_is_plain_python(project: Path) -> None:
+    need_compiler()
+    (project / "src" / "small" / "hot.py").write_text("wrong: int = 'text'\n")
+    modules, (line,) = build(project)
+    assert modules == PURE
+    assert line.startswith("paddock: built as plain Python: mypyc refuses it")
+
+
+@pytest.mark.parametrize("variables", [{"PADDOCK_PURE": "1"}, {"CC": "/bin/false"}], ids=str)
+def test_without_compilation_the_build_needs_no_mypy(
+    project: Path, variables: dict[str, str]
+) -> None:
+    assert required(project, **variables) == "[]"
+
+
+def test_for_compilation_the_build_needs_mypy(project: Path) -> None:
+    need_compiler()
+    assert required(project).startswith("['mypy>=")
+
+
+def required(project: Path, **variables: str) -> str:
+    """Ask what a build takes, as pip does before it builds."""
+    code = "from setuptools import build_meta as it; print(it.get_requires_for_build_wheel())"
+    kept = {name: value for name, value in os.environ.items() if name != "PADDOCK_PURE"}
+    return subprocess.check_output(
+        [sys.executable, "-c", code], cwd=project, env={**kept, **variables}, text=True
+    ).splitlines()[-1]
+
+
+def is_compiled_in(process: int) -> bool:
+    """Tell whether a process has loaded compiled modules of ours."""
+    return SHARED_LIBRARY in Path(f"/proc/{process}/maps").read_text()
+
+
+def test_the_servers_that_tests_start_are_of_the_build_that_they_test(tmp_path: Path) -> None:
+    if not Path("/proc/self/maps").exists():
+        pytest.skip("what a process has loaded is not to be seen here")
+    with ServerProcess() as process:
+        assert is_compiled_in(process.pid) == is_compiled()
+    with PaddockServer() as server:
+        assert is_compiled_in(server.pid) == is_compiled()
+    with serving("--memory", "--port", "0") as running:
+        assert is_compiled_in(running.process.pid) == is_compiled()
+
+
+def test_what_a_command_says_of_its_build_is_so() -> None:
+    code = "import sys, paddock.protocol.jute as one; print(one.__file__)"
+    path = subprocess.check_output([sys.executable, "-c", code], text=True).strip()
+    said = subprocess.check_output([*COMMAND, "--version"], text=True)
+    assert said.endswith(", pure Python\n" if path.endswith(".py") else ", compiled\n")
