@@ -3,7 +3,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# Builds beside the pure tree: the one that the tests run on, and the one that serves and is measured.
 COMPILED := build/compiled
+OPTIMIZED := build/optimized
 
 # Whatever the environment says: each of thousands of processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -12,6 +14,8 @@ SOURCES := $(shell find src -name '*.py' 2>/dev/null)
 # The suite with the longest files is not the last one: at the end nobody waits for one of them.
 SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/fault tests/integration \
 	tests/conformance)
+# What runs on plain Python as well; and what `make compiled` runs, where `make test` runs them all.
+PURE_SUITES := $(wildcard tests/unit tests/property tests/conformance)
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
 # How many processes share the tests: `make test WORKERS=4`. They get them file by file, in this order,
@@ -33,8 +37,11 @@ STORM_SECONDS ?= 600
 PORT := 2181
 DATA := ./data
 
+# Whether there is a compiled build: where there is a compiler, but not with PADDOCK_PURE=1.
+COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
+
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all checked-and-compiled check format generated docs bench bench-guard compiled differ crash hostile fuzz storm judges clean help
+.PHONY: install serve test test-all both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm judges clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -51,37 +58,51 @@ $(VENV)/.bench: $(VENV)/.dev
 
 # To be right is to be right at any level, and this one is compiled soonest.
 OPT_LEVEL ?= 0
-# A build of its own beside the pure tree, from scratch so that no module outlives its source.
+# From scratch, so that no module outlives its source.
 $(COMPILED)/.built: $(VENV)/.dev $(SOURCES)
-	rm -rf build
+	rm -rf $(COMPILED)
 	PADDOCK_COMPILE=1 PADDOCK_PURE= PADDOCK_OPT_LEVEL=$(OPT_LEVEL) $(BIN)/python setup.py --quiet build \
-		--build-base build/mypyc --build-lib $(COMPILED)
+		--build-base build/for-tests --build-lib $(COMPILED)
 	@touch $@
+
+# As `pip install .` builds it, with what building takes in an environment of its own.
+$(OPTIMIZED)/.built: $(VENV)/.installed $(SOURCES)
+	@echo 'compiling Paddock once, in a minute or two; PADDOCK_PURE=1 skips it' >&2
+	@rm -rf $(OPTIMIZED)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--target $(OPTIMIZED) .
+	@touch $@
+
+# What `make serve` and `make bench` run.
+BUILT := $(if $(COMPILES),$(OPTIMIZED)/.built)
+RUN := $(if $(COMPILES),PYTHONPATH=$(CURDIR)/$(OPTIMIZED))
 
 install: $(VENV)/.installed ## make .venv and install Paddock into it
 
-serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 (PORT=) with its data in ./data (DATA=)
+serve: $(VENV)/.installed $(BUILT) ## run a server on 127.0.0.1:2181 (PORT=) with its data in ./data (DATA=)
 	@echo 'make serve PORT=$(PORT) DATA=$(DATA)' >&2
-	@exec $(BIN)/paddock serve --host 127.0.0.1 --port $(PORT) --data '$(DATA)'
+	@$(RUN) exec $(BIN)/paddock serve --host 127.0.0.1 --port $(PORT) --data '$(DATA)'
 
 judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, strace, gcc, a JDK
 	@tools/judges.sh
 
-test: $(VENV)/.dev judges ## check, then every test, on the compiled build too
-	@$(MAKE) --no-print-directory checked-and-compiled
-	$(BIN)/python -m pytest $(SHARED) -m 'not long' $(SUITES)
+test: $(VENV)/.dev judges ## check, then every test on the compiled build, many of them on plain Python too
+	@$(MAKE) --no-print-directory both
 
 test-all: $(VENV)/.dev judges ## the same, with the tests that take minutes
-	@$(MAKE) --no-print-directory checked-and-compiled
-	$(BIN)/python -m pytest $(SHARED)
+	@$(MAKE) --no-print-directory both SHORT=
 
 # Types are checked while the modules are compiled; what each of them says stays together.
 WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
-checked-and-compiled: $(VENV)/.dev
-	@if tools/judges.sh compiler; then \
-		$(MAKE) --no-print-directory -j2 $(WHOLE_OUTPUT) check $(COMPILED)/.built && \
-		$(MAKE) --no-print-directory compiled; \
-	else $(MAKE) --no-print-directory check && echo 'the compiled build is skipped'; fi
+both: $(VENV)/.dev
+ifneq ($(COMPILES),)
+	@$(MAKE) --no-print-directory -j2 $(WHOLE_OUTPUT) check $(COMPILED)/.built
+	@$(MAKE) --no-print-directory pure compiled COMPILED_SUITES='$(SUITES)'
+else
+	@$(MAKE) --no-print-directory check
+	@echo 'every test on plain Python, because there is no C compiler, or PADDOCK_PURE=1 is set'
+	$(BIN)/python -m pytest $(SHARED) $(SHORT) $(SUITES)
+endif
 
 check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff format --check
@@ -105,9 +126,14 @@ docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'open site/index.html, or serve it: python3 -m http.server --directory site'
 
+SHORT ?= -m 'not long'
+# What asks a foreign server alone says the same of both builds.
+pure: $(VENV)/.dev ## unit, property and conformance tests on plain Python
+	$(BIN)/python -m pytest $(SHARED) $(if $(SHORT),-m 'not long and not foreign',-m 'not foreign') $(PURE_SUITES)
+
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
-	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -q --no-header $(SHARED) -m 'not long' $(COMPILED_SUITES)
+	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest $(SHARED) $(SHORT) $(COMPILED_SUITES)
 
 differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operation by operation
 	$(BIN)/python -m tests.differ --operations $(DIFFER_OPERATIONS) $(DIFFER)
@@ -124,9 +150,9 @@ fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
 	$(BIN)/python -m tests.fault.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
-bench: $(VENV)/.bench judges ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 15
+bench: $(VENV)/.bench judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 15
 	@tools/etcd.sh
-	$(BIN)/python -m bench.run $(BENCH)
+	$(RUN) $(BIN)/python -m bench.run $(BENCH)
 
 # On the compiled build, where there is one, and on plain Python: they have a baseline each.
 bench-guard: $(VENV)/.dev $(BUILT) ## compare the instructions of the hot paths with bench/baselines.json (RECORD=1 writes it)

@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 python=.venv/bin/python
-[ -x "$python" ] || python=python3
+[ -x "$python" ] || python=${PYTHON:-python3}
 
 have_headers() {
   "$python" -c 'import os, sysconfig

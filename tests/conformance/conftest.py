@@ -39,11 +39,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test that asks for `server` runs on each."""
     if "server" not in metafunc.fixturenames:
         return
-    servers = ["paddock", pytest.param("apache", marks=pytest.mark.judge)]
+    foreign = [pytest.mark.judge, pytest.mark.foreign]
+    servers = ["paddock", pytest.param("apache", marks=foreign)]
     module = metafunc.module.__name__.rpartition(".")[2]
     when = on_ensemble.when(module, metafunc.function.__name__)
     if when is not When.NEVER:
-        marks = [pytest.mark.judge, *([pytest.mark.long] if when is When.LONG_RUNS else [])]
+        marks = [*foreign, *([pytest.mark.long] if when is When.LONG_RUNS else [])]
         servers.append(pytest.param("ensemble", marks=marks))
     metafunc.parametrize("server", servers, indirect=True, scope="session")
 
