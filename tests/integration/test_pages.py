@@ -227,7 +227,8 @@ def one_server() -> Iterator[OneServer]:
         yield OneServer(server, client)
 
 
-@pytest.mark.parametrize("turn", ["first", "second"])
+# Whether a page can be typed again is for the long runs.
+@pytest.mark.parametrize("turn", ["first", pytest.param("second", marks=pytest.mark.long)])
 @pytest.mark.parametrize("page", ON_ONE_SERVER, ids=lambda page: page.name)
 def test_pages_can_be_typed_on_one_server_in_any_order_and_again(
     page: Page, turn: str, tmp_path: Path, one_server: OneServer
