@@ -27,11 +27,11 @@ from paddock.protocol.records import Stat
 from paddock.recipes._nodes import (
     Leaver,
     Losses,
-    Signal,
     discard,
     make_container,
     parent,
     until_answered,
+    wait_gone,
     wait_writable,
 )
 
@@ -85,7 +85,7 @@ class Claim(Leaver):
     async def reach(self) -> None:
         """Wait until it is ours, racing with all others each time it is free."""
         while not self.token:
-            await self._wait_free()
+            await wait_gone(self.client, self.path)
             await self.enter()
 
     async def is_reached(self) -> bool:
@@ -140,16 +140,6 @@ class Claim(Leaver):
                     raise
             else:
                 return
-
-    async def _wait_free(self) -> None:
-        signal = Signal()
-        try:
-            while await until_answered(
-                self.client, lambda: self.client.exists(self.path, watch=signal)
-            ):
-                await signal.wait()
-        finally:
-            self.client.forget_watcher(signal)
 
 
 def _token(stat: Stat | None) -> int:

@@ -188,6 +188,16 @@ class Signal:
         self._event.clear()
 
 
+async def wait_gone(client: Client, path: str) -> None:
+    """Wait until there is no node at a path."""
+    signal = Signal()
+    try:
+        while await until_answered(client, lambda: client.exists(path, watch=signal)):
+            await signal.wait()
+    finally:
+        client.forget_watcher(signal)
+
+
 def discard(future: asyncio.Future[Any]) -> None:
     """Give up an answer that nobody will look at."""
     if not future.cancel() and not future.cancelled():

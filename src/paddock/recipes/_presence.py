@@ -26,10 +26,10 @@ from paddock.protocol.records import Stat
 from paddock.recipes._nodes import (
     Leaver,
     Losses,
-    Signal,
     make_container,
     parent,
     until_answered,
+    wait_gone,
     wait_writable,
 )
 
@@ -79,7 +79,7 @@ class Presence(Leaver):
                     self.token = stat.czxid
                     return
                 self._is_asked = False
-                await self._wait_gone()
+                await wait_gone(self.client, self.path)
             except NoNodeError:
                 self._is_asked = is_in_doubt
                 await make_container(self.client, parent(self.path))
@@ -153,13 +153,3 @@ class Presence(Leaver):
                 await self.client.delete(self.path)
             except NoNodeError:
                 pass
-
-    async def _wait_gone(self) -> None:
-        signal = Signal()
-        try:
-            while await until_answered(
-                self.client, lambda: self.client.exists(self.path, watch=signal)
-            ):
-                await signal.wait()
-        finally:
-            self.client.forget_watcher(signal)
