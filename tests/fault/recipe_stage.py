@@ -339,3 +339,11 @@ def play(story: Story, trouble: Trouble = UNDISTURBED) -> Report:
         except BaseException as error:
             error.add_note(f"in this trouble: {trouble.name}")
             raise
+
+
+async def everybody_held(scene: Scene) -> None:
+    """See that everybody had what was contended for, if nobody was kept from it."""
+    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
+    assert len(rivals) == len(scene.story.rivals)
+    if scene.is_undisturbed:
+        assert len(scene.log.of("the subject")) == 1

@@ -11,7 +11,7 @@ import pytest
 from paddock.client.client import Client
 from paddock.recipes import Lock, SimpleMutex
 from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story, play
+from tests.fault.recipe_stage import Part, Scene, Story, everybody_held, play
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
@@ -44,25 +44,17 @@ def contender(after_s: float = 0.0, for_s: float = 2.0, make: Make = new_lock) -
     return contend
 
 
-async def judge(scene: Scene) -> None:
-    """See that everybody had the lock, if nobody was kept from it."""
-    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
-    assert len(rivals) == len(scene.story.rivals)
-    if scene.is_undisturbed:
-        assert len(scene.log.of("the subject")) == 1
-
-
 # One holds before the subject does, one waits behind it, and one comes when it holds.
 IN_THE_MIDDLE: Final = Story(
     subject=contender(1.0, LONG_S),
     rivals=(contender(), contender(1.5), contender(4.0)),
-    judge=judge,
+    judge=everybody_held,
 )
-FIRST: Final = Story(subject=contender(0.0, LONG_S), rivals=(contender(1.0),), judge=judge)
+FIRST: Final = Story(subject=contender(0.0, LONG_S), rivals=(contender(1.0),), judge=everybody_held)
 MUTEX: Final = Story(
     subject=contender(1.0, LONG_S, new_mutex),
     rivals=(contender(0.0, 2.0, new_mutex), contender(4.0, 2.0, new_mutex)),
-    judge=judge,
+    judge=everybody_held,
 )
 
 
@@ -92,7 +84,7 @@ def test_whoever_waits_hears_only_of_the_one_before() -> None:
     """However many stand in the line, their end comes as one event, and is looked at once."""
 
     async def judge_line(scene: Scene) -> None:
-        await judge(scene)
+        await everybody_held(scene)
         # The other one is of its own node, when it has left.
         assert len(scene.proxy.events) == 2
         looks = [one for one in scene.proxy.requests if one.name.startswith("get_children")]

@@ -12,7 +12,7 @@ from paddock.api import connect
 from paddock.recipes import Lock, MultiLock
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.recipe_players import Fenced, Player
-from tests.fault.recipe_stage import Part, Scene, Story
+from tests.fault.recipe_stage import Part, Story, everybody_held
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
@@ -37,21 +37,13 @@ def contender(names: str, after_s: float = 0.0, for_s: float = 2.0) -> Part:
     return contend
 
 
-async def judge(scene: Scene) -> None:
-    """See that everybody had the locks, if nobody was kept from them."""
-    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
-    assert len(rivals) == len(scene.story.rivals)
-    if scene.is_undisturbed:
-        assert len(scene.log.of("the subject")) == 1
-
-
 # The subject has the first when it waits for the second; two wait for one of its locks each. Whose
 # node of the first is deleted then begins again, and has both all the same, so that takes its time.
 IN_THE_MIDDLE: Final = Story(
     subject=contender("ba", 1.0, LONG_S),
     rivals=(contender("b", 0.0, 4.0), contender("bc", 1.5), contender("ab", 1.6)),
     remains=("/recipe/a", "/recipe/b", "/recipe/c"),
-    judge=judge,
+    judge=everybody_held,
 )
 
 

@@ -13,7 +13,7 @@ from paddock.api import connect
 from paddock.recipes import ReadWriteLock
 from paddock.testing import Direction, EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story
+from tests.fault.recipe_stage import Part, Story, everybody_held
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
@@ -73,26 +73,18 @@ def writer_then_reader(after_s: float, for_s: float, then_for_s: float) -> Part:
     return write_and_read
 
 
-async def judge(scene: Scene) -> None:
-    """See that everybody had the lock, if nobody was kept from it."""
-    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
-    assert len(rivals) == len(scene.story.rivals)
-    if scene.is_undisturbed:
-        assert len(scene.log.of("the subject")) == 1
-
-
 # A reader is before it; a writer and a reader come while it waits or writes.
 FROM_WRITING_TO_READING: Final = Story(
     subject=writer_then_reader(1.0, 2.0, LONG_S),
     rivals=(reader(), writer(1.5), reader(2.5)),
     capacity=MANY,
-    judge=judge,
+    judge=everybody_held,
 )
 READING: Final = Story(
     subject=reader(1.0, LONG_S),
     rivals=(writer(), reader(1.5), writer(2.0)),
     capacity=MANY,
-    judge=judge,
+    judge=everybody_held,
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.recipes import Semaphore
 from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story
+from tests.fault.recipe_stage import Part, Story, everybody_held
 from tests.fault.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
@@ -32,14 +32,6 @@ def contender(leases: int, after_s: float = 0.0, for_s: float = 2.0) -> Part:
     return contend
 
 
-async def judge(scene: Scene) -> None:
-    """See that everybody had a lease, if nobody was kept from it."""
-    rivals = {hold.session.owner for hold in scene.log.holds} - {"the subject"}
-    assert len(rivals) == len(scene.story.rivals)
-    if scene.is_undisturbed:
-        assert len(scene.log.of("the subject")) == 1
-
-
 # Two hold until the subject has waited for a while; two wait behind it, one of them for its lease.
 # Whose place in the line is deleted may have a lease all the same, so that takes its time.
 IN_THE_MIDDLE: Final = Story(
@@ -52,14 +44,14 @@ IN_THE_MIDDLE: Final = Story(
     ),
     capacity=2,
     remains=PARTS,
-    judge=judge,
+    judge=everybody_held,
 )
 # There is one lease, so whoever has it is alone, and tokens grow.
 THE_ONLY_ONE: Final = Story(
     subject=contender(1, 0.0, LONG_S),
     rivals=(contender(1, 1.0), contender(1, 1.1)),
     remains=PARTS,
-    judge=judge,
+    judge=everybody_held,
 )
 
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from paddock.client.client import Client
+from paddock.errors import NoNodeError
 from tests.support.apis import connect
 from tests.support.server import Service
 
@@ -44,3 +45,11 @@ async def until(condition: Callable[[], Awaitable[bool] | bool]) -> None:
         if await answer if isinstance(answer, Awaitable) else answer:
             return
         await asyncio.sleep(0.01)
+
+
+async def stand_in_line(client: Client, path: str, count: int) -> bool:
+    """Tell whether so many stand in the line at a path."""
+    try:
+        return len(await client.children(path)) == count
+    except NoNodeError:
+        return count == 0

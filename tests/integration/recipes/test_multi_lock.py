@@ -13,7 +13,6 @@ from paddock.errors import (
     GrantLostError,
     InvalidArgumentError,
     LockStateError,
-    NoNodeError,
     TransactionFailedError,
 )
 from paddock.recipes import (
@@ -27,7 +26,7 @@ from paddock.recipes import (
 )
 from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, run, stand_in_line, until
 from tests.support.server import Service
 
 
@@ -38,14 +37,6 @@ def locks_of(client: Client, path: str, names: str = "ab") -> list[Any]:
 async def _take(lock: Any) -> MultiGrant:
     grant: MultiGrant = await lock.acquire()
     return grant
-
-
-async def _stand(client: Client, path: str, count: int) -> bool:
-    """Tell whether so many stand in the line of a lock."""
-    try:
-        return len(await client.children(path)) == count
-    except NoNodeError:
-        return count == 0
 
 
 @pytest.mark.everywhere
@@ -72,7 +63,7 @@ def test_they_are_held_together_whatever_the_order_in_which_they_are_given(
                 *(contend(client, names) for client, names in zip(all_of_them, orders, strict=True))
             )
             for name in "abc":
-                await until(partial(_stand, all_of_them[0], f"{path}/{name}", 0))
+                await until(partial(stand_in_line, all_of_them[0], f"{path}/{name}", 0))
         for of_one in tokens.values():
             assert of_one == sorted(set(of_one))
             assert len(of_one) >= 9
@@ -87,9 +78,9 @@ def test_each_lock_has_a_token_of_its_own_because_none_would_do_for_all(
         async with clients(service, 3) as [one, two, three]:
             first = await recipe(Lock)(three, f"{path}/a").acquire()
             both = asyncio.ensure_future(_take(recipe(MultiLock)(locks_of(one, path, "ba"))))
-            await until(partial(_stand, one, f"{path}/a", 2))
+            await until(partial(stand_in_line, one, f"{path}/a", 2))
             later = asyncio.ensure_future(recipe(Lock)(two, f"{path}/a").acquire())
-            await until(partial(_stand, one, f"{path}/a", 3))
+            await until(partial(stand_in_line, one, f"{path}/a", 3))
             await first.release()
             grant = await both
             of_b, of_a = grant.tokens
@@ -106,7 +97,7 @@ def test_what_cannot_be_had_at_once_leaves_the_others_free(service: Service, pat
             both = recipe(MultiLock)(locks_of(one, path))
             async with recipe(Lock)(two, f"{path}/b"):
                 assert await both.try_acquire() is None
-                assert await _stand(two, f"{path}/a", 0)
+                assert await stand_in_line(two, f"{path}/a", 0)
                 assert not both.is_held
             grant = await both.try_acquire()
             assert grant is not None
@@ -122,12 +113,12 @@ def test_a_cancelled_waiter_gives_back_what_it_has(service: Service, path: str) 
             both = recipe(MultiLock)(locks_of(one, path))
             async with recipe(Lock)(two, f"{path}/b"):
                 waiting = asyncio.ensure_future(_take(both))
-                await until(partial(_stand, two, f"{path}/b", 2))
+                await until(partial(stand_in_line, two, f"{path}/b", 2))
                 waiting.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await waiting
                 async with recipe(Lock)(two, f"{path}/a"):
-                    await until(partial(_stand, two, f"{path}/b", 1))
+                    await until(partial(stand_in_line, two, f"{path}/b", 1))
 
     run(scenario)
 
@@ -169,7 +160,7 @@ def test_a_lock_that_is_released_alone_ends_the_grant(service: Service, path: st
             await grant.wait_over()
             with pytest.raises(GrantLostError):
                 grant.check()
-            await until(partial(_stand, client, f"{path}/b", 0))
+            await until(partial(stand_in_line, client, f"{path}/b", 0))
 
     run(scenario)
 
@@ -227,12 +218,12 @@ def test_who_loses_one_while_it_waits_for_the_next_begins_again(
         async with clients(service, 2) as [one, two]:
             of_b = await recipe(Lock)(two, f"{path}/b").acquire()
             waiting = asyncio.ensure_future(_take(recipe(MultiLock)(locks_of(one, path))))
-            await until(partial(_stand, two, f"{path}/b", 2))
+            await until(partial(stand_in_line, two, f"{path}/b", 2))
             [name] = await two.children(f"{path}/a")
             await two.delete(f"{path}/a/{name}")
             of_a = await recipe(Lock)(two, f"{path}/a").acquire()
             await of_b.release()
-            await until(partial(_stand, two, f"{path}/a", 2))
+            await until(partial(stand_in_line, two, f"{path}/a", 2))
             assert not waiting.done()
             await of_a.release()
             grant = await waiting

@@ -9,25 +9,17 @@ from typing import Any
 import pytest
 
 from paddock.client.client import Client
-from paddock.errors import GrantLostError, InvalidArgumentError, LockStateError, NoNodeError
+from paddock.errors import GrantLostError, InvalidArgumentError, LockStateError
 from paddock.recipes import Grant, GrantEvent, ReadWriteLock
 from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, run, stand_in_line, until
 from tests.support.server import Service
 
 
 async def _take(side: Any) -> Grant:
     grant: Grant = await side.acquire()
     return grant
-
-
-async def _stand(client: Client, path: str, count: int) -> bool:
-    """Tell whether so many stand in the line."""
-    try:
-        return len(await client.children(path)) == count
-    except NoNodeError:
-        return count == 0
 
 
 @pytest.mark.everywhere
@@ -60,7 +52,7 @@ def test_readers_share_it_and_writers_do_not(service: Service, path: str) -> Non
             await asyncio.gather(
                 *(part(client) for part, client in zip(parts, all_of_them, strict=True))
             )
-            await until(partial(_stand, all_of_them[0], path, 0))
+            await until(partial(stand_in_line, all_of_them[0], path, 0))
         assert most > 1
         assert tokens == sorted(set(tokens))
         assert len(tokens) == 6
@@ -77,7 +69,7 @@ def test_who_comes_behind_a_waiting_writer_waits_for_it(service: Service, path: 
                 waiting = []
                 for number, side in enumerate((locks[2].write, locks[3].read), 3):
                     waiting.append(asyncio.ensure_future(_take(side)))
-                    await until(partial(_stand, all_of_them[0], path, number))
+                    await until(partial(stand_in_line, all_of_them[0], path, number))
                 assert await recipe(ReadWriteLock)(all_of_them[0], path).read.try_acquire() is None
                 await first.release()
             writing = await waiting[0]
@@ -98,7 +90,7 @@ def test_a_writer_goes_on_as_a_reader_before_any_other_writes(service: Service, 
             one, two, three = (recipe(ReadWriteLock)(client, path) for client in all_of_them)
             writing = await one.write.acquire()
             next_writer = asyncio.ensure_future(_take(two.write))
-            await until(partial(_stand, all_of_them[0], path, 2))
+            await until(partial(stand_in_line, all_of_them[0], path, 2))
             reading = await one.read.acquire()
             await one.write.release()
             assert reading.is_held
@@ -144,7 +136,7 @@ def test_a_writer_that_was_deleted_does_not_go_on_as_a_reader(service: Service, 
                     assert await one.read.try_acquire() is None
                 except GrantLostError:
                     pass
-                assert await _stand(all_of_them[1], path, 1)
+                assert await stand_in_line(all_of_them[1], path, 1)
 
     run(scenario)
 
@@ -208,9 +200,9 @@ def test_a_cancelled_writer_lets_the_readers_behind_it_pass(service: Service, pa
             locks = [recipe(ReadWriteLock)(client, path) for client in all_of_them]
             async with locks[0].read:
                 writer = asyncio.ensure_future(_take(locks[1].write))
-                await until(partial(_stand, all_of_them[0], path, 2))
+                await until(partial(stand_in_line, all_of_them[0], path, 2))
                 reader = asyncio.ensure_future(_take(locks[2].read))
-                await until(partial(_stand, all_of_them[0], path, 3))
+                await until(partial(stand_in_line, all_of_them[0], path, 3))
                 writer.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await writer
