@@ -650,21 +650,25 @@ static void run_end(void) {
   prober before = {.fd = dial()};
   for (double began = now(); now() - began < duration;) probe(&before);
   prober during = {.fd = before.fd};
-  double began = now(), ended = 0;
+  double began = now(), ended = 0, cpu = cpu_seconds(server_pid);
   write_all(ending, b, encode_close(b, 9));
   struct pollfd answer = {.fd = ending, .events = POLLIN};
   // Until some time after it was told that it is over: nodes may go later than the answer.
   while (!ended || now() - ended < duration) {
     probe(&during);
-    if (!ended && poll(&answer, 1, 0)) ended = now();
+    if (ended || !poll(&answer, 1, 0)) continue;
+    ended = now();
+    cpu = cpu_seconds(server_pid) - cpu;
   }
   sprintf(path, "%s/0", base);
   if (exists(before.fd, path)) {
     fprintf(stderr, "an ephemeral node outlived its session\n");
     exit(2);
   }
-  printf("end: %ld ephemerals  longest before %.0f us  during %.0f us  over in %.0f us\n",
-         total_ops, longest_of(&before) * 1e6, longest_of(&during) * 1e6, (ended - began) * 1e6);
+  printf("end: %ld ephemerals  longest before %.0f us  during %.0f us  over in %.0f us  "
+         "srv_cpu %.0f ms\n",
+         total_ops, longest_of(&before) * 1e6, longest_of(&during) * 1e6, (ended - began) * 1e6,
+         cpu * 1e3);
 }
 
 static int compare_doubles(const void *a, const void *b) {
