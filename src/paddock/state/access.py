@@ -12,6 +12,9 @@ from __future__ import annotations
 import re
 from ipaddress import AddressValueError, IPv6Address
 from typing import Final
+from zlib import crc32
+
+from mypy_extensions import i64
 
 from paddock.errors import INVALID_ACL
 from paddock.protocol.acl import (
@@ -53,11 +56,13 @@ NOBODY: Final = Identities(())
 class NodeACL:
     """One access control list, shared by all nodes that have the same."""
 
-    __slots__ = ("_grants", "anyone", "entries", "epoch", "number", "users", "wire")
+    __slots__ = ("_grants", "anyone", "crc", "entries", "epoch", "number", "users", "wire")
 
     def __init__(self, entries: tuple[ACL, ...], wire: bytes) -> None:
         self.entries = entries
         self.wire = wire
+        # Every change of a node counts it in twice, by the digest.
+        self.crc: i64 = crc32(wire)
         # What everybody may do; nearly every check ends here.
         anyone = 0
         for entry in entries:

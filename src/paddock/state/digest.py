@@ -7,31 +7,28 @@ snapshot have the same digest if they have the same nodes. It finds accidents, n
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from zlib import crc32
+
+from librt.strings import BytesWriter, write_i64_be
 
 if TYPE_CHECKING:
     from paddock.state.tree import Node
-
-_NUMBERS: Final = struct.Struct(">qqqqqqiiiI")
 
 
 def node_term(path: bytes, node: Node) -> int:
     """Give what one node contributes: a number below 2**33 over all that it holds."""
     name = crc32(path)
-    numbers = _NUMBERS.pack(
-        node.czxid,
-        node.mzxid,
-        node.ctime,
-        node.mtime,
-        node.pzxid,
-        node.owner,
-        node.version,
-        node.created,
-        node.aversion,
-        crc32(node.acl.wire),
-    )
+    numbers = BytesWriter()
+    write_i64_be(numbers, node.czxid)
+    write_i64_be(numbers, node.mzxid)
+    write_i64_be(numbers, node.ctime)
+    write_i64_be(numbers, node.mtime)
+    write_i64_be(numbers, node.pzxid)
+    write_i64_be(numbers, node.owner)
+    # Four of 32 bits, two by two.
+    write_i64_be(numbers, (node.version << 32) | (node.created & 0xFFFFFFFF))
+    write_i64_be(numbers, (node.aversion << 32) | node.acl.crc)
     data = node.data
     # Null and empty data differ, so their terms do.
-    return crc32(numbers, name) + (0 if data is None else crc32(data, name ^ 0xFFFF))
+    return crc32(numbers.getvalue(), name) + (0 if data is None else crc32(data, name ^ 0xFFFF))

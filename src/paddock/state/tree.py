@@ -239,8 +239,13 @@ class Tree:
         above = path[:cut]
         parent = self.nodes[above]
         node = self.nodes[path]
-        self._touch(above or b"/", parent)
-        self._touch(path, node)
+        if parent.pzxid == zxid:
+            # The end of a session deletes many children of one node: from the second on nothing
+            # changes of the parent but what is counted from its children.
+            parent.wire = None
+        else:
+            self._touch(above or b"/", parent)
+        self._settle_later(path, node)
         self._journal.append(Before(Before.DELETED, path, node))
         del self.nodes[path]
         self._discount(path, node)
@@ -361,12 +366,16 @@ class Tree:
         return count
 
     def _touch(self, path: bytes, node: Node) -> None:
+        self._settle_later(path, node)
+        self._journal.append(Before(Before.CHANGED, path, node))
+        node.wire = None
+
+    def _settle_later(self, path: bytes, node: Node) -> None:
+        """Keep what the digest has of a node, and what a snapshot wants of it, as it still is."""
         if path not in self._unsettled:
             self._unsettled[path] = node_term(path, node)
         if self.images is not None and node.epoch != self.epoch:
             self.images.save(path, node)
-        self._journal.append(Before(Before.CHANGED, path, node))
-        node.wire = None
 
     def _count(self, path: bytes, node: Node) -> None:
         self.data_bytes += len(path) + _length(node.data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
+from paddock.state.digest import node_term
 from paddock.state.tree import CONTAINER, SPECIAL, TTL_BASE, Tree
 from tests.property.dump import check, dump_node
 
@@ -110,6 +111,24 @@ def test_the_digest_follows_every_field(tree: Tree) -> None:
     differs()
     create(tree, b"/a/b", b"data", zxid=9)
     differs()
+
+
+def test_the_digest_is_that_of_the_logs_there_are(tree: Tree) -> None:
+    node = tree.nodes[b"/a"]
+    node.version, node.created, node.aversion = -(2**31), -1, 2**31 - 1
+    assert node_term(b"/a", node) == 0xA003CC2C
+    assert node_term(b"/ttl", tree.nodes[b"/ttl"]) == 0x147482E03
+    assert node_term(b"/null", tree.nodes[b"/null"]) == 0x845C9298
+
+
+def test_an_answer_made_between_two_deletes_of_one_entry_is_not_kept(tree: Tree) -> None:
+    parent = tree.nodes[b"/a"]
+    tree.delete(b"/a/b", 9)
+    between = parent.data_and_stat()
+    tree.delete(b"/a/eph", 9)
+    assert parent.data_and_stat() != between
+    assert parent.data_and_stat().endswith(parent.stat())
+    assert parent.child_list().count(b"eph") == 1
 
 
 def test_the_digest_forgets_what_came_and_went(tree: Tree) -> None:
