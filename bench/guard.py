@@ -31,8 +31,9 @@ from bench.servers import BenchError
 ROOT: Final = Path(__file__).resolve().parent.parent
 BASELINES: Final = ROOT / "bench" / "baselines.json"
 # By how much a path may grow. Runs of the same code differ by less than 0.1 %, mostly by nothing,
-# also while the machine has six other things to do for each of its processors. Changes elsewhere
-# move things in memory, and with them what meets in the caches of the interpreter: up to 0.4 %.
+# also while the machine has six other things to do for each of its processors. Other code beside
+# it, or a folder of another name, moves things in memory, and with them what meets in hash tables
+# and in the caches of the interpreter: up to 0.8 %.
 TOLERANCE: Final = 0.02
 # Rounds of a hundred operations.
 ROUNDS: Final = 10
