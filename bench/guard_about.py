@@ -13,15 +13,12 @@ from paddock.server import connection
 
 def combination() -> dict[str, str]:
     """Say what counts depend on so much that those of another one cannot be compared with them."""
-    arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
-    known = ("--enable-shared", "--enable-optimizations", "--with-lto")
-    options = [option for option in known if option in arguments]
     python = f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}"
     is_compiled = not (connection.__file__ or "").endswith(".py")
     return {
         "machine": f"{platform.system()} {platform.machine()}",
         "python": python,
-        "interpreter": " ".join([platform.python_compiler(), *options]),
+        "interpreter": " ".join([platform.python_compiler(), *_interpreter_options()]),
         "build": "compiled" if is_compiled else "pure",
         "compiler": _compiler() if is_compiled else "",
     }
@@ -34,6 +31,16 @@ def versions() -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()),
         **{name: version(name) for name in ("librt", "mypy")},
     }
+
+
+def _interpreter_options() -> list[str]:
+    """Give the options that the interpreter was built with and that change its instructions."""
+    flags = str(sysconfig.get_config_var("PY_CORE_CFLAGS") or "").split()
+    arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
+    known = ("--enable-shared", "--enable-optimizations", "--with-lto")
+    found = [flag for flag in flags if flag.startswith(("-O", "-f", "-m"))]
+    found += [option for option in known if option in arguments]
+    return list(dict.fromkeys(found))
 
 
 def _compiler() -> str:
