@@ -7,7 +7,6 @@ times as long to write the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -24,7 +23,7 @@ from paddock.client.arguments import (
 from paddock.client.frames import encoded
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes, paths
-from paddock.protocol.acl import ACL, OPEN, OPEN_WIRE, encode_acls
+from paddock.protocol.acl import OPEN, OPEN_WIRE, encode_acls
 from paddock.protocol.requests import (
     PathRequest,
     ReconfigRequest,
@@ -53,14 +52,18 @@ _KNOWN_BYTES_MAX: Final = 256
 
 
 class Encoder:
-    """Encodes requests of a client whose paths are below a chroot, "" for none."""
+    """Encodes requests of a client whose paths are below a chroot, "" for none.
+
+    What callers give is any object here: compiled code refuses what is of another type than it is
+    said to be, before our own checks could say what is wrong with it.
+    """
 
     def __init__(self, chroot: str) -> None:
         self._chroot = chroot.encode()
         # Paths that were given before, and what the service calls them.
-        self._known: dict[str, bytes] = {}
+        self._known: dict[object, bytes] = {}
 
-    def full(self, path: str) -> bytes:
+    def full(self, path: object) -> bytes:
         """Give a path as the service knows it."""
         try:
             known = self._known.get(path)
@@ -86,17 +89,17 @@ class Encoder:
             chroot = b""
         return full[len(chroot) :].decode("utf-8", "replace") or "/"
 
-    def path(self, path: str) -> bytes:
+    def path(self, path: object) -> bytes:
         return encoded(PathRequest(self.full(path)))
 
-    def version(self, path: str, version: int) -> bytes:
+    def version(self, path: object, version: object) -> bytes:
         return encoded(VersionRequest(self.full(path), checked_version(version)))
 
-    def set(self, path: str, data: bytes | None, version: int) -> bytes:
+    def set(self, path: object, data: object, version: object) -> bytes:
         checked = checked_data(data)
         return _buffer(self.full(path)) + _buffer(checked) + _INT.pack(checked_version(version))
 
-    def set_acl(self, path: str, acl: Sequence[ACL], version: int) -> bytes:
+    def set_acl(self, path: object, acl: object, version: object) -> bytes:
         return _buffer(self.full(path)) + _acls(acl) + _INT.pack(checked_version(version))
 
     def reconfig(self, joining: object, leaving: object, members: object, version: object) -> bytes:
@@ -111,13 +114,13 @@ class Encoder:
     def create(
         self,
         operation: int,
-        path: str,
-        data: bytes | None,
-        acl: Sequence[ACL],
-        ephemeral: bool,
-        sequential: bool,
-        container: bool,
-        ttl: float | None,
+        path: object,
+        data: object,
+        acl: object,
+        ephemeral: object,
+        sequential: object,
+        container: object,
+        ttl: object,
     ) -> tuple[int, bytes]:
         """Give the operation that creates such a node, and its body."""
         if not (ephemeral is sequential is container is False and ttl is None):
@@ -134,11 +137,10 @@ class Encoder:
         flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
         return operation, node + _INT.pack(flags)
 
-    def to_be_created(self, path: str, sequential: bool) -> bytes:
-        given: object = path
-        if sequential and isinstance(given, str) and given.endswith("/"):
+    def to_be_created(self, path: object, sequential: object) -> bytes:
+        if sequential and isinstance(path, str) and path.endswith("/"):
             # A sequential node may be named by its number alone.
-            above = self.full(given[:-1] or "/")
+            above = self.full(path[:-1] or "/")
             return above if above.endswith(b"/") else above + b"/"
         return self.full(path)
 
@@ -152,6 +154,6 @@ def _buffer(value: bytes | None) -> bytes:
     return _NULL if value is None else _INT.pack(len(value)) + value
 
 
-def _acls(acl: Sequence[ACL]) -> bytes:
+def _acls(acl: object) -> bytes:
     # Nearly every node has this one.
     return OPEN_WIRE if acl is OPEN else encode_acls(checked_acl(acl))

@@ -32,12 +32,13 @@ class Outstanding:
 
     __slots__ = ("_xid", "sent", "unsent")
 
-    def __init__(self) -> None:
+    def __init__(self, last_xid: int = 0) -> None:
         # Each in its order. Every request passes through both, so whoever adds one to the first and
         # answers one of the second does that here directly.
         self.unsent: deque[Call[Any]] = deque()
         self.sent: deque[Call[Any]] = deque()
-        self._xid = 0
+        # The number of the last one that was sent.
+        self._xid = last_xid
 
     @property
     def answered(self) -> int:

@@ -121,4 +121,4 @@ def test_long_paths_are_not_remembered_nor_more_than_some() -> None:
         encode.full(f"/{number}")
         encode.full(f"/{'long' * 100}{number}")
     assert len(encode._known) <= 4096
-    assert max(len(path) for path in encode._known) <= 256
+    assert max(len(full) for full in encode._known.values()) <= 256

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paddock.client import decoding, outstanding
+from paddock.client import decoding
 from paddock.client.call import Call, Failure
 from paddock.client.outstanding import Outstanding
 from paddock.errors import ConnectionLostError, SessionExpiredError
@@ -52,13 +52,11 @@ def test_requests_are_numbered_as_they_are_sent_and_nobody_who_gave_up_has_a_num
     assert requests.take(1.5) == b""
 
 
-def test_after_the_last_number_comes_the_first(
-    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outstanding, "_XID_MAX", 2)
-    requests = Outstanding()
+def test_after_the_last_number_comes_the_first(loop: asyncio.AbstractEventLoop) -> None:
+    last = 2**31 - 1
+    requests = Outstanding(last - 2)
     requests.unsent.extend(call(loop) for _ in range(3))
-    assert numbers_of(requests.take(0)) == [1, 2, 1]
+    assert numbers_of(requests.take(0)) == [last - 1, last, 1]
 
 
 def test_one_write_takes_no_more_than_it_is_for(loop: asyncio.AbstractEventLoop) -> None:
