@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.apache import ApacheServer
+from tests.support.awake import kept_awake
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.holding import Wrappers, wrappers_in
 from tests.support.judges import skip_or_fail
@@ -67,6 +68,7 @@ def shared_ensemble() -> Iterator[ApacheEnsemble]:
             ensemble = stack.enter_context(ApacheEnsemble())
         except ServerMissingError as missing:
             skip_or_fail(str(missing))
+        stack.enter_context(kept_awake(ensemble.members))
         yield ensemble
 
 

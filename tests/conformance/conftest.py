@@ -57,11 +57,15 @@ def pytest_runtest_makereport(
 
     There are requests after which a follower answers nobody any more, and some that end the whole
     ensemble at each start: every later test would fail as well, many of them after a deadline.
+    Once in a long while one answers nothing for no such reason; its threads are to tell why.
     """
     report = yield
     on_it = "callspec" in vars(item) and item.callspec.params.get("server") == "ensemble"
     ensemble = item.session.stash.get(_ENSEMBLE, None)
     if ensemble is not None and on_it and report.failed and report.when != "teardown":
+        for member in ensemble.members:
+            if member.running:
+                report.sections.append((f"what {member!r} does", member.thread_dump()))
         # If even that fails, the next test says so.
         with contextlib.suppress(ServerFailedError):
             ensemble.renew()
