@@ -6,6 +6,8 @@ chosen, and a watch it sets stands from that same point on.
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import BytesWriter, write_i32_be
 
 from paddock.errors import (
@@ -36,11 +38,13 @@ from paddock.state.refusal import Refused
 from paddock.state.tree import Node
 from paddock.state.watches import ONE_SHOT, Watcher, Watches, WatchTable
 
-_STAT_BYTES = 68
+_STAT_BYTES: Final = 68
 # A small multi-read may name a large node many thousand times. What no longer fits into the reply
 # is refused, one by one.
-_MULTI_READ_BYTES_MAX = 16 << 20
-_CHILDREN, _DATA, _ANY = 1, 2, 3
+_MULTI_READ_BYTES_MAX: Final = 16 << 20
+_CHILDREN: Final = 1
+_DATA: Final = 2
+_ANY: Final = 3
 
 
 class Queries:
@@ -120,11 +124,12 @@ class Queries:
         reader = Reader(body)
         path = reader.string()
         watch = reader.boolean()
-        if b"\0" in path:
+        node = self.machine.tree.nodes.get(path)
+        # No node has such a name, and no watch may stand on it.
+        if node is None and b"\0" in path:
             raise Refused(BAD_ARGUMENTS)
         if watch:
             self._watch(self.watches.data, path, watcher)
-        node = self.machine.tree.nodes.get(path)
         if node is None:
             raise Refused(NO_NODE)
         return node.data_and_stat()[-_STAT_BYTES:]
