@@ -27,7 +27,7 @@ def kept_awake(servers: Sequence[Server]) -> Iterator[None]:
     """Ping each of them, on a session that it has from the beginning, or from when it is back."""
     clients = {server: wire.connect(server.address) for server in servers}
     over = threading.Event()
-    thread = threading.Thread(target=_ping, args=(servers, clients, over), name="awake")
+    thread = threading.Thread(target=_ping, args=(servers, clients, over), daemon=True)
     thread.start()
     try:
         yield
