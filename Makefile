@@ -151,7 +151,7 @@ fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
 	$(BIN)/python -m tests.fault.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
-bench: $(VENV)/.bench judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 15
+bench: $(VENV)/.bench judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
 	@tools/etcd.sh
 	$(RUN) $(BIN)/python -m bench.run $(BENCH)
 

@@ -45,7 +45,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
     add("--quick", action="store_true", help="a look: moments a cell, a tenth of the nodes")
-    add("--seconds", type=float, help="how long a cell is measured in each round [1.5]")
+    add("--seconds", type=float, help="how long a cell is measured in each round [1.25]")
     add("--rounds", type=int, default=3, help="how often each cell is measured [3]")
     add(
         "--only",
@@ -69,7 +69,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--folder", type=Path, default=ROOT, help="a folder on a real disk for the data")
     add("--results", type=Path, default=ROOT / "bench" / "results", help="where the tables go")
     found = parser.parse_args(arguments)
-    found.seconds = found.seconds or (0.3 if found.quick else 1.5)
+    found.seconds = found.seconds or (0.3 if found.quick else 1.25)
     found.warmup_s = 0.1 if found.quick else 0.5
     found.nodes = found.nodes or (100_000 if found.quick else 1_000_000)
     found.idle_seconds = found.idle_seconds or (20.0 if found.quick else 60.0)
