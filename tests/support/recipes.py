@@ -8,8 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any, Final
 
+import paddock
 from paddock.client.client import Client
 from paddock.errors import NoNodeError
+from paddock.testing import expire_session
 from tests.support.apis import connect
 from tests.support.server import Service
 
@@ -53,3 +55,18 @@ async def stand_in_line(client: Client, path: str, count: int) -> bool:
         return len(await client.children(path)) == count
     except NoNodeError:
         return count == 0
+
+
+async def expire(service: Service, client: Client) -> None:
+    """End a client's session, and return when all servers of the service know that it is over.
+
+    In an ensemble the one that was told knows it first: on another, what is of the session would be
+    found as if it were of the next one.
+    """
+    session, password = client.session_id, client.session_password
+    servers = service.hosts.split(",")
+    host, _, port = servers[0].rpartition(":")
+    await expire_session((host, int(port)), session, password)
+    for server in servers if len(servers) > 1 else ():
+        async with paddock.connect(server) as witness:
+            await witness.sync()

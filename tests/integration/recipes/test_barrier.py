@@ -16,16 +16,9 @@ from paddock.errors import (
     SessionExpiredError,
 )
 from paddock.recipes import Barrier, DoubleBarrier
-from paddock.testing import expire_session
 from tests.support.apis import lose_connection, recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
-
-
-async def expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
-
 
 # A gate.
 

@@ -21,9 +21,8 @@ from paddock.errors import (
     UsageError,
 )
 from paddock.recipes import Cache, CacheChange, ChangeKind, Snapshot
-from paddock.testing import expire_session
 from tests.support.apis import lose_connection, recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 Tree = dict[str, tuple[bytes, int, int]]
@@ -312,8 +311,7 @@ def test_an_expired_session_ends_it_with_an_error_and_what_is_known_stays(
             async with recipe(Cache)(client, path) as cache:
                 changes = cache.changes()
                 assert (await anext(changes)).path == path
-                host, _, port = service.hosts.split(",")[0].rpartition(":")
-                await expire_session((host, int(port)), client.session_id, client.session_password)
+                await expire(service, client)
                 with pytest.raises(SessionExpiredError):
                     await anext(changes)
                 with pytest.raises(SessionExpiredError):

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from paddock.client.client import Client
 from paddock.errors import (
     InvalidArgumentError,
     RecipeClosedError,
@@ -26,18 +25,12 @@ from paddock.recipes import (
     ServiceProvider,
     ServiceRegistry,
 )
-from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 ONE = ServiceInstance("search", "1", "10.0.0.1", 8080, payload={"zone": "a"})
 TWO = ServiceInstance("search", "2", "10.0.0.2", 8080, weight=3)
-
-
-async def expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
 
 
 async def finds(registry: ServiceRegistry, *expected: ServiceInstance) -> bool:

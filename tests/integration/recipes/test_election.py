@@ -18,9 +18,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import READ_ONLY
 from paddock.recipes import Election, ElectionEvent
-from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 START, OFFER, DETERMINING, READY, ELECTED, FAILED, STOPPED = ElectionEvent
@@ -92,7 +91,7 @@ def test_a_step_down_and_a_crash_both_promote_the_next(service: Service, path: s
             leads = await second.wait_leader()
             assert leads.token > was.token
             # Who steps down stands at the end of the line.
-            await _expire(service, all_of_them[1])
+            await expire(service, all_of_them[1])
             last = await third.wait_leader()
             assert last.token > leads.token
             await third.stop()
@@ -103,11 +102,6 @@ def test_a_step_down_and_a_crash_both_promote_the_next(service: Service, path: s
             await first.stop()
 
     run(scenario)
-
-
-async def _expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
 
 
 def test_everything_that_happens_is_told_in_order(service: Service, path: str) -> None:
@@ -278,7 +272,7 @@ def test_an_expired_session_ends_the_election_which_says_so(service: Service, pa
             election = election_of(one, path)
             await election.start()
             leadership = await election.wait_leader()
-            await _expire(service, one)
+            await expire(service, one)
             assert (await _read(election, until=FAILED))[-1] is FAILED
             assert leadership.is_lost
             assert not election.is_leader
@@ -304,7 +298,7 @@ def test_a_waiting_scope_whose_session_expires_is_told(service: Service, path: s
 
                 waiting = asyncio.create_task(wait())
                 await until(lambda: _count(election, 2))
-                await _expire(service, waiter)
+                await expire(service, waiter)
                 with pytest.raises(SessionExpiredError):
                     await waiting
                 assert await _read(election, until=FAILED) == [FAILED]
@@ -325,7 +319,7 @@ def test_a_node_of_an_older_session_of_ours_leads_until_it_has_gone(
                 leader = await election.leader()
                 assert (leader.token, leader.session_id) == (was.token, older.session_id)
                 assert not election.is_leader
-                await _expire(service, older)
+                await expire(service, older)
                 leadership = await election.wait_leader()
                 assert leadership.token > was.token
                 assert (await election.leader()).session_id == newer.session_id

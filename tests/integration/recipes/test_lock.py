@@ -18,9 +18,8 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.recipes import Grant, GrantEvent, Lock, SimpleMutex
-from paddock.testing import expire_session
 from tests.support.apis import asyncio_only, connect, lose_connection, recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 
@@ -176,7 +175,7 @@ def test_an_expired_session_ends_the_holders_scope_and_the_next_has_it(
 
             async def hold() -> None:
                 async with lock_of(kind, holder, path) as grant:
-                    await _expire(service, holder)
+                    await expire(service, holder)
                     async with lock_of(kind, next_one, path) as later:
                         assert later.token > grant.token
                     await grant.wait_over()
@@ -187,11 +186,6 @@ def test_an_expired_session_ends_the_holders_scope_and_the_next_has_it(
     run(scenario)
 
 
-async def _expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
-
-
 @both
 def test_a_waiter_whose_session_expires_is_told(service: Service, path: str, kind: str) -> None:
     async def scenario() -> None:
@@ -200,7 +194,7 @@ def test_a_waiter_whose_session_expires_is_told(service: Service, path: str, kin
                 waiting = asyncio.ensure_future(_take(lock_of(kind, waiter, path)))
                 if kind == "Lock":
                     await until(partial(_is_left, holder, path, 2))
-                await _expire(service, waiter)
+                await expire(service, waiter)
                 with pytest.raises(SessionExpiredError):
                     await waiting
 
@@ -357,7 +351,7 @@ def test_of_three_the_next_in_line_leads_when_the_session_of_the_first_is_killed
                 await until(partial(_is_left, client, path, number + 1))
             first = await leading[0]
             assert [lock.is_held for lock in locks] == [True, False, False]
-            await _expire(service, all_of_them[0])
+            await expire(service, all_of_them[0])
             second = await leading[1]
             await first.wait_over()
             assert [lock.is_held for lock in locks] == [False, True, False]

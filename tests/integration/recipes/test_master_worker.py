@@ -21,9 +21,8 @@ from paddock.recipes import (
     WorkerLoad,
     least_loaded,
 )
-from paddock.testing import expire_session
 from tests.support.apis import asyncio_only, recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 
@@ -144,7 +143,7 @@ def test_the_tasks_of_a_dead_worker_go_to_others(service: Service, path: str) ->
                 tasks = recipe(TaskClient)(four, path)
                 task = await tasks.submit(b"a task")
                 await begun.wait()
-                await _expire(service, two)
+                await expire(service, two)
                 with pytest.raises(SessionExpiredError):
                     await dying
                 async with serving(recipe(Worker)(three, path, upper, name="lives")):
@@ -177,11 +176,6 @@ async def _is_there(client: Client, path: str) -> bool:
     return await client.exists(path) is not None
 
 
-async def _expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
-
-
 def test_a_worker_that_dies_of_a_task_again_and_again_makes_it_fail(
     service: Service, path: str
 ) -> None:
@@ -193,7 +187,7 @@ def test_a_worker_that_dies_of_a_task_again_and_again_makes_it_fail(
                 for victim in (two, three):
 
                     async def die(_: Any, victim: Client = victim) -> bytes:
-                        await _expire(service, victim)
+                        await expire(service, victim)
                         await asyncio.Event().wait()
                         raise AssertionError("nobody wakes it up")
 
@@ -216,7 +210,7 @@ def test_a_master_that_fails_is_followed_by_another(service: Service, path: str)
                     tasks = recipe(TaskClient)(four, path)
                     assert (await tasks.run(b"before")).data == b"BEFORE"
                     assert not second.is_master
-                    await _expire(service, one)
+                    await expire(service, one)
                     with pytest.raises(SessionExpiredError):
                         await leading
                     assert (await tasks.run(b"after")).data == b"AFTER"

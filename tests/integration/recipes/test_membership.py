@@ -16,9 +16,8 @@ from paddock.errors import (
     SessionExpiredError,
 )
 from paddock.recipes import Member, Membership, MembershipChange
-from paddock.testing import expire_session
 from tests.support.apis import lose_connection, recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 PRESENT, JOINED, UPDATED, LEFT = MembershipChange
@@ -84,17 +83,12 @@ def test_who_crashes_has_left(service: Service, path: str) -> None:
             crashed = membership_of(two, path)
             await crashed.join("two")
             await until(lambda: heard.has(["two"], []))
-            await _expire(service, two)
+            await expire(service, two)
             await until(lambda: heard.has(["two"], ["two"]))
             await crashed.wait_left()
             assert not crashed.is_member
 
     run(scenario)
-
-
-async def _expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
 
 
 def test_members_say_something_about_themselves(service: Service, path: str) -> None:
@@ -197,7 +191,7 @@ def test_events_end_when_the_session_is_over(service: Service, path: str) -> Non
             await membership.join("one")
             events = membership.events()
             assert (await anext(events)).change is PRESENT
-            await _expire(service, client)
+            await expire(service, client)
             with pytest.raises(SessionExpiredError):
                 assert [event async for event in events] == []
             with pytest.raises(SessionExpiredError):
@@ -219,7 +213,7 @@ def test_a_name_that_an_older_session_of_ours_has_is_waited_for(
             [member] = await look.members()
             assert member.session_id == older.session_id
             assert not membership.is_member
-            await _expire(service, older)
+            await expire(service, older)
             assert await joining == []
             [member] = await look.members()
             assert (member.session_id, member.payload) == (newer.session_id, b"newer")

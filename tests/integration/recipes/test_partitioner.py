@@ -21,9 +21,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import READ_ONLY
 from paddock.recipes import Partitioner, Share
-from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 ITEMS = [f"item {number}" for number in range(10)]
@@ -252,7 +251,7 @@ def test_what_a_crashed_member_had_goes_to_others(service: Service, path: str) -
                 async def crash() -> None:
                     async with working(crashed, {}):
                         await crashed.wait_settled()
-                        await _expire(service, crashing)
+                        await expire(service, crashing)
                         while True:
                             await crashed.wait_settled()
                             await asyncio.sleep(0.01)
@@ -263,11 +262,6 @@ def test_what_a_crashed_member_had_goes_to_others(service: Service, path: str) -
                 assert survivor.items == frozenset(ITEMS)
 
     run(scenario)
-
-
-async def _expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
 
 
 def test_when_the_first_one_goes_the_next_one_divides(service: Service, path: str) -> None:

@@ -17,15 +17,9 @@ from paddock.errors import (
     UsageError,
 )
 from paddock.recipes import PersistentNode
-from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
-
-
-async def expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
 
 
 async def says(client: Client, path: str, data: bytes | None) -> bool:

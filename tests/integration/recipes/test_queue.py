@@ -17,9 +17,8 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.recipes import Queue
-from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 
@@ -39,11 +38,6 @@ async def fail(queue: Any) -> None:
     with pytest.raises(FailedError):
         async with queue.take():
             raise FailedError
-
-
-async def expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
 
 
 @pytest.mark.everywhere

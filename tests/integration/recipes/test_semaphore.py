@@ -18,9 +18,8 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.recipes import Grant, GrantEvent, Semaphore
-from paddock.testing import expire_session
 from tests.support.apis import recipe
-from tests.support.recipes import clients, run, until
+from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
 
 
@@ -42,11 +41,6 @@ async def _count(client: Client, path: str) -> tuple[int, int]:
 
 async def _is(client: Client, path: str, waiting: int, leases: int) -> bool:
     return await _count(client, path) == (waiting, leases)
-
-
-async def _expire(service: Service, client: Client) -> None:
-    host, _, port = service.hosts.split(",")[0].rpartition(":")
-    await expire_session((host, int(port)), client.session_id, client.session_password)
 
 
 @pytest.mark.everywhere
@@ -172,7 +166,7 @@ def test_a_waiter_that_dies_is_in_nobodys_way(service: Service, path: str, is_fi
                 waiting.append(asyncio.ensure_future(_take(semaphore)))
                 await until(partial(_is, all_of_them[0], path, number, 2))
             dead = 0 if is_first else 1
-            await _expire(service, all_of_them[1 + dead])
+            await expire(service, all_of_them[1 + dead])
             with pytest.raises(SessionExpiredError):
                 await waiting.pop(dead)
             await holder.release()
@@ -237,7 +231,7 @@ def test_a_lost_lease_ends_its_scope_and_another_has_it(service: Service, path: 
                 semaphore = recipe(Semaphore)(holder, path, leases=1)
                 semaphore.add_listener(heard.append)
                 async with semaphore as grant:
-                    await _expire(service, holder)
+                    await expire(service, holder)
                     async with recipe(Semaphore)(other, path, leases=1) as later:
                         assert later.token > grant.token
                     await grant.wait_over()
