@@ -136,7 +136,7 @@ def test_a_writer_that_was_deleted_does_not_go_on_as_a_reader(service: Service, 
                     assert await one.read.try_acquire() is None
                 except GrantLostError:
                     pass
-                assert await stand_in_line(all_of_them[1], path, 1)
+                await until(partial(stand_in_line, all_of_them[1], path, 1))
 
     run(scenario)
 
