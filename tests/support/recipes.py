@@ -58,15 +58,15 @@ async def stand_in_line(client: Client, path: str, count: int) -> bool:
 
 
 async def expire(service: Service, client: Client) -> None:
-    """End a client's session, and return when all servers of the service know that it is over.
+    """End a client's session, and return when nobody can find anything of it any more.
 
-    In an ensemble the one that was told knows it first: on another, what is of the session would be
-    found as if it were of the next one.
+    Apache ZooKeeper calls a session over before its nodes are gone, and a member of an ensemble may
+    hear of it later still; what is of the session would be taken for what comes after it.
     """
     session, password = client.session_id, client.session_password
     servers = service.hosts.split(",")
     host, _, port = servers[0].rpartition(":")
     await expire_session((host, int(port)), session, password)
-    for server in servers if len(servers) > 1 else ():
+    for server in servers:
         async with paddock.connect(server) as witness:
             await witness.sync()
