@@ -28,7 +28,8 @@
 #define PREPARE_WINDOW 500  // requests in flight while nodes are made or deleted around a run
 #define CHILDREN 100        // of each node that op kids asks about
 #define LAST_CHILD "/zkload/kids/child-0099"
-#define OPENING 100         // sessions that are asked for at once
+#define OPENING 40          // sessions that are asked for at once; a server may keep 50 waiting
+#define PING_EVERY 8.0      // seconds
 #define PROBE_EVERY 0.001   // seconds from one request of a prober to the next
 
 enum { OP_CREATE = 1, OP_DELETE = 2, OP_EXISTS = 3, OP_GET = 4, OP_SET = 5, OP_CHILDREN = 8,
@@ -575,18 +576,21 @@ static void delete_created(void) {
 
 // ---- Kinds of runs.
 
+static void ping_first(int count) {
+  char b[12];
+  for (int i = 0; i < count; i++)
+    if (write(all[i].fd, b, finish(b, 12, XID_PING, OP_PING)) != 12) die("ping");
+}
+
 static void run_idle(double opened_in, long before_kib) {
   long opened_kib = rss_kib(server_pid), settled_kib = 0;
   stopped = 1;
   double began = now(), last_ping = began, cpu = cpu_seconds(server_pid);
   while (now() - began < duration) {
     // The first pings are over in half of the time.
-    if (now() - last_ping > (settled_kib ? 8 : duration / 4 < 8 ? duration / 4 : 8)) {
+    if (now() - last_ping > (settled_kib || duration / 4 > PING_EVERY ? PING_EVERY : duration / 4)) {
       last_ping = now();
-      for (int i = 0; i < connections; i++) {
-        char b[12];
-        if (write(all[i].fd, b, finish(b, 12, XID_PING, OP_PING)) != 12) die("ping");
-      }
+      ping_first(connections);
     }
     if (!settled_kib && now() - began > (duration / 2 < 20 ? duration / 2 : 20))
       settled_kib = rss_kib(server_pid);
@@ -818,7 +822,7 @@ int main(int count, char **values) {
   long before_kib = rss_kib(server_pid);
   // Whoever has many connections has little room for each.
   size_t room = 65536 + (size_t)window * 4096;
-  double began = now();
+  double began = now(), pinged = began;
   for (int i = 0; i < connections; i++) {
     connection *c = all + i;
     c->id = i;
@@ -828,9 +832,14 @@ int main(int count, char **values) {
     c->out_max = watch || idle ? 4096 : room;
     c->out = malloc(c->out_max);
     c->sent_at = calloc(window + 1, sizeof(double));
-    // Some at once, or the first of very many would be over before the last is there.
-    if (i % OPENING == OPENING - 1 || i == connections - 1)
+    if (i % OPENING == OPENING - 1 || i == connections - 1) {
       for (int j = i / OPENING * OPENING; j <= i; j++) welcome(all[j].fd);
+      // Or the first of very many would be over before the last is there.
+      if (now() - pinged > PING_EVERY) {
+        ping_first(i + 1);
+        pinged = now();
+      }
+    }
   }
   double opened_in = now() - began;
   for (int i = 0; i < connections; i++) {
