@@ -35,6 +35,7 @@ from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches import ClientWatches
 from paddock.errors import (
     OK,
+    SESSION_EXPIRED,
     AuthenticationError,
     ConnectionLostError,
     RemoteProtocolError,
@@ -456,9 +457,15 @@ class Session:
             if call.sent_at > self._clock.vouched_at:
                 self._clock.vouched_at = call.sent_at
             call.answer(code, reader)
+            if code == SESSION_EXPIRED:
+                raise RemoteProtocolError("the session is over, but not the connection")
         elif xid == NOTIFICATION_XID:
             self._notify(WatcherEvent.read(reader))
         elif xid == PING_XID:
+            # A connection may outlive its session: when somebody else has closed that one just
+            # while we took it back. The next handshake tells.
+            if code != OK:
+                raise RemoteProtocolError(f"an answer to a ping with the error {code}")
             if not self._clock.answer_ping():
                 raise RemoteProtocolError("an answer to a ping that was not sent")
         elif xid == AUTH_XID:

@@ -251,6 +251,33 @@ def test_the_session_is_valid_for_its_timeout_after_the_last_answered_request_wa
     run_virtually(scenario())
 
 
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_connection_that_outlives_its_session_is_left(asks: bool) -> None:
+    """Apache ZooKeeper keeps one, and answers pings: with an error, of which nobody may hear."""
+
+    async def scenario() -> None:
+        async def lead(talk: Talk) -> None:
+            if talk.number:
+                await talk.grant(session_id=0, timeout_ms=0)
+                return
+            await talk.grant()
+            while True:
+                asked = await talk.hear_request()
+                talk.answer(asked.xid, code=paddock.SessionExpiredError.code)
+
+        async with ScriptedServer(lead) as server, connect(server.hosts) as client:
+            valid_until = client.session_valid_until
+            if asks:
+                with pytest.raises(paddock.SessionExpiredError):
+                    await client.get("/")
+            await wait_for(client, EXPIRED)
+            if not asks:
+                assert asyncio.get_running_loop().time() < valid_until
+            assert server.talks == 2
+
+    run_virtually(scenario())
+
+
 def test_a_client_that_was_closed_before_it_was_opened_stays_closed() -> None:
     async def scenario() -> None:
         client = connect("127.0.0.1:1")
