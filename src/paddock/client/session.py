@@ -457,8 +457,9 @@ class Session:
             if call.sent_at > self._clock.vouched_at:
                 self._clock.vouched_at = call.sent_at
             call.answer(code, reader)
-            if code == SESSION_EXPIRED:
-                raise RemoteProtocolError("the session is over, but not the connection")
+            if code == SESSION_EXPIRED and self._link is not None:
+                # A service may say so before it ends the connection. Whoever was told finds it so.
+                self._expire(self._link)
         elif xid == NOTIFICATION_XID:
             self._notify(WatcherEvent.read(reader))
         elif xid == PING_XID:

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 import paddock
-from paddock import Client, ConnectionLostError, Event, SessionState, UsageError
+from paddock import (
+    Client,
+    ConnectionLostError,
+    Event,
+    SessionExpiredError,
+    SessionState,
+    UsageError,
+)
+from paddock.errors import SESSION_EXPIRED
 from paddock.testing import (
     Direction,
     EmbeddedServer,
@@ -127,6 +135,28 @@ def test_a_server_that_needs_long_for_all_that_was_asked_at_once_is_waited_for()
             await wait_for(client, CONNECTED)
             # Its own clock could not tell, and it has said so.
             assert seen == [OVERDUE, CONNECTED]
+            assert server.talks == 1
+
+    run_virtually(scenario())
+
+
+def test_whoever_is_told_that_the_session_has_expired_finds_it_expired() -> None:
+    async def lead(talk: Talk) -> None:
+        await talk.grant()
+        asked = await talk.request()
+        # As Apache's do: the connection still stands, and will for a moment.
+        talk.answer(asked.xid, code=SESSION_EXPIRED)
+        await talk.wait_left()
+
+    async def scenario() -> None:
+        async with ScriptedServer(lead) as server, connect(server.hosts) as client:
+            asked = client.create("/node")
+            waiting = client.exists("/")
+            with pytest.raises(SessionExpiredError):
+                await asked
+            assert client.state is EXPIRED
+            with pytest.raises(SessionExpiredError):
+                await waiting
             assert server.talks == 1
 
     run_virtually(scenario())
@@ -273,7 +303,8 @@ def test_a_connection_that_outlives_its_session_is_left(asks: bool) -> None:
             await wait_for(client, EXPIRED)
             if not asks:
                 assert asyncio.get_running_loop().time() < valid_until
-            assert server.talks == 2
+            # Whoever was told that it has expired need not be told again.
+            assert server.talks == (1 if asks else 2)
 
     run_virtually(scenario())
 
