@@ -53,10 +53,6 @@ $(VENV)/.dev: $(VENV)/.installed
 	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.dev
-	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	@touch $@
-
 # To be right is to be right at any level, and this one is compiled soonest.
 OPT_LEVEL ?= 0
 # From scratch, so that no module outlives its source.
@@ -102,15 +98,16 @@ ifneq ($(COMPILES),)
 else
 	@$(MAKE) --no-print-directory check
 	@echo 'every test on plain Python, because there is no C compiler, or PADDOCK_PURE=1 is set'
-	$(BIN)/python -m pytest $(SHARED) $(SHORT) $(SUITES)
+	$(BIN)/python -m pytest $(SHARED) $(if $(SHORT),-m '$(SHORT)') $(SUITES)
 endif
 
 check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py \
-		tests/integration/test_reference.py::test_the_pages_are_those_of_the_code \
+	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py
+	$(BIN)/python -m pytest -q --no-header -m source tests/integration/test_reference.py
+	$(BIN)/python -m pytest -q --no-header \
 		tests/integration/test_commands_reference.py::test_the_page_is_that_of_the_code
 
 format: $(VENV)/.dev ## format, and mend what the linter can mend
@@ -127,14 +124,16 @@ docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'open site/index.html, or serve it: python3 -m http.server --directory site'
 
-SHORT ?= -m 'not long'
+# Empty for the long tests, too.
+SHORT ?= not long
+BUT = -m '$(if $(SHORT),$(SHORT) and )not $(1)'
 # What asks a foreign server alone says the same of both builds.
 pure: $(VENV)/.dev ## unit, property and conformance tests on plain Python
-	$(BIN)/python -m pytest $(SHARED) $(if $(SHORT),-m 'not long and not foreign',-m 'not foreign') $(PURE_SUITES)
+	$(BIN)/python -m pytest $(SHARED) $(call BUT,foreign) $(PURE_SUITES)
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
-	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest $(SHARED) $(SHORT) $(COMPILED_SUITES)
+	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest $(SHARED) $(call BUT,source) $(COMPILED_SUITES)
 
 differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operation by operation
 	$(BIN)/python -m tests.differ --operations $(DIFFER_OPERATIONS) $(DIFFER)
@@ -151,7 +150,7 @@ fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
 	$(BIN)/python -m tests.fault.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
-bench: $(VENV)/.bench judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
+bench: $(VENV)/.dev judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
 	@tools/etcd.sh
 	$(RUN) $(BIN)/python -m bench.run $(BENCH)
 

@@ -1,7 +1,6 @@
 """The picture beside the tables: every cell against what it must have, and every goal.
 
-matplotlib is what everybody reads pictures of figures from; it is wanted here alone, so it belongs
-to the extra `bench`, and a run without it has its tables all the same.
+matplotlib is what everybody reads pictures of figures from.
 """
 
 from pathlib import Path
@@ -19,17 +18,16 @@ MOST_SHOWN: Final = 100.0
 
 
 def draw(results: Results, path: Path) -> bool:
-    """Save the picture of a run; False if there is nothing to draw, or nothing to draw it with."""
+    """Save the picture of a run; False if there is nothing to draw."""
     reached = goals.reached(results)
     if not reached:
         return False
-    try:
-        import matplotlib
+    # It takes a while, and only a run that has ended needs it.
+    import matplotlib
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        return False
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     rows = list(dict.fromkeys(cell.row for cell in results.loads))
     heights = [ROW_INCHES * max(count, 1) + 1 for count in (2 * len(rows), len(reached))]
     shown = [height for height, has in zip(heights, (rows, reached), strict=True) if has]

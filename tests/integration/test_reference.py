@@ -53,6 +53,7 @@ ON_ANOTHER_PAGE = {"errors", "sync", "__version__"}
 NOT_FOR_USERS = {"Stat.read", "Stat.write", "ACL.write", "Identity.write"}
 
 
+@pytest.mark.source
 def test_the_pages_are_those_of_the_code() -> None:
     # `python tools/reference.py` writes them.
     written = {path: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
@@ -74,6 +75,7 @@ def test_a_recipe_begins_with_its_name() -> None:
     assert [one.heading for one in page.sections if not re.fullmatch(NAME, one.heading)] == []
 
 
+@pytest.mark.source
 def test_everything_public_says_what_it_is() -> None:
     silent = set()
     public = [

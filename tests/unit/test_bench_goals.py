@@ -164,7 +164,6 @@ def test_nothing_is_drawn_of_nothing(tmp_path: Path) -> None:
 
 
 def test_a_picture_is_drawn_of_cells_and_goals(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="it is installed by `make bench`")
     results = _figure(Figure.COLD_START, 0.2, 1)
     results.loads = {Cell("get", 1, 1): _ratio(3), Cell("get", 10, 100): _ratio(20)}
     assert plot.draw(results, tmp_path / "it.png")
