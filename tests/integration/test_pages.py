@@ -172,7 +172,8 @@ def test_a_page_can_be_followed_from_top_to_bottom(page: Page, tmp_path: Path) -
                 **cloning(tmp_path),
                 "PADDOCK_PORT": port,
                 "PADDOCK_SERVER": f"127.0.0.1:{port}",
-                "MAKEFLAGS": f"PORT={port} VENV={venv}",
+                # What is in the clone would be compiled again, for a minute or two.
+                "MAKEFLAGS": f"PORT={port} VENV={venv} PADDOCK_PURE=1",
             }
             reader = Reader(
                 home, {"2181": port, "8000": str(free_port()), ".venv": str(venv)}, variables
