@@ -12,6 +12,7 @@ from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.server.config import ServerConfig
 from paddock.server.connection import Connection
+from paddock.server.expiry import Liveness
 from paddock.server.pipeline import Pipeline
 from paddock.server.service import Service
 from paddock.server.statistics import Statistics
@@ -209,6 +210,12 @@ class Harness:
         client = FakeClient(self, tls=tls)
         await client.attach()
         return client
+
+    def liveness_of(self, client: FakeClient) -> Liveness:
+        """Give the life of a client's session, which must have one."""
+        liveness = self.service.tracker.get(client.session)
+        assert liveness is not None
+        return liveness
 
 
 async def turn() -> None:

@@ -166,8 +166,7 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
         harness = Harness()
         client = await harness.client()
         client.connection.pause_writing()
-        liveness = harness.service.tracker.get(client.session)
-        assert liveness is not None
+        liveness = harness.liveness_of(client)
         assert [liveness.is_held, client.transport.is_reading_now] == [True, False]
         client.connection.resume_writing()
         assert [liveness.is_held, client.transport.is_reading_now] == [False, True]

@@ -92,8 +92,7 @@ def test_what_comes_while_the_session_ends_is_answered_expired() -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
-        liveness = harness.service.tracker.get(client.session)
-        assert liveness is not None
+        liveness = harness.liveness_of(client)
         harness.service.expire(liveness)
         client.send(rq.exists("/"), rq.create("/n"))
         assert client.replies() == []
@@ -109,8 +108,7 @@ def test_a_session_whose_end_was_not_written_lives_on() -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
-        liveness = harness.service.tracker.get(client.session)
-        assert liveness is not None
+        liveness = harness.liveness_of(client)
         harness.service.expire(liveness)
         client.send(rq.exists("/"))
         await turn()
@@ -187,8 +185,7 @@ def test_only_a_session_that_expired_is_said_to_have(caplog: pytest.LogCaptureFi
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
-        liveness = harness.service.tracker.get(client.session)
-        assert liveness is not None
+        liveness = harness.liveness_of(client)
         # It closes itself, and only then its end is proposed a second time.
         client.send(rq.close_session())
         harness.service.expire(liveness)
@@ -209,8 +206,7 @@ def test_a_session_lives_by_the_timeout_of_its_last_handshake() -> None:
         second.send_handshake(first.session, first.password, timeout_ms=5000)
         await harness.settle()
         assert second.take_handshake().timeout_ms == 5000
-        liveness = harness.service.tracker.get(first.session)
-        assert liveness is not None
+        liveness = harness.liveness_of(first)
         assert liveness.timeout == 5.0
 
     run(scenario)

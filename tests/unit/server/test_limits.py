@@ -104,8 +104,7 @@ def test_too_many_writes_in_all_hold_back_who_writes_and_nobody_else() -> None:
             writer.send(*[rq.set_data("/", b"")] * 10)
         reader.send(rq.exists("/"))
         assert [reads_from(one) for one in writers] == [True, True, False]
-        liveness = harness.service.tracker.get(writers[2].session)
-        assert liveness is not None
+        liveness = harness.liveness_of(writers[2])
         assert liveness.is_held
         assert reads_from(reader)
         assert numbers(reader) == [1]
