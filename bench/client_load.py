@@ -2,8 +2,8 @@
 
     python -m bench.client_load CLIENT OP WINDOW PORT SERVERPID SECONDS WARMUP
 
-The client asks for so many operations at once, waits for all of them, and begins again. It prints
-how many a second that were, and the processor's time that each of them took on both sides.
+The client keeps so many operations in flight: for each that is answered it asks for another one. It
+prints how many a second that were, and the processor's time that each of them took on both sides.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ import json
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-import uvloop
 from kazoo.client import KazooClient
 
 import paddock
@@ -103,9 +103,13 @@ def with_kazoo(hosts: str, base: str, op: str, window: int, meter: Meter) -> Non
                 call()
             return
         call = _calls(client, base, "_async")[op]
+        flight = deque(call() for _ in range(window))
         while meter.wants_more():
-            for result in [call() for _ in range(window)]:
-                result.get()
+            for _ in range(window):
+                flight.popleft().get()
+                flight.append(call())
+        for result in flight:
+            result.get()
     finally:
         client.stop()
         client.close()
@@ -114,9 +118,12 @@ def with_kazoo(hosts: str, base: str, op: str, window: int, meter: Meter) -> Non
 async def with_paddock(hosts: str, base: str, op: str, window: int, meter: Meter) -> None:
     async with paddock.connect(hosts, session_timeout=SESSION_TIMEOUT_S) as client:
         call = _calls(client, base)[op]
+        flight = deque(call() for _ in range(window))
         while meter.wants_more():
-            for future in [call() for _ in range(window)]:
-                await future
+            for _ in range(window):
+                await flight.popleft()
+                flight.append(call())
+        await asyncio.gather(*flight)
 
 
 def with_paddock_sync(hosts: str, base: str, op: str, meter: Meter) -> None:
@@ -146,10 +153,10 @@ def main() -> int:
         with_kazoo(hosts, base, op, int(window), meter)
     elif name == clients.BLOCKING:
         with_paddock_sync(hosts, base, op, meter)
-    elif name == clients.UVLOOP:
-        uvloop.run(with_paddock(hosts, base, op, int(window), meter))
-    else:
+    elif name == clients.PLAIN:
         asyncio.run(with_paddock(hosts, base, op, int(window), meter))
+    else:
+        paddock.run(with_paddock(hosts, base, op, int(window), meter))
     asyncio.run(clean_up(hosts, base))
     print(json.dumps(asdict(meter.result())))
     return 0

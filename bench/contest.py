@@ -15,7 +15,7 @@ def measure_clients(stage: Stage) -> None:
             print(f"warming {server.name}", flush=True)
             for op in clients.OPS:
                 seconds = 1.0 if stage.chosen.quick else 4.0
-                clients.run(server, clients.ASYNCIO, Task(name, op, 1000), seconds, 0)
+                clients.run(server, clients.PADDOCK, Task(name, op, 1000), seconds, 0)
         for task in clients.tasks(list(both)):
             _compare(stage, task, both[task.server], stage.results.clients)
 
@@ -28,7 +28,7 @@ def measure_recipes(stage: Stage) -> None:
             print(f"warming {server.name}", flush=True)
             for task in recipes.tasks([name]):
                 seconds = 0.5 if stage.chosen.quick else 2.0
-                clients.run(server, clients.ASYNCIO, task, seconds, 0)
+                clients.run(server, clients.PADDOCK, task, seconds, 0)
         for task in recipes.tasks(list(both)):
             _compare(stage, task, both[task.server], stage.results.recipes)
         for line in recipes.lines(list(both)):

@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any, Final
 
-import uvloop
 from kazoo.client import KazooClient
 from kazoo.recipe.queue import LockingQueue as KazooLockingQueue
 from kazoo.recipe.queue import Queue as KazooQueue
@@ -224,10 +223,10 @@ def main() -> int:
         with_kazoo(hosts, *what, queue_type=KazooQueue)
     elif name == clients.BLOCKING:
         with_paddock_sync(hosts, *what)
-    elif name == clients.UVLOOP:
-        uvloop.run(with_paddock(hosts, *what))
-    else:
+    elif name == clients.PLAIN:
         asyncio.run(with_paddock(hosts, *what))
+    else:
+        paddock.run(with_paddock(hosts, *what))
     asyncio.run(clean_up(hosts, base))
     print(json.dumps(asdict(meter.result())))
     return 0

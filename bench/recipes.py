@@ -8,12 +8,12 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from bench.clients import ASYNCIO, BLOCKING, KAZOO, UVLOOP, Job, Need, output_of
+from bench.clients import BLOCKING, KAZOO, PADDOCK, PLAIN, Job, Need, output_of
 from bench.servers import BenchError, Server
 
 # It can lose items, so it is here only for the record.
 KAZOO_QUEUE: Final = "kazoo, Queue"
-CLIENTS: Final = (KAZOO, ASYNCIO, UVLOOP, BLOCKING, KAZOO_QUEUE)
+CLIENTS: Final = (KAZOO, PADDOCK, PLAIN, BLOCKING, KAZOO_QUEUE)
 
 SEVERAL: Final = 10
 QUEUE_OPS: Final = ("put", "take", "pass")
@@ -58,7 +58,7 @@ def tasks(servers: list[str]) -> list[RecipeTask]:
 _TIMES_KAZOO: Final = {"lock": 3.0, "take": 2.0, "pass": 2.0, "elect": 1.0}
 _AIMS: Final = {"lock": 5.0}
 NEEDS: Final = tuple(
-    Need(ASYNCIO, task, times_kazoo=_TIMES_KAZOO[task.op], aim=_AIMS.get(task.op))
+    Need(PADDOCK, task, times_kazoo=_TIMES_KAZOO[task.op], aim=_AIMS.get(task.op))
     for task in tasks(["apache"])
     if task.op in _TIMES_KAZOO
 )
@@ -95,7 +95,7 @@ def lines(servers: list[str]) -> list[Line]:
     return [
         Line(server, client, waiters)
         for server in servers
-        for client in (KAZOO, ASYNCIO)
+        for client in (KAZOO, PADDOCK)
         for waiters in WAITERS
     ]
 

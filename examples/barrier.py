@@ -22,4 +22,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
     print(*steps)
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

@@ -4,7 +4,6 @@ created /fruit
 changed /fruit
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -21,4 +20,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
             await client.set(change.path, b"ripe")
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

@@ -4,7 +4,6 @@ it is {'size': 10}
 it is {'size': 20}
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -21,4 +20,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
                 await limits.set({"size": 20})
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

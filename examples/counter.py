@@ -21,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
         print("counted", await Counter(client, "/visits").get())
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

@@ -5,7 +5,6 @@ search-2 at 10.0.0.2:8080
 search-1 at 10.0.0.1:8080
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -22,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
                 print(f"{one.id} at {one.address}:{one.port}" if one else "nobody is there")
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

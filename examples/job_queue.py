@@ -4,7 +4,6 @@ attempt 1: call the fire brigade
 attempt 1: water the flowers
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -21,4 +20,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
                 print(f"attempt {item.attempts}: {item.data.decode()}")
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

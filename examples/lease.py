@@ -5,7 +5,6 @@ the first one has lost it: True
 the second one has it
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -21,4 +20,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
             print("the second one has it")
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

@@ -5,7 +5,6 @@ LogEntry(channel=0, number=0, data=b'mkdir /a')
 ChannelOpened(channel=1)
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -22,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
         print(await anext(events))
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

@@ -3,7 +3,6 @@
 ['APPLES', 'PEARS']
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -22,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
         print([(await tasks.run(data)).data.decode() for data in (b"apples", b"pears")])
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

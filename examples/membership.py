@@ -5,7 +5,6 @@ joined worker 2
 left worker 2
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -22,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
             await step
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

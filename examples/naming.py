@@ -5,7 +5,6 @@ the printer is at 10.0.0.8
 jobs 1 and 2
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -22,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
         print("jobs", await naming.new_id(), "and", await naming.new_id())
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

@@ -4,7 +4,6 @@ another reader has to wait
 both read b'first edition'
 """
 
-import asyncio
 import sys
 
 import paddock
@@ -22,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
                 print("both read", (await client.get("/catalogue")).data)
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

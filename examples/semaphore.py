@@ -21,4 +21,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
         print(len(holders), "jobs are done, at most", max(holders), "at a time")
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

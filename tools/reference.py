@@ -137,7 +137,7 @@ PAGES: Final = (
         "The client",
         "paddock",
         (
-            Section("Connecting", ("connect",)),
+            Section("Connecting", ("connect", "run")),
             Section("Calls", ("Client",), "paddock.client.client"),
             Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),

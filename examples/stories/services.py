@@ -129,4 +129,4 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
                 break
 
 
-asyncio.run(main(*sys.argv[1:]))
+paddock.run(main(*sys.argv[1:]))

@@ -17,6 +17,7 @@ from paddock._first_use import on_first_use
 
 if TYPE_CHECKING:
     from paddock import errors, sync
+    from paddock._loops import run
     from paddock.api import connect
     from paddock.client.access import (
         CREATOR_ALL_ACL,
@@ -93,6 +94,7 @@ __all__ = [
     "errors",
     "sync",
     "connect",
+    "run",
     "CREATOR_ALL_ACL",
     "OPEN_ACL",
     "READ_ONLY_ACL",
@@ -181,6 +183,7 @@ _HOMES = (
     "paddock.client.results",
     "paddock.client.transaction",
     "paddock.client.multiread",
+    "paddock._loops",
     "paddock.client.client",
     "paddock.api",
 )

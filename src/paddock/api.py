@@ -52,7 +52,7 @@ def connect(
     if running_loop() is None:
         raise UsageError(
             "paddock.connect is for code that an event loop runs, and none runs here;"
-            " use paddock.sync.connect, or asyncio.run"
+            " use paddock.sync.connect, or paddock.run"
         )
     parsed, chroot = parse_hosts(hosts)
     return Client(

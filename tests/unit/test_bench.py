@@ -8,7 +8,7 @@ import pytest
 
 from bench import recipes
 from bench.client_load import Meter
-from bench.clients import ASYNCIO, BLOCKING, KAZOO, NEEDS, Need, Run, Task, read_run, tasks
+from bench.clients import BLOCKING, KAZOO, NEEDS, PADDOCK, Need, Run, Task, read_run, tasks
 from bench.matrix import SPREAD_KEYS, cells
 from bench.recipes import Growth, Line, RecipeTask
 from bench.report import as_markdown
@@ -95,7 +95,7 @@ def test_every_client_has_every_operation_and_the_blocking_one_no_window() -> No
     asked = tasks(["paddock", "apache"])
     assert len(asked) == len(set(asked)) == 2 * 3 * 2
     assert all((BLOCKING in task.clients) == (task.window == 1) for task in asked)
-    assert all({KAZOO, ASYNCIO} < {*task.clients} for task in asked)
+    assert all({KAZOO, PADDOCK} < {*task.clients} for task in asked)
     assert {need.job for need in NEEDS} < {*asked}
 
 
@@ -103,7 +103,7 @@ def test_a_need_is_held_against_kazoo_by_medians() -> None:
     task = Task("apache", "get", 1000)
     runs = {
         KAZOO: [Run(ops, 1, 1) for ops in (10, 100, 11)],
-        ASYNCIO: [Run(ops, 1, 1) for ops in (44, 1, 55)],
+        PADDOCK: [Run(ops, 1, 1) for ops in (44, 1, 55)],
     }
     results = Results(about={}, clients={task: runs})
     page = as_markdown(results)
@@ -112,14 +112,14 @@ def test_a_need_is_held_against_kazoo_by_medians() -> None:
         "| paddock: get, 1,000 in flight, on Apache ZooKeeper"
         " | ≥ 4.00× kazoo | – | 4.00× kazoo |  | holds |"
     ) in page
-    runs[ASYNCIO][0] = Run(43, 1, 1)
+    runs[PADDOCK][0] = Run(43, 1, 1)
     assert "| 3.91× kazoo |  | falls short |" in as_markdown(results)
 
 
 def test_a_need_that_was_not_measured_is_neither_held_nor_missed() -> None:
     task = Task("paddock", "get", 1000)
-    need = Need(ASYNCIO, task, times_kazoo=4)
-    assert need.got({task: {ASYNCIO: [Run(9, 1, 1)], KAZOO: []}}) is None
+    need = Need(PADDOCK, task, times_kazoo=4)
+    assert need.got({task: {PADDOCK: [Run(9, 1, 1)], KAZOO: []}}) is None
     assert need.got({}) is None
 
 
@@ -161,7 +161,7 @@ def test_every_recipe_is_measured_beside_kazoos_and_only_its_plain_queue_is_for_
     asked = recipes.tasks(["paddock", "apache"])
     assert len(asked) == len(set(asked)) == len({(task.server, task.row) for task in asked})
     assert {task.op for task in asked} == {"lock", "elect", *recipes.QUEUE_OPS}
-    assert all({KAZOO, ASYNCIO, BLOCKING} < {*task.clients} for task in asked)
+    assert all({KAZOO, PADDOCK, BLOCKING} < {*task.clients} for task in asked)
     for task in asked:
         assert (recipes.KAZOO_QUEUE in task.clients) == (task.op in recipes.QUEUE_OPS)
     needed = {(need.job, need.times_kazoo) for need in recipes.NEEDS}
@@ -174,7 +174,7 @@ def test_every_recipe_is_measured_beside_kazoos_and_only_its_plain_queue_is_for_
 
 def test_recipes_have_tables_of_their_own() -> None:
     task = RecipeTask("apache", "lock", 10)
-    runs = {KAZOO: [Run(100, 1, 1)], ASYNCIO: [Run(299, 1, 1)]}
+    runs = {KAZOO: [Run(100, 1, 1)], PADDOCK: [Run(299, 1, 1)]}
     results = Results(about={}, recipes={task: runs})
     page = as_markdown(results)
     row = "lock cycle, 10 contenders, on Apache ZooKeeper"
@@ -190,11 +190,11 @@ def test_recipes_have_tables_of_their_own() -> None:
 
 def test_messages_that_grow_with_those_who_wait_are_called_so() -> None:
     growths = {
-        Line("apache", ASYNCIO, 10): Growth(3, 3, 2, 800),
-        Line("apache", ASYNCIO, 500): Growth(3, 3, 2, 900),
+        Line("apache", PADDOCK, 10): Growth(3, 3, 2, 800),
+        Line("apache", PADDOCK, 500): Growth(3, 3, 2, 900),
         Line("apache", KAZOO, 10): Growth(12, 12, 10, 800),
         Line("apache", KAZOO, 500): Growth(502, 502, 500, 900),
-        Line("paddock", ASYNCIO, 10): Growth(3, 3, 2, 800),
+        Line("paddock", PADDOCK, 10): Growth(3, 3, 2, 800),
     }
     page = as_markdown(Results(about={}, growths=growths))
     assert (

@@ -26,6 +26,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     # How the root and `testing` have their names.
     "_first_use": set(),
+    # Which event loop there is.
+    "_loops": {"errors"},
     "protocol": {"errors"},
     "state": {"errors", "protocol"},
     "log": {"errors", "protocol", "state"},
@@ -35,13 +37,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "recipes": {"errors", "protocol", "client"},
     # What makes a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
-    "sync": _BELOW_SYNC | {"api"},
-    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api"},
+    "sync": _BELOW_SYNC | {"api", "_loops"},
+    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api", "_loops"},
     "testing": _BELOW_SERVER
     | _BELOW_SYNC
     | {"server", "upgrade", "sync", "api", "cli", "_first_use"},
     "__main__": {"cli"},
-    "": _BELOW_SYNC | {"sync", "api", "_first_use"},
+    "": _BELOW_SYNC | {"sync", "api", "_first_use", "_loops"},
 }
 
 _IMPURE = {

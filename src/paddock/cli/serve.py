@@ -25,9 +25,6 @@ from paddock.server.settings import SETTINGS
 from paddock.server.sources import Settings
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Callable
-
     from paddock.server.journal import Journal
 
 DEFAULT_DATA = Path("data")
@@ -133,8 +130,7 @@ def _without_dots(path: Path | None) -> Path | None:
 
 def _run(config: ServerConfig, warnings: list[str]) -> None:
     # Imported now, not above: `--help` needs none of it.
-    import asyncio
-
+    from paddock._loops import run
     from paddock.log.layout import FolderInUseError
 
     journal = _open_journal(config)
@@ -143,8 +139,7 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
     _tune_interpreter()
     with one_line():
         try:
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                runner.run(_serve_until_signal(config, journal))
+            run(_serve_until_signal(config, journal))
         except ConfigError as error:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
@@ -172,16 +167,6 @@ def _warn(config: ServerConfig, warnings: list[str]) -> None:
         else:
             # Without the time, and whatever the level: it is for whoever has just typed it.
             click.echo(f"paddock: warning: {warning}", err=True)
-
-
-def _loop_factory() -> "Callable[[], AbstractEventLoop]":
-    try:
-        import uvloop
-    except ImportError:
-        import asyncio
-
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
 
 
 async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:

@@ -24,6 +24,7 @@ from asyncio import _get_running_loop as running_loop
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
+from paddock._loops import new_event_loop
 from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
 from paddock.sync import deadline
 
@@ -163,7 +164,7 @@ class Portal:
         self._under_way: set[_Call[Any]] = set()
         # What is kept until its thread has done with it, such as a scope. The same.
         self._kept: set[asyncio.Task[Any]] = set()
-        self._loop = _new_loop()
+        self._loop = new_event_loop()
         self._end: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, name="paddock", daemon=True)
         self._thread.start()
@@ -371,14 +372,6 @@ def _logged(function: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[N
             logger.debug("%r failed, and nobody waited for it", function, exc_info=True)
 
     return logged
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return new_event_loop()
 
 
 # The portal of this process, while there is one; and all of them, also those that have ended.
