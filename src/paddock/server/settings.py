@@ -111,7 +111,7 @@ SETTINGS: Final = (
         values.decimal,
         "a number of entries, 2 or more",
         STORAGE,
-        "Entries of the log between two snapshots.",
+        "Entries of the log between two snapshots; above 100,000 nodes more, in proportion.",
         metavar="COUNT",
         # Upstream resets a smaller one to this.
         minimum=2,

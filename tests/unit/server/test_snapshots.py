@@ -6,7 +6,10 @@ import asyncio
 import errno
 from pathlib import Path
 
+import pytest
+
 from paddock.log.snapshots import SnapshotStore, read_snapshot
+from paddock.server import snapshots
 from paddock.server.pipeline import Pipeline
 from paddock.server.recovery import Recovered
 from paddock.server.snapshots import Snapshotter
@@ -43,6 +46,7 @@ class Bench:
         log = HeldLog()
         machine = self.world.machine
         pipeline = Pipeline(machine, Watches(), log, 1, Statistics(), lambda: 0)
+        self.pipeline = pipeline
         store = SnapshotStore(folder, disk=self.disk)
         recovered = Recovered(machine, 1, 0, -1, 0)
         self.snapshotter = Snapshotter(pipeline, log, store, 1000, None, recovered)
@@ -63,6 +67,12 @@ class Bench:
         await asyncio.sleep(0)
         assert self.world.machine.tree.images is not None
         return task
+
+    async def begins_one(self) -> bool:
+        """Let it look whether it is time for a snapshot; tell whether it was."""
+        self.snapshotter.look()
+        await asyncio.sleep(0)
+        return self.world.machine.tree.images is not None
 
     def stored(self) -> list[Path]:
         return sorted(self.folder.iterdir())
@@ -97,5 +107,25 @@ def test_a_snapshot_that_lost_an_image_is_given_up(tmp_path: Path) -> None:
             assert bench.world.machine.tree.images is None
         await task
         assert bench.stored() == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("large", "after"), [(2000, 1000), (600, 2000), (400, 3000)])
+def test_a_large_tree_waits_for_more_entries_in_proportion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, after: int
+) -> None:
+    monkeypatch.setattr(snapshots, "_LARGE", large)
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.world.open()
+        while len(bench.world.machine.tree) < 1200:
+            client.create(b"/node-%d" % len(bench.world.machine.tree))
+        bench.pipeline.applied_entries = after - 1
+        assert not await bench.begins_one()
+        bench.pipeline.applied_entries = after
+        assert await bench.begins_one()
+        await bench.snapshotter.close()
 
     asyncio.run(scenario())
