@@ -28,6 +28,7 @@ def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None) -> T:
             async with paddock.connect("127.0.0.1:2181") as client:
                 print(client.state)  # CONNECTED
 
+
         paddock.run(main())
 
     The client is at home on any event loop; on this one a call costs less. `debug` is asyncio's
