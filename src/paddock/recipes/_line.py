@@ -45,6 +45,7 @@ from paddock.recipes._nodes import (
     wait_writable,
 )
 from paddock.recipes._sequence import NUMBER, Order
+from paddock.recipes._solitude import Solitude
 
 
 class Entry(NamedTuple):
@@ -100,6 +101,8 @@ class Line:
         self._within = within
         self.data = data
         self.acl = acl
+        # What those who come and go by way of us know of it.
+        self.solitude = Solitude(client, path)
         self._pattern = re.compile(
             rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>{NUMBER})"
         )
@@ -167,9 +170,10 @@ class Place(Leaver):
         self.line = line
         self.kind = kind
         self.obstacle = obstacle
-        # Its path and the zxid of its creation, once we have seen it.
+        # Its path, the zxid of its creation and its number, once we have seen it.
         self.path = ""
         self.token = 0
+        self.number = 0
         self._mark = line.client.new_mark()
         # The line as it was right after we had entered it, until somebody has looked at it.
         self._seen: list[Entry] | None = None
@@ -185,21 +189,30 @@ class Place(Leaver):
 
     async def enter(self) -> None:
         """Stand at the end of the line. Whatever is raised, `leave` has to follow."""
+        solitude = self.line.solitude
         # In the same write: what we see behind our own node costs no round trip of its own.
         with self.client.together():
+            is_alone = solitude.is_likely()
             asked = self._ask()
-            listed = self.client.children(self.line.path)
+            listed = None if is_alone else self.client.children(self.line.path)
         try:
             self.path, stat = await self._see_through(asked)
             self.token = stat.czxid
+            own = self.line.in_order([self.name])
+            self.number = own[0].number
+            if listed is None:
+                self._seen = own if solitude.is_certain(self.number) else None
+                return
             try:
                 self._seen = self.line.in_order(await listed)
             except (NoNodeError, ConnectionLostError):
                 # Asked before there was a line, or lost with the connection.
                 self._seen = None
+            solitude.came(self.number, is_alone=self._seen == own)
         finally:
             discard(asked)
-            discard(listed)
+            if listed is not None:
+                discard(listed)
 
     async def reach(self) -> None:
         """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
@@ -268,7 +281,10 @@ class Place(Leaver):
 
         def on_answer(asked: asyncio.Future[None]) -> None:
             error = asked.exception()
-            if isinstance(error, ConnectionLostError | NotReadOnlyError):
+            if error is None:
+                self.line.solitude.left(self.number)
+                settle(left, None)
+            elif isinstance(error, ConnectionLostError | NotReadOnlyError):
                 self.client.start_task(self.leave()).add_done_callback(partial(pass_on, left))
             elif isinstance(error, NoNodeError | SessionExpiredError):
                 # It is gone, too.
