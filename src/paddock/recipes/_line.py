@@ -175,6 +175,8 @@ class Place(Leaver):
         self.token = 0
         self.number = 0
         self._mark = line.client.new_mark()
+        # What it is called before the service adds its number: as a protected create has it.
+        self._name = f"{PROTECTION_PREFIX}{self._mark}-{kind}"
         # The line as it was right after we had entered it, until somebody has looked at it.
         self._seen: list[Entry] | None = None
 
@@ -190,34 +192,35 @@ class Place(Leaver):
     async def enter(self) -> None:
         """Stand at the end of the line. Whatever is raised, `leave` has to follow."""
         solitude = self.line.solitude
+        if solitude.is_likely():
+            self._come(await self._see_through(self._ask()))
+            if solitude.is_certain(self.number):
+                self._seen = [Entry(self.name, self.kind, self.number)]
+            return
         # In the same write: what we see behind our own node costs no round trip of its own.
         with self.client.together():
-            is_alone = solitude.is_likely()
             asked = self._ask()
-            listed = None if is_alone else self.client.children(self.line.path)
+            listed = self.client.children(self.line.path)
         try:
-            self.path, stat = await self._see_through(asked)
-            self.token = stat.czxid
-            own = self.line.in_order([self.name])
-            self.number = own[0].number
-            if listed is None:
-                self._seen = own if solitude.is_certain(self.number) else None
-                return
+            self._come(await self._see_through(asked))
             try:
                 self._seen = self.line.in_order(await listed)
             except (NoNodeError, ConnectionLostError):
                 # Asked before there was a line, or lost with the connection.
                 self._seen = None
-            solitude.came(self.number, is_alone=self._seen == own)
         finally:
-            discard(asked)
-            if listed is not None:
-                discard(listed)
+            discard(listed)
+        names = [] if self._seen is None else [entry.name for entry in self._seen]
+        solitude.came(self.number, is_alone=names == [self.name])
 
     async def reach(self) -> None:
         """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
-        while (ahead := await self.look()) is not None:
+        before = self._before_at_first()
+        if before is None:
+            before = await self.before()
+        while (ahead := self.obstacle(before)) is not None:
             await self.wait_gone(ahead)
+            before = await self.before()
 
     async def look(self) -> Entry | None:
         """Give the one that is in our way now; raises LockStateError if our node was deleted."""
@@ -232,10 +235,8 @@ class Place(Leaver):
 
         Raises LockStateError if our node was deleted.
         """
-        seen, self._seen = self._seen, None
-        before = None if seen is None or watcher is not None else self._cut(seen)
+        before = self._before_at_first() if watcher is None else None
         if before is None:
-            # What was asked together with our create may have been answered before it.
             before = self._cut(await self.line.entries(watcher))
         if before is None:
             raise LockStateError(f"{self.path}: our place in the line was deleted by somebody")
@@ -296,11 +297,10 @@ class Place(Leaver):
         return left
 
     def _ask(self) -> asyncio.Future[Created]:
-        # The name of a protected create. It is we who look for the node if the reply is lost, so
-        # there is no need for a task of the client's that does.
-        name = f"{PROTECTION_PREFIX}{self._mark}-{self.kind}"
+        # It is we who look for the node if the reply is lost, so there is no need for a task of the
+        # client's that does.
         return self.client.create_with_stat(
-            child(self.line.path, name),
+            child(self.line.path, self._name),
             self.line.data,
             acl=self.line.acl,
             ephemeral=True,
@@ -340,6 +340,18 @@ class Place(Leaver):
         except NoNodeError:
             return []
         return [child(self.line.path, name) for name in names if self._mark in name]
+
+    def _come(self, created: Created) -> None:
+        """Take note of our node."""
+        self.path, stat = created
+        self.token = stat.czxid
+        self.number = int(self.path[self.path.rfind(self._name) + len(self._name) :])
+
+    def _before_at_first(self) -> list[Entry] | None:
+        """Give those who stood before us when we came, once; None if that is not known."""
+        seen, self._seen = self._seen, None
+        # What was asked together with our create may have been answered before it.
+        return None if seen is None else self._cut(seen)
 
     def _cut(self, entries: list[Entry]) -> list[Entry] | None:
         for position, entry in enumerate(entries):

@@ -70,7 +70,8 @@ class BaseGrant:
 
     def __init__(self) -> None:
         self._state = GrantEvent.ACQUIRED
-        self._over = asyncio.Event()
+        # Who waits until it is held no more, once there is somebody.
+        self._over: asyncio.Event | None = None
         self._listeners: Listeners[GrantEvent] = Listeners()
 
     @property
@@ -89,6 +90,10 @@ class BaseGrant:
 
     async def wait_over(self) -> None:
         """Wait until it is held no more: released, or lost."""
+        if self._is_over:
+            return
+        if self._over is None:
+            self._over = asyncio.Event()
         await self._over.wait()
 
     def add_listener(self, listener: GrantListener) -> None:
@@ -122,7 +127,7 @@ class BaseGrant:
         if event is self._state:
             return
         self._state = event
-        if self._is_over:
+        if self._over is not None and self._is_over:
             self._over.set()
         self._listeners.tell(event)
 

@@ -78,6 +78,7 @@ async def is_taken(lock: Lock) -> bool:
 def test_somebody_who_came_meanwhile_is_seen(service: Service, path: str) -> None:
     async def scenario() -> None:
         async with clients(service, 2) as [client, other]:
+            await client.create(path)
             lock = Lock(client, path)
             await hold(lock)
             async with Lock(other, path):
@@ -106,6 +107,7 @@ def test_another_parent_that_has_counted_as_far_is_not_mistaken_for_ours(
 ) -> None:
     async def scenario() -> None:
         async with clients(service, 2) as [client, other]:
+            await client.create(path)
             lock = Lock(client, path)
             await hold(lock)
             await make_anew(other, path, TIMES - 1)
@@ -124,6 +126,7 @@ def test_nor_if_somebody_has_removed_the_watches_of_the_first_one(
 ) -> None:
     async def scenario() -> None:
         async with clients(service, 2) as [client, other]:
+            await client.create(path)
             lock = Lock(client, path)
             await hold(lock)
             await client.remove_watches(path)
@@ -200,6 +203,7 @@ async def _stand(client: Client, path: str, count: int) -> bool:
 def test_a_lock_that_is_not_used_any_more_leaves_no_watcher(service: Service, path: str) -> None:
     async def scenario() -> None:
         async with clients(service, 1) as [client]:
+            await client.create(path)
             lock = Lock(client, path)
             await hold(lock)
             watches = client._session.watches
