@@ -190,7 +190,7 @@ def test_an_expired_session_ends_both_scopes_of_a_holder(service: Service, path:
             with pytest.raises(GrantLostError):
                 await hold()
             assert heard[0] is GrantEvent.ACQUIRED
-            # The news come one after the other, and the outer scope may end the body with the first.
+            # The news come one after the other, and the first may already end the body.
             assert heard[-1] in (GrantEvent.LOST, GrantEvent.RELEASED)
 
     run(scenario)
