@@ -454,16 +454,6 @@ class Client:
         """Wait until a server can be reached; raises SessionExpiredError if the session is over."""
         await self._session.wait_connected()
 
-    def has_watcher(self, path: str, watcher: Watcher) -> bool:
-        """Tell whether a watcher waits for events at a path, as far as this client knows.
-
-            await client.get("/config", watch=print)
-            client.has_watcher("/config", print)  # True
-
-        A watch that is told once is over with its event, and any may be removed. Nothing is asked.
-        """
-        return self._watching.has(path, watcher)
-
     def forget_watcher(self, watcher: Watcher) -> None:
         """Tell a watcher of nothing any more, whatever it watches.
 

@@ -99,10 +99,6 @@ class Watching:
             on_reply=forget,
         )
 
-    def has(self, path: str, watcher: Watcher) -> bool:
-        """Tell whether a watcher has a watch of any kind on a path."""
-        return self._watches.has(self._encode.full(path), WatchKind.ANY, watcher)
-
     def forget(self, watcher: Watcher) -> None:
         """Tell a watcher of nothing any more, whatever it watches."""
         for full in self._watches.lasting(watcher):

@@ -45,7 +45,6 @@ from paddock.recipes._nodes import (
     wait_writable,
 )
 from paddock.recipes._sequence import NUMBER, Order
-from paddock.recipes._solitude import Solitude
 
 
 class Entry(NamedTuple):
@@ -101,8 +100,6 @@ class Line:
         self._within = within
         self.data = data
         self.acl = acl
-        # What those who come and go by way of us know of it.
-        self.solitude = Solitude(client, path)
         self._pattern = re.compile(
             rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>{NUMBER})"
         )
@@ -170,13 +167,10 @@ class Place(Leaver):
         self.line = line
         self.kind = kind
         self.obstacle = obstacle
-        # Its path, the zxid of its creation and its number, once we have seen it.
+        # Its path and the zxid of its creation, once we have seen it.
         self.path = ""
         self.token = 0
-        self.number = 0
         self._mark = line.client.new_mark()
-        # What it is called before the service adds its number: as a protected create has it.
-        self._name = f"{PROTECTION_PREFIX}{self._mark}-{kind}"
         # The line as it was right after we had entered it, until somebody has looked at it.
         self._seen: list[Entry] | None = None
 
@@ -191,36 +185,26 @@ class Place(Leaver):
 
     async def enter(self) -> None:
         """Stand at the end of the line. Whatever is raised, `leave` has to follow."""
-        solitude = self.line.solitude
-        if solitude.is_likely():
-            self._come(await self._see_through(self._ask()))
-            if solitude.is_certain(self.number):
-                self._seen = [Entry(self.name, self.kind, self.number)]
-            return
         # In the same write: what we see behind our own node costs no round trip of its own.
         with self.client.together():
             asked = self._ask()
             listed = self.client.children(self.line.path)
         try:
-            self._come(await self._see_through(asked))
+            self.path, stat = await self._see_through(asked)
+            self.token = stat.czxid
             try:
                 self._seen = self.line.in_order(await listed)
             except (NoNodeError, ConnectionLostError):
                 # Asked before there was a line, or lost with the connection.
                 self._seen = None
         finally:
+            discard(asked)
             discard(listed)
-        names = [] if self._seen is None else [entry.name for entry in self._seen]
-        solitude.came(self.number, is_alone=names == [self.name])
 
     async def reach(self) -> None:
         """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
-        before = self._before_at_first()
-        if before is None:
-            before = await self.before()
-        while (ahead := self.obstacle(before)) is not None:
+        while (ahead := await self.look()) is not None:
             await self.wait_gone(ahead)
-            before = await self.before()
 
     async def look(self) -> Entry | None:
         """Give the one that is in our way now; raises LockStateError if our node was deleted."""
@@ -235,8 +219,10 @@ class Place(Leaver):
 
         Raises LockStateError if our node was deleted.
         """
-        before = self._before_at_first() if watcher is None else None
+        seen, self._seen = self._seen, None
+        before = None if seen is None or watcher is not None else self._cut(seen)
         if before is None:
+            # What was asked together with our create may have been answered before it.
             before = self._cut(await self.line.entries(watcher))
         if before is None:
             raise LockStateError(f"{self.path}: our place in the line was deleted by somebody")
@@ -282,10 +268,7 @@ class Place(Leaver):
 
         def on_answer(asked: asyncio.Future[None]) -> None:
             error = asked.exception()
-            if error is None:
-                self.line.solitude.left(self.number)
-                settle(left, None)
-            elif isinstance(error, ConnectionLostError | NotReadOnlyError):
+            if isinstance(error, ConnectionLostError | NotReadOnlyError):
                 self.client.start_task(self.leave()).add_done_callback(partial(pass_on, left))
             elif isinstance(error, NoNodeError | SessionExpiredError):
                 # It is gone, too.
@@ -297,10 +280,11 @@ class Place(Leaver):
         return left
 
     def _ask(self) -> asyncio.Future[Created]:
-        # It is we who look for the node if the reply is lost, so there is no need for a task of the
-        # client's that does.
+        # The name of a protected create. It is we who look for the node if the reply is lost, so
+        # there is no need for a task of the client's that does.
+        name = f"{PROTECTION_PREFIX}{self._mark}-{self.kind}"
         return self.client.create_with_stat(
-            child(self.line.path, self._name),
+            child(self.line.path, name),
             self.line.data,
             acl=self.line.acl,
             ephemeral=True,
@@ -340,18 +324,6 @@ class Place(Leaver):
         except NoNodeError:
             return []
         return [child(self.line.path, name) for name in names if self._mark in name]
-
-    def _come(self, created: Created) -> None:
-        """Take note of our node."""
-        self.path, stat = created
-        self.token = stat.czxid
-        self.number = int(self.path[self.path.rfind(self._name) + len(self._name) :])
-
-    def _before_at_first(self) -> list[Entry] | None:
-        """Give those who stood before us when we came, once; None if that is not known."""
-        seen, self._seen = self._seen, None
-        # What was asked together with our create may have been answered before it.
-        return None if seen is None else self._cut(seen)
 
     def _cut(self, entries: list[Entry]) -> list[Entry] | None:
         for position, entry in enumerate(entries):

@@ -305,18 +305,6 @@ class Client(Owner[AsyncClient]):
         """Wait until a server can be reached; raises SessionExpiredError if the session is over."""
         self._bridge.call(self._inner.wait_connected)
 
-    def has_watcher(self, path: str, watcher: Watcher) -> bool:
-        """Tell whether a watcher waits for events at a path, as far as this client knows.
-
-            client.get("/config", watch=print)
-            client.has_watcher("/config", print)  # True
-
-        A watch that is told once is over with its event, and any may be removed. Nothing is asked.
-        """
-        return self._bridge.run(
-            self._inner.has_watcher, path, self._bridge.callbacks.relay(watcher)
-        )
-
     def forget_watcher(self, watcher: Watcher) -> None:
         """Tell a watcher of nothing any more, whatever it watches.
 
