@@ -60,7 +60,10 @@ class Snapshot:
         self._nodes = 0
         self._acls = 0
         self._digest = machine.digest()
+        # Those to come, the next one last: each is let go of in its turn, since to let go of a
+        # million at once is a pause for everybody.
         self._paths = list(tree.nodes)
+        self._paths.reverse()
         tree.epoch += 1
         tree.images = self
         writer = self._writer
@@ -90,10 +93,13 @@ class Snapshot:
         """Give the snapshot piece by piece; entries may be applied between two pieces."""
         nodes = self._tree.nodes
         epoch = self._tree.epoch
-        for looked, path in enumerate(self._paths, 1):
+        looked = 0
+        while self._paths:
+            path = self._paths.pop()
             node = nodes.get(path)
             if node is not None and path and node.epoch != epoch:
                 self.save(path, node)
+            looked += 1
             if looked % nodes_a_chunk == 0 or len(self._writer) >= _CHUNK_BYTES:
                 yield self.take()
         self._writer.append(_END)

@@ -105,6 +105,15 @@ def test_snapshot_is_synced_before_it_has_its_name_and_then_the_name(tmp_path: P
     assert disk.calls == ["write", "sync", "rename", "sync_folder"]
 
 
+def test_large_snapshot_is_synced_as_it_grows(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = SnapshotStore(tmp_path, disk=disk)
+    disk.calls.clear()
+    store_snapshot(store, 1, [bytes(1 << 20)] * 10)
+    four = ["write"] * 4 + ["sync"]
+    assert disk.calls == [*four, *four, *["write"] * 3, "sync", "rename", "sync_folder"]
+
+
 @pytest.mark.parametrize("operation", ["write", "sync", "rename", "sync_folder"])
 def test_snapshot_that_cannot_be_written_is_reported_and_removed(
     tmp_path: Path, operation: str
@@ -125,11 +134,12 @@ def test_snapshot_that_cannot_be_written_is_reported_and_removed(
     assert whole(store).index == 2
 
 
-def test_full_disk_is_reported_while_chunks_are_appended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", ["write", "sync"])
+def test_full_disk_is_reported_while_chunks_are_appended(tmp_path: Path, operation: str) -> None:
     disk = FailingDisk()
     writer = SnapshotStore(tmp_path, disk=disk).begin(1)
-    with disk.fail("write", errno.ENOSPC), pytest.raises(LogError):
-        writer.append(bytes(1 << 20))
+    with disk.fail(operation, errno.ENOSPC), pytest.raises(LogError):
+        writer.append(bytes(1 << 22))
     writer.abort()
     assert list(tmp_path.iterdir()) == []
 
