@@ -226,12 +226,7 @@ class Model:
             case CreateRequest() | CreateTTLRequest():
                 ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
                 flags = request.flags
-                if not 0 <= flags <= 6:
-                    raise No(errors.BAD_ARGUMENTS)
-                if flags in _TTL and not self.extended_types:
-                    raise No(errors.UNIMPLEMENTED)
-                if flags in _TTL and not 1 <= ttl_ms <= TTL_MS_MAX:
-                    raise No(errors.BAD_ARGUMENTS)
+                self._check_flags(flags, ttl_ms)
                 if flags not in _TTL and (ttl_ms >= 0 or operation == opcodes.CREATE_TTL):
                     raise No(errors.BAD_ARGUMENTS)
                 kind = _kind_of(operation, flags)
@@ -273,12 +268,7 @@ class Model:
                 ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
                 if flags in _TTL and isinstance(request, CreateRequest):
                     raise No(errors.MARSHALLING_ERROR)
-                if not 0 <= flags <= 6:
-                    raise No(errors.BAD_ARGUMENTS)
-                if flags in _TTL and not self.extended_types:
-                    raise No(errors.UNIMPLEMENTED)
-                if flags in _TTL and not 1 <= ttl_ms <= TTL_MS_MAX:
-                    raise No(errors.BAD_ARGUMENTS)
+                self._check_flags(flags, ttl_ms)
                 kind = {_CONTAINER: "container", 5: "ttl", 6: "ttl"}.get(flags, "")
                 path = self._create(caller, request, kind or _kind_of(0, flags), ttl_ms, time_ms)
                 if kind:
@@ -295,6 +285,14 @@ class Model:
                 return opcodes.CHECK, errors.OK, None
             case _:
                 raise AssertionError(request)
+
+    def _check_flags(self, flags: int, ttl_ms: int) -> None:
+        if not 0 <= flags <= 6:
+            raise No(errors.BAD_ARGUMENTS)
+        if flags in _TTL and not self.extended_types:
+            raise No(errors.UNIMPLEMENTED)
+        if flags in _TTL and not 1 <= ttl_ms <= TTL_MS_MAX:
+            raise No(errors.BAD_ARGUMENTS)
 
     def _create(
         self,
