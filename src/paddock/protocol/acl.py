@@ -64,9 +64,11 @@ class ACL:
 ANYONE: Final = Identity("world", "anyone")
 CREATOR: Final = Identity("auth", "")
 SUPER: Final = Identity("super", "")
-OPEN: Final = (ACL(ALL, ANYONE),)
-READ_ONLY: Final = (ACL(READ, ANYONE),)
-CREATOR_ALL: Final = (ACL(ALL, CREATOR),)
+# Of any length by their type, since they are known by being these objects: compiled code takes a
+# tuple of a fixed length for its items, and makes another one of them each time.
+OPEN: Final[tuple[ACL, ...]] = (ACL(ALL, ANYONE),)
+READ_ONLY: Final[tuple[ACL, ...]] = (ACL(READ, ANYONE),)
+CREATOR_ALL: Final[tuple[ACL, ...]] = (ACL(ALL, CREATOR),)
 
 
 def write_acls(writer: BytesWriter, acls: tuple[ACL, ...] | list[ACL]) -> None:

@@ -1,4 +1,8 @@
-"""What a request asks: a record for each shape of request; several operations share one."""
+"""What a request asks: a record for each shape of request; several operations share one.
+
+Those that come by the thousand are made by an `__init__` that is written out and named: that of a
+dataclass is made when the program starts, and compiled code can only have it interpreted.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,7 @@ class WatchedRequest:
         return cls(reader.string(), reader.boolean())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class CreateRequest:
     """create, create2 and create_container."""
 
@@ -57,15 +61,23 @@ class CreateRequest:
     acls: list[ACL | None] | None
     flags: int
 
+    def __init__(
+        self, path: bytes, data: bytes | None, acls: list[ACL | None] | None, flags: int
+    ) -> None:
+        self.path = path
+        self.data = data
+        self.acls = acls
+        self.flags = flags
+
     def write(self, writer: BytesWriter) -> None:
         write_buffer(writer, self.path)
         write_buffer(writer, self.data)
         _write_request_acls(writer, self.acls)
         write_i32_be(writer, self.flags)
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.string(), reader.buffer(), read_acls(reader), reader.int32())
+    @staticmethod
+    def read(reader: Reader) -> CreateRequest:
+        return CreateRequest(reader.string(), reader.buffer(), read_acls(reader), reader.int32())
 
 
 @dataclass(slots=True)
@@ -91,36 +103,45 @@ class CreateTTLRequest:
         return cls(path, data, acls, reader.int32(), reader.int64())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class VersionRequest:
     """A path and the version it must have, -1 for any: delete and check."""
 
     path: bytes | None
     version: int
 
+    def __init__(self, path: bytes | None, version: int) -> None:
+        self.path = path
+        self.version = version
+
     def write(self, writer: BytesWriter) -> None:
         write_buffer(writer, self.path)
         write_i32_be(writer, self.version)
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.buffer(), reader.int32())
+    @staticmethod
+    def read(reader: Reader) -> VersionRequest:
+        return VersionRequest(reader.buffer(), reader.int32())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class SetDataRequest:
     path: bytes | None
     data: bytes | None
     version: int
+
+    def __init__(self, path: bytes | None, data: bytes | None, version: int) -> None:
+        self.path = path
+        self.data = data
+        self.version = version
 
     def write(self, writer: BytesWriter) -> None:
         write_buffer(writer, self.path)
         write_buffer(writer, self.data)
         write_i32_be(writer, self.version)
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.buffer(), reader.buffer(), reader.int32())
+    @staticmethod
+    def read(reader: Reader) -> SetDataRequest:
+        return SetDataRequest(reader.buffer(), reader.buffer(), reader.int32())
 
 
 @dataclass(slots=True)

@@ -131,18 +131,18 @@ def _run_step(step: Step, operations: Operations, writer: BytesWriter) -> None:
         write_header(writer, opcodes.CREATE if plain else opcodes.CREATE2, False, OK)
         write_buffer(writer, path)
         if not plain:
-            writer.write(node.stat())
+            node.write_stat(writer)
     elif isinstance(request, CreateTTLRequest):
         path, node = operations.create(
             operation, request.path, request.data, request.acls, request.flags, request.ttl_ms
         )
         write_header(writer, opcodes.CREATE2, False, OK)
         write_buffer(writer, path)
-        writer.write(node.stat())
+        node.write_stat(writer)
     elif isinstance(request, SetDataRequest):
         node = operations.set_data(request.path, request.data, request.version)
         write_header(writer, opcodes.SET_DATA, False, OK)
-        writer.write(node.stat())
+        node.write_stat(writer)
     elif operation == opcodes.DELETE:
         operations.delete(request.path, request.version)
         write_header(writer, opcodes.DELETE, False, OK)

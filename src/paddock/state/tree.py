@@ -11,10 +11,9 @@ written, which needs the old image of every node that it has not written yet.
 
 from __future__ import annotations
 
-import struct
 from typing import Final, Protocol
 
-from librt.strings import BytesWriter, write_i32_be
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i64
 
 from paddock.protocol.acl import OPEN, READ_ONLY
@@ -24,7 +23,6 @@ from paddock.state.digest import node_term
 from paddock.state.limits import QUOTA, Quotas, governed_by_limits
 
 _INT32_MAX: Final = (1 << 31) - 1
-_STAT: Final = struct.Struct(">qqqqiiiqiiq")
 
 CONTAINER: Final = -(1 << 63)
 TTL_BASE: Final = -(1 << 56)
@@ -81,20 +79,28 @@ class Node:
 
     def stat(self) -> bytes:
         """Give the stat as the wire has it."""
-        children = 0 if self.children is None else len(self.children)
-        return _STAT.pack(
-            self.czxid,
-            self.mzxid,
-            self.ctime,
-            self.mtime,
-            self.version,
-            to_int32(self.created * 2 - children),
-            self.aversion,
-            max(self.owner, 0),
-            0 if self.data is None else len(self.data),
-            children,
-            self.pzxid,
-        )
+        writer = BytesWriter()
+        self.write_stat(writer)
+        return writer.getvalue()
+
+    def write_stat(self, writer: BytesWriter) -> None:
+        """Write the stat as the wire has it."""
+        data, children = self.data, self.children
+        child_count: i64 = 0 if children is None else len(children)
+        changes: i64 = self.created * 2 - child_count
+        write_i64_be(writer, self.czxid)
+        write_i64_be(writer, self.mzxid)
+        write_i64_be(writer, self.ctime)
+        write_i64_be(writer, self.mtime)
+        write_i32_be(writer, int(self.version))
+        # The usual case without the arithmetic, which is slow on numbers of any size.
+        fits = -_INT32_MAX <= changes <= _INT32_MAX
+        write_i32_be(writer, int(changes) if fits else to_int32(changes))
+        write_i32_be(writer, int(self.aversion))
+        write_i64_be(writer, max(self.owner, 0))
+        write_i32_be(writer, 0 if data is None else len(data))
+        write_i32_be(writer, int(child_count))
+        write_i64_be(writer, self.pzxid)
 
     def data_and_stat(self) -> bytes:
         """Give what get answers, encoded at most once for each state of the node."""
@@ -107,7 +113,7 @@ class Node:
             else:
                 write_i32_be(writer, len(data))
                 writer.write(data)
-            writer.write(self.stat())
+            self.write_stat(writer)
             wire = writer.getvalue()
             self.wire = wire
         return wire
