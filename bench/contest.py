@@ -1,7 +1,8 @@
 """The clients and the recipes, kazoo's and ours in turn on the same server."""
 
 from bench import clients, recipes
-from bench.clients import Job, Runs, Task
+from bench.clients import Job, Runs
+from bench.matrix import warm
 from bench.results import ops_per_s
 from bench.servers import BenchError, Server, running
 from bench.stage import Stage
@@ -11,11 +12,8 @@ def measure_clients(stage: Stage) -> None:
     """Let every client do every task on both servers."""
     both = stage.new_servers("clients")
     with running(*both.values()):
-        for name, server in both.items():
-            print(f"warming {server.name}", flush=True)
-            for op in clients.OPS:
-                seconds = 1.0 if stage.chosen.quick else 4.0
-                clients.run(server, clients.PADDOCK, Task(name, op, 1000), seconds, 0)
+        # By many connections: no client alone could do it, and the faster one would pay for it.
+        warm(stage, both)
         for task in clients.tasks(list(both)):
             _compare(stage, task, both[task.server], stage.results.clients)
 
@@ -24,8 +22,8 @@ def measure_recipes(stage: Stage) -> None:
     """Let every recipe do its work on both servers, and count the messages of a lock."""
     both = stage.new_servers("recipes")
     with running(*both.values()):
+        warm(stage, both)
         for name, server in both.items():
-            print(f"warming {server.name}", flush=True)
             for task in recipes.tasks([name]):
                 seconds = 0.5 if stage.chosen.quick else 2.0
                 clients.run(server, clients.PADDOCK, task, seconds, 0)
