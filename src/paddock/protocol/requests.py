@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from mypy_extensions import mypyc_attr
+
 from paddock.protocol.acl import ACL, read_acls
 from paddock.protocol.jute import (
     BytesWriter,
@@ -22,6 +24,7 @@ from paddock.protocol.jute import (
 )
 
 
+@mypyc_attr(acyclic=True)
 @dataclass(slots=True)
 class PathRequest:
     """Just a path: sync, get_acl, get_all_children_number, get_ephemerals, delete_container."""
@@ -36,6 +39,7 @@ class PathRequest:
         return cls(reader.buffer())
 
 
+@mypyc_attr(acyclic=True)
 @dataclass(slots=True)
 class WatchedRequest:
     """A path, and whether to watch it: exists, get, get_children and get_children2."""
@@ -52,6 +56,7 @@ class WatchedRequest:
         return cls(reader.string(), reader.boolean())
 
 
+@mypyc_attr(acyclic=True)
 @dataclass(slots=True, init=False)
 class CreateRequest:
     """create, create2 and create_container."""
@@ -103,6 +108,7 @@ class CreateTTLRequest:
         return cls(path, data, acls, reader.int32(), reader.int64())
 
 
+@mypyc_attr(acyclic=True)
 @dataclass(slots=True, init=False)
 class VersionRequest:
     """A path and the version it must have, -1 for any: delete and check."""
@@ -123,6 +129,7 @@ class VersionRequest:
         return VersionRequest(reader.buffer(), reader.int32())
 
 
+@mypyc_attr(acyclic=True)
 @dataclass(slots=True, init=False)
 class SetDataRequest:
     path: bytes | None

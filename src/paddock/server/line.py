@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from paddock.errors import OK
 from paddock.state.access import Identities
 
@@ -19,6 +21,7 @@ READY: Final = -1000
 GOODBYE: Final = -1001
 
 
+@mypyc_attr(acyclic=True)
 class Waiting:
     """A place in the line."""
 

@@ -27,8 +27,11 @@ def node_term(path: bytes, node: Node) -> int:
     write_i64_be(numbers, node.pzxid)
     write_i64_be(numbers, node.owner)
     # Four of 32 bits, two by two.
-    write_i64_be(numbers, (node.version << 32) | (node.created & 0xFFFFFFFF))
-    write_i64_be(numbers, (node.aversion << 32) | node.acl.crc)
+    version: int = node.version
+    created: int = node.created
+    aversion: int = node.aversion
+    write_i64_be(numbers, (version << 32) | (created & 0xFFFFFFFF))
+    write_i64_be(numbers, (aversion << 32) | node.acl.crc)
     data = node.data
     # Null and empty data differ, so their terms do.
     return crc32(numbers.getvalue(), name) + (0 if data is None else crc32(data, name ^ 0xFFFF))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from mypy_extensions import mypyc_attr
 
 from paddock.protocol.acl import read_identities
 from paddock.protocol.jute import DecodeError, Reader
@@ -34,6 +35,7 @@ BATCH_BYTES_MAX: Final = 1 << 20
 """How much is gathered into one batch. A single larger request is a batch of its own."""
 
 
+@mypyc_attr(acyclic=True)
 class Entry:
     """One request in the log."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be
+from mypy_extensions import mypyc_attr
 
 from paddock.errors import (
     MARSHALLING_ERROR,
@@ -44,6 +45,7 @@ PASSWORD_BYTES: Final = 16
 _DECISIONS: Final[dict[int, str]] = {ATTACH: "attach", EXPIRE: "expire", REAP: "reap"}
 
 
+@mypyc_attr(acyclic=True)
 class Outcome:
     """What came of an entry."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from paddock.errors import (
     BAD_ARGUMENTS,
@@ -44,6 +44,7 @@ PERSISTENT_SEQUENTIAL_TTL: Final = 6
 NO_TTL: Final = -1
 
 
+@mypyc_attr(acyclic=True)
 class Change:
     """Something that happened to a node.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
-from mypy_extensions import i64
+from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.protocol.acl import OPEN, READ_ONLY
 from paddock.protocol.jute import to_int32
@@ -22,6 +22,7 @@ from paddock.state.access import ACLTable, NodeACL
 from paddock.state.digest import node_term
 from paddock.state.limits import QUOTA, Quotas, governed_by_limits
 
+_INT32_MIN: Final = -(1 << 31)
 _INT32_MAX: Final = (1 << 31) - 1
 
 CONTAINER: Final = -(1 << 63)
@@ -34,6 +35,7 @@ SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
 """The nodes that are always there and cannot be deleted."""
 
 
+@mypyc_attr(acyclic=True)
 class Node:
     """One node. Whoever changes a field has called `Tree._touch` before."""
 
@@ -63,19 +65,20 @@ class Node:
         self.pzxid: i64 = zxid
         self.ctime: i64 = time_ms
         self.mtime: i64 = time_ms
-        self.version: i64 = 0
-        # How many children were ever created here. The sequence suffix shows it, and the cversion
-        # on the wire is twice this minus the children there are: creates plus deletes.
-        self.created: i64 = 0
-        self.aversion: i64 = 0
         # The session of an ephemeral node; 0; CONTAINER; or TTL_BASE plus the TTL in ms.
         self.owner: i64 = owner
+        # Four of 32 bits, side by side: there may be millions of nodes.
+        self.version: i32 = 0
+        # How many children were ever created here. The sequence suffix shows it, and the cversion
+        # on the wire is twice this minus the children there are: creates plus deletes.
+        self.created: i32 = 0
+        self.aversion: i32 = 0
+        # The number of the last snapshot that has this node, or after whose point it was born.
+        self.epoch: i32 = 0
         self.children: dict[bytes, None] | None = None
         # What get and get_children answer; thrown away when the node changes.
         self.wire: bytes | None = None
         self.children_wire: bytes | None = None
-        # The number of the last snapshot that has this node, or after whose point it was born.
-        self.epoch: i64 = 0
 
     def stat(self) -> bytes:
         """Give the stat as the wire has it."""
@@ -87,7 +90,9 @@ class Node:
         """Write the stat as the wire has it."""
         data, children = self.data, self.children
         child_count: i64 = 0 if children is None else len(children)
-        changes: i64 = self.created * 2 - child_count
+        # Not as numbers of 32 bits, of which twice as much may be none.
+        created: int = self.created
+        changes: i64 = created * 2 - child_count
         write_i64_be(writer, self.czxid)
         write_i64_be(writer, self.mzxid)
         write_i64_be(writer, self.ctime)
@@ -141,6 +146,7 @@ class NodeImages(Protocol):
     def save(self, path: bytes, node: Node) -> None: ...
 
 
+@mypyc_attr(acyclic=True)
 class Before:
     """A node's changeable fields as they were, or that it was not there, or that it was."""
 
@@ -180,7 +186,7 @@ class Tree:
         # Bytes of all paths and data, for those who watch the server's size.
         self.data_bytes: i64 = 0
         # Counts snapshots. Invariant: no node's epoch is above it.
-        self.epoch: i64 = 0
+        self.epoch: i32 = 0
         # The snapshot being written, if there is one.
         self.images: NodeImages | None = None
         # What undoes the current entry, in the order in which it was done.
@@ -234,7 +240,7 @@ class Tree:
         if parent.children is None:
             parent.children = {}
         parent.children[path[cut + 1 :]] = None
-        parent.created = to_int32(parent.created + 1)
+        parent.created = _next(parent.created)
         parent.pzxid = zxid
         parent.children_wire = None
         return node
@@ -270,8 +276,7 @@ class Tree:
         node.data = data
         node.mzxid = zxid
         node.mtime = time_ms
-        version = node.version + 1
-        node.version = version if version <= _INT32_MAX else to_int32(version)
+        node.version = _next(node.version)
 
     def set_silently(self, path: bytes, node: Node, data: bytes) -> None:
         """Write what the server itself keeps in a node: no version, zxid or time shows it."""
@@ -284,7 +289,7 @@ class Tree:
         self._touch(path, node)
         self.acls.release(node.acl)
         node.acl = acl
-        node.aversion = to_int32(node.aversion + 1)
+        node.aversion = _next(node.aversion)
 
     def begin(self) -> None:
         """Start a new journal: what was done before is there to stay."""
@@ -419,6 +424,11 @@ class Tree:
             del self.containers[path]
         else:
             del self.ttls[path]
+
+
+def _next(number: i32) -> i32:
+    """Count one more, as 32 bits do: the lowest number follows the highest."""
+    return number + 1 if number < _INT32_MAX else _INT32_MIN
 
 
 def _length(data: bytes | None) -> int:
