@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pytest
 import uvloop
 
 import paddock
+from paddock.client.connector import Connector
+from paddock.client.hosts import Host
 from paddock.client.link import Link
 from paddock.testing import FaultProxy, ServerProcess
 
@@ -21,6 +23,7 @@ HUNDREDS_OF_THOUSANDS = 200_000
 
 PING = struct.pack(">iii", 8, -2, 11)
 
+T = TypeVar("T")
 Scenario = Callable[[], Coroutine[Any, Any, None]]
 Run = Callable[[Scenario], None]
 
@@ -49,18 +52,39 @@ def run(request: pytest.FixtureRequest) -> Run:
     return run
 
 
+class Recorder:
+    """A transport that notes what is written, but no pings: when these come is a matter of time."""
+
+    def __init__(self, transport: asyncio.Transport | None, written: list[bytes]) -> None:
+        self._transport = transport
+        self._written = written
+
+    def write(self, data: bytes) -> None:
+        if data != PING:
+            self._written.append(data)
+        assert self._transport is not None
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What clients write from now on, but no pings: when these come is a matter of time."""
+    """What clients write on the connections that they make from now on."""
     written: list[bytes] = []
-    write = Link.write
+    reach = Connector.reach
 
-    def record(link: Link, data: bytes) -> bool:
-        if data != PING:
-            written.append(data)
-        return write(link, data)
+    async def record(
+        connector: Connector, host: Host, attempt: Callable[[Link], Awaitable[T]], limit: float
+    ) -> T:
+        async def attempt_recorded(link: Link) -> T:
+            link._transport = cast(asyncio.Transport, Recorder(link._transport, written))
+            return await attempt(link)
 
-    monkeypatch.setattr(Link, "write", record)
+        return await reach(connector, host, attempt_recorded, limit)
+
+    monkeypatch.setattr(Connector, "reach", record)
     return written
 
 

@@ -110,7 +110,7 @@ def test_any_bytes_of_a_server_leave_a_client_whose_calls_all_end(
         for answer in answers:
             assert not isinstance(answer, BaseException) or isinstance(answer, PaddockError)
         session = client._session
-        assert session._link is None
+        assert session.exchange.link is None
         assert not session._outstanding.unsent
         assert not session._outstanding.sent
         assert session.watches.everybody() == []

@@ -109,12 +109,9 @@ def _check_acl_entry(entry: object) -> None:
 
 def check_node_kind(ephemeral: object, sequential: object, container: object, ttl: object) -> None:
     """See that there is such a kind of node."""
-    for name, flag in (
-        ("ephemeral", ephemeral),
-        ("sequential", sequential),
-        ("container", container),
-    ):
-        check_flag(name, flag)
+    check_flag("ephemeral", ephemeral)
+    check_flag("sequential", sequential)
+    check_flag("container", container)
     if bool(ephemeral) + bool(container) + (ttl is not None) > 1 or (container and sequential):
         raise InvalidArgumentError(
             "ephemeral, container, ttl: a node is one of them at most, and a container is not"

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from paddock.client.arguments import check_watcher
 from paddock.client.call import Call, name_of
 from paddock.client.encoder import watched
+from paddock.client.exchange import Exchange
 from paddock.client.frames import COUNTED_HEADER_BYTES
 from paddock.client.session import Session
 from paddock.client.states import SessionState
@@ -33,6 +34,7 @@ class Caller:
 
     def __init__(self, session: Session, request_bytes_max: int) -> None:
         self._session = session
+        self._exchange: Exchange = session.exchange
         self._loop = asyncio.get_running_loop()
         self._body_bytes_max = request_bytes_max - COUNTED_HEADER_BYTES
         # What takes several requests and is under way.
@@ -58,7 +60,7 @@ class Caller:
         future: asyncio.Future[T] = self._loop.create_future()
         call = Call(operation, body, path, decode, future, is_repeatable)
         call.on_reply = on_reply
-        self._session.submit(call)
+        self._exchange.submit(call)
         return future
 
     def read(
@@ -81,7 +83,7 @@ class Caller:
         call.missing_is_none = operation == opcodes.EXISTS
         if watcher is not None:
             self._set_watch(call, full, watcher)
-        self._session.submit(call)
+        self._exchange.submit(call)
         return future
 
     def own(
@@ -167,7 +169,7 @@ class Caller:
             if is_carried and not watches.is_carried(full, is_child):
                 # What was to bring the event is gone, or never came.
                 self._set_watch(call, full, watcher)
-                self._session.submit(call)
+                self._exchange.submit(call)
                 return None
             table = watches.exists if is_missing else watches.data
             watches.add(watches.child if is_child else table, full, watcher)

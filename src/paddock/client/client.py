@@ -39,12 +39,13 @@ from paddock.client.arguments import (
 )
 from paddock.client.caller import Caller, Watch
 from paddock.client.encoder import ANY_VERSION, Encoder
+from paddock.client.exchange import Gathering
 from paddock.client.frames import REQUEST_BYTES_MAX, encoded
 from paddock.client.hosts import Host, HostRing, Randomness
 from paddock.client.multiread import MultiRead
 from paddock.client.results import Children, Created, NodeData
 from paddock.client.sasl import SaslCredentials
-from paddock.client.session import Gathering, Session
+from paddock.client.session import Session
 from paddock.client.states import SessionState
 from paddock.client.streams import Change, watch_node, watch_tree
 from paddock.client.transaction import Transaction
@@ -55,10 +56,6 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import Stat
-from paddock.protocol.replies import (
-    Create2Response,
-    StringsResponse,
-)
 from paddock.protocol.requests import AuthPacket
 
 T = TypeVar("T")
@@ -173,7 +170,7 @@ class Client:
 
         After a `sync`, what is larger was written since.
         """
-        return self._session.last_zxid
+        return self._session.exchange.last_zxid
 
     def states(self) -> AsyncIterator[SessionState]:
         """Give the present state of the session, then every newer one, until a final one.
@@ -251,7 +248,7 @@ class Client:
         Requests that are made in one pass of the event loop are few writes in any case. This is for
         those that belong together, where every microsecond counts.
         """
-        return Gathering(self._session)
+        return Gathering(self._session.exchange)
 
     def new_mark(self) -> str:
         """Give 32 letters and digits that nobody else has, to know something again by."""
@@ -685,7 +682,7 @@ class Client:
         def write() -> asyncio.Future[Stat]:
             return self._ask.call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
 
-        seen_zxid = self._session.last_zxid
+        seen_zxid = self._session.exchange.last_zxid
         careful = composites.set_carefully(self, path, first, write, version, mark, seen_zxid)
         return self._ask.own(careful, first)
 
@@ -701,11 +698,10 @@ class Client:
         return self._encode.own(reader.string())
 
     def _decode_created(self, reader: Reader) -> Created:
-        created = Create2Response.read(reader)
-        return Created(self._encode.own(created.path), created.stat)
+        return Created(self._encode.own(reader.string()), Stat.read(reader))
 
     def _decode_paths(self, reader: Reader) -> list[str]:
-        return [self._encode.own(path) for path in StringsResponse.read(reader).values]
+        return [self._encode.own(path) for path in reader.strings()]
 
 
 async def _path_of(created: asyncio.Future[Created]) -> str:

@@ -13,7 +13,7 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from paddock.client.hosts import Host, Randomness
 from paddock.client.link import Link
@@ -59,9 +59,10 @@ class Connector:
         raise UnreachableError(", ".join(failures))
 
     async def _try(self, host: Host, address: str, attempt: Callable[[Link], Awaitable[T]]) -> T:
+        link = Link()
         try:
-            _, link = await self._loop.create_connection(
-                Link,
+            await self._loop.create_connection(
+                lambda: cast(asyncio.Protocol, link),
                 address,
                 host.port,
                 ssl=self._tls,

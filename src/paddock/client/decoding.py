@@ -10,7 +10,6 @@ from paddock.protocol.replies import (
     GetACLResponse,
     GetChildren2Response,
     IntResponse,
-    StringsResponse,
     WhoAmIResponse,
 )
 
@@ -21,11 +20,11 @@ def stat(reader: Reader) -> Stat | None:
 
 def node_data(reader: Reader) -> NodeData:
     data = reader.buffer()
-    return NodeData(NO_DATA if data is None else data, Stat.read(reader))
+    return tuple.__new__(NodeData, (NO_DATA if data is None else data, Stat.read(reader)))
 
 
 def names(reader: Reader) -> list[str]:
-    return [name.decode() for name in StringsResponse.read(reader).values]
+    return [name.decode() for name in reader.strings()]
 
 
 def children(reader: Reader) -> Children:

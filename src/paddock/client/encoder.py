@@ -27,7 +27,6 @@ from paddock.protocol.acl import OPEN, OPEN_WIRE, encode_acls
 from paddock.protocol.requests import (
     PathRequest,
     ReconfigRequest,
-    VersionRequest,
 )
 
 # What stands for any version of a node.
@@ -72,13 +71,18 @@ class Encoder:
             known = None
         if known is not None:
             return known
-        full = checked_path(path)
-        if self._chroot:
-            full = self._chroot if full == paths.ROOT else self._chroot + full
+        full = self._checked(path)
         if len(full) <= _KNOWN_BYTES_MAX:
             if len(self._known) == _KNOWN_MAX:
                 self._known.clear()
             self._known[path] = full
+        return full
+
+    def _checked(self, path: object) -> bytes:
+        """Give it without a memory: paths are created and deleted once, as a rule."""
+        full = checked_path(path)
+        if self._chroot:
+            full = self._chroot if full == paths.ROOT else self._chroot + full
         return full
 
     def own(self, full: bytes) -> str:
@@ -93,7 +97,7 @@ class Encoder:
         return encoded(PathRequest(self.full(path)))
 
     def version(self, path: object, version: object) -> bytes:
-        return encoded(VersionRequest(self.full(path), checked_version(version)))
+        return _buffer(self._checked(path)) + _INT.pack(checked_version(version))
 
     def set(self, path: object, data: object, version: object) -> bytes:
         checked = checked_data(data)
@@ -142,7 +146,7 @@ class Encoder:
             # A sequential node may be named by its number alone.
             above = self.full(path[:-1] or "/")
             return above if above.endswith(b"/") else above + b"/"
-        return self.full(path)
+        return self._checked(path)
 
 
 def watched(full: bytes, watch: bool) -> bytes:

@@ -21,8 +21,8 @@ _FIRST_FRAME_BYTES_MAX: Final = 1 << 16
 _CLOSE_SECONDS_MAX: Final = 1.0
 
 
-class Link(asyncio.Protocol):
-    """The client's end of a connection."""
+class Link:
+    """The client's end of a connection; an asyncio protocol by its methods."""
 
     def __init__(self) -> None:
         # Called with the frames that have come, also if there is only a part of one: that is a
@@ -30,9 +30,8 @@ class Link(asyncio.Protocol):
         self.on_frames: Callable[[list[bytes]], None] | None = None
         self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
-        # Set while there is no transport.
-        self._gone = asyncio.Event()
-        self._gone.set()
+        # Done when nothing is left of the transport, once there is one.
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Whether the server takes what we send. Invariant: False once the connection is over.
         self.is_writable = True
         # Called when it is again.
@@ -66,12 +65,10 @@ class Link(asyncio.Protocol):
 
         Over TLS both sides have to agree to the end; whoever does not is not waited for.
         """
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS_MAX):
-                await self._gone.wait()
-        except TimeoutError:
+        await asyncio.wait((self._gone,), timeout=_CLOSE_SECONDS_MAX)
+        if not self._gone.done():
             self.abort()
-            await self._gone.wait()
+            await asyncio.wait((self._gone,))
 
     def abort(self) -> None:
         self.is_writable = False
@@ -82,7 +79,6 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._gone.clear()
 
     def data_received(self, data: bytes) -> None:
         frames = self._frames.receive_data(data)
@@ -97,7 +93,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._gone.set()
+        self._gone.set_result(None)
         self.is_writable = False
         self._end(error)
 

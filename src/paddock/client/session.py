@@ -16,13 +16,13 @@ import logging
 import math
 import ssl
 from collections.abc import Callable
-from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from paddock.client import decoding
 from paddock.client.announcer import Announcer
 from paddock.client.call import Call, Failure
 from paddock.client.clock import SessionClock
+from paddock.client.exchange import Exchange
 from paddock.client.frames import encoded, framed_request
 from paddock.client.hosts import HostRing, Randomness
 from paddock.client.introductions import Introductions
@@ -35,7 +35,6 @@ from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches import ClientWatches
 from paddock.errors import (
     OK,
-    SESSION_EXPIRED,
     AuthenticationError,
     ConnectionLostError,
     RemoteProtocolError,
@@ -44,21 +43,9 @@ from paddock.errors import (
     UsageError,
 )
 from paddock.protocol import opcodes
-from paddock.protocol.jute import DecodeError, Reader
-from paddock.protocol.records import (
-    AUTH_XID,
-    NOTIFICATION_XID,
-    PING_XID,
-    SET_WATCHES_XID,
-    ConnectResponse,
-    WatcherEvent,
-)
+from paddock.protocol.records import PING_XID, SET_WATCHES_XID, ConnectResponse, WatcherEvent
 
 logger: Final = logging.getLogger(__name__)
-
-# The number of the request, the zxid and the result.
-_REPLY_HEADER: Final = Struct(">iqi")
-_REPLY_HEADER_BYTES: Final = 16
 
 _NOT_SENT: Final = Failure(
     ConnectionLostError, "it was not sent, since no server answers; the session may be over"
@@ -67,26 +54,6 @@ _CLOSED: Final = Failure(SessionExpiredError, "the client is closed")
 _CLOSED_BEFORE: Final = Failure(
     ConnectionLostError, "the client was closed before the answer came; the outcome is unknown"
 )
-# Nobody gets it: whoever asks too early has a program to mend.
-_NOT_STARTED: Final = Failure(ConnectionLostError)
-# So many requests in a write are no crowd.
-_FEW: Final = 8
-
-
-class Gathering:
-    """A scope, without an await in it, at whose end what was asked in it is written as one."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        # Not one that is within another one.
-        self._is_outermost = False
-
-    def __enter__(self) -> None:
-        self._is_outermost = self._session.begin_to_gather()
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_outermost:
-            self._session.write_gathered()
 
 
 class Session:
@@ -105,8 +72,6 @@ class Session:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._passport = Passport(timeout, read_only=read_only)
-        # The last zxid in any reply: what a server must have seen to be of use to us.
-        self.last_zxid = 0
         self.watches = ClientWatches()
         # Where every state is told, and who hears of it first.
         self.states = Announcer(self._loop)
@@ -126,16 +91,17 @@ class Session:
         # Who we are, as said on every connection.
         self.introductions = Introductions()
         self._outstanding = Outstanding()
-        # One for all replies, which are read one after the other.
-        self._reader = Reader(b"")
-        self._flush_is_due = False
-        # Whether what is asked has to wait for what is asked with it.
-        self._is_gathering = False
-        # Whether the last write had many requests: who asks like that does better with one write.
-        self._comes_in_crowds = False
-        # Why a request fails that is asked now; None if it does not.
-        self._refusal: Failure | None = _NOT_STARTED
-        self._link: Link | None = None
+        # What is asked goes there.
+        self.exchange = Exchange(
+            self._loop,
+            self._clock,
+            self._outstanding,
+            on_event=self._notify,
+            on_word=self._take_word,
+            on_expired=self._expire,
+            on_recovered=self._recover,
+            leave=self._leave,
+        )
         # The one that was closed with the session.
         self._last_link: Link | None = None
         # What the state is while the link stands and the session is not overdue.
@@ -174,7 +140,7 @@ class Session:
         """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
         if self._task is not None or self.state.is_final:
             raise UsageError("a client is opened once; make another one for another session")
-        self._refusal = None
+        self.exchange.refusal = None
         self._task = self._loop.create_task(self._run())
         self._clock.start()
         try:
@@ -185,63 +151,31 @@ class Session:
 
     async def wait_connected(self) -> None:
         """Wait until there is a connection; raises if there will be none any more."""
-        self._check_started()
+        self.exchange.check_started()
         if not await self.states.wait_connected():
-            assert self._refusal is not None
-            raise self._refusal.of("connect")
+            assert self.exchange.refusal is not None
+            raise self.exchange.refusal.of("connect")
 
     @property
     def is_attached(self) -> bool:
         """Tell whether a server has what we asked it to remember, such as watches."""
-        return self._link is not None
+        return self.exchange.link is not None
 
     def is_watch_under_way(self, path: str) -> bool:
         """Tell whether a request that may set a watch on this path is not answered yet."""
         return self._outstanding.may_set_watch(path)
 
-    def submit(self, call: Call[Any]) -> None:
-        """Queue a request; its future will be done, whatever happens."""
-        if self._refusal is not None:
-            self._check_started()
-            # Not at once: who awaits what is done lets nobody else run, so somebody who asks again
-            # and again would stop the event loop, and with it all that could make an end of it.
-            self._loop.call_soon(call.fail, self._refusal)
-        else:
-            self._outstanding.unsent.append(call)
-            if self._outstanding.sent or self._flush_is_due or self._comes_in_crowds:
-                self._schedule_flush()
-            elif not self._is_gathering:
-                # It comes alone, and need not wait for a pass of the loop that brings nothing else.
-                # What follows in this pass is written in the next, so that is one write in each.
-                self._flush()
-
-    def begin_to_gather(self) -> bool:
-        """Have what is asked wait for what is asked with it; tell whether it does not already."""
-        begins, self._is_gathering = not self._is_gathering, True
-        return begins
-
-    def write_gathered(self) -> None:
-        """Write what was asked meanwhile, as one, and have nothing wait any more."""
-        self._is_gathering = False
-        if self._outstanding.unsent and not self._flush_is_due:
-            self._flush()
-
     def authenticate(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""
-        self._check_started()
-        # What was asked before is asked by whom we were, so it goes first, however much it is.
-        while self._link is not None and self._link.is_open and self._outstanding.unsent:
-            self._write(self._link)
-        future = self.introductions.add((scheme, credentials), self._link)
-        if self._refusal is not None:
+        exchange = self.exchange
+        exchange.check_started()
+        # What was asked before is asked by whom we were, so it goes first.
+        exchange.write_everything()
+        future = self.introductions.add((scheme, credentials), exchange.link)
+        if exchange.refusal is not None:
             # It is said on the next connection, if there is one; until when, nobody knows.
-            self.introductions.fail(self._refusal)
+            self.introductions.fail(exchange.refusal)
         return future
-
-    def _check_started(self) -> None:
-        """Raise UsageError if nothing that is asked would ever be sent."""
-        if self._refusal is _NOT_STARTED:
-            raise UsageError("the client is not open: enter its scope, or call `start`, before")
 
     async def close(self, deadline: float) -> None:
         """End the session when everything that was asked has been answered, or time is up."""
@@ -263,7 +197,7 @@ class Session:
             future: asyncio.Future[None] = self._loop.create_future()
             operation = opcodes.CLOSE_SESSION
             self._closing = Call(operation, b"", None, decoding.nothing, future, True)
-            self.submit(self._closing)
+            self.exchange.submit(self._closing)
         return self._closing.future
 
     async def abandon(self) -> None:
@@ -281,7 +215,8 @@ class Session:
     async def _run(self) -> None:
         while not self.state.is_final:
             try:
-                link, reply, asked_at = await self._seeker.attach(self.last_zxid, self.timeout)
+                seen = self.exchange.last_zxid
+                link, reply, asked_at = await self._seeker.attach(seen, self.timeout)
             except AuthenticationError as error:
                 logger.error("session 0x%x: %s", self.id, error)
                 self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
@@ -302,13 +237,10 @@ class Session:
 
     def _begin(self, link: Link, reply: ConnectResponse, asked_at: float) -> None:
         self._passport.stamp(reply)
-        self._link = link
-        self._refusal = None
         link.trust()
-        link.on_frames = self._receive
-        link.on_writable = self._flush
+        self.exchange.attach(link)
         self.introductions.send_all(link)
-        for request in self.watches.requests(self.last_zxid):
+        for request in self.watches.requests(self.exchange.last_zxid):
             link.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
         self._outstanding.adapt()
         self._clock.attach(asked_at, reply.timeout_ms / 1000, vouches=not reply.read_only)
@@ -323,19 +255,19 @@ class Session:
         self._attached_state = states[-1]
         for state in states:
             self.states.announce(state)
-        self._flush()
+        self.exchange.flush()
 
     def _leave(self, reason: str) -> None:
         """Give up on the connection; whoever waits for its end does the rest."""
-        if self._link is not None:
+        if self.exchange.link is not None:
             logger.info("session 0x%x: connection left: %s", self.id, reason)
-            self._link.abort()
+            self.exchange.link.abort()
 
     def _detach(self, link: Link, *, was_of_use: bool) -> None:
         """Take note that the connection is gone, with the answers that were on their way."""
-        if self._link is not link:
+        if self.exchange.link is not link:
             return
-        self._link = None
+        self.exchange.link = None
         self._clock.detach()
         self._outstanding.lose_connection(was_of_use=was_of_use)
         if self._clock.is_overdue:
@@ -355,7 +287,7 @@ class Session:
             self.timeout,
             self._seeker.tried(),
         )
-        if self._link is None:
+        if self.exchange.link is None:
             self._refuse(LOST, _NOT_SENT)
         self.states.announce(SessionState.OVERDUE)
 
@@ -380,7 +312,7 @@ class Session:
         if self.state.is_final:
             return
         self._clock.stop()
-        link, self._link = self._link, None
+        link, self.exchange.link = self.exchange.link, None
         if link is not None:
             link.on_frames = None
             link.close()
@@ -395,84 +327,18 @@ class Session:
 
     def _refuse(self, sent: Failure, unsent: Failure) -> None:
         """Let everything that waits fail, and what is asked from now on."""
-        self._refusal = unsent
+        self.exchange.refusal = unsent
         self._outstanding.fail(sent, unsent)
         self.introductions.fail(sent)
 
-    # What goes out, and what comes in.
+    # What the clock and the exchange call.
 
     def _ping(self) -> None:
-        assert self._link is not None
-        self._link.write(framed_request(PING_XID, opcodes.PING))
+        assert self.exchange.link is not None
+        self.exchange.link.write(framed_request(PING_XID, opcodes.PING))
 
-    def _schedule_flush(self) -> None:
-        if not self._flush_is_due:
-            self._flush_is_due = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        """Write once; what does not fit into it has the next pass of the loop."""
-        self._flush_is_due = False
-        link = self._link
-        if link is None or not link.is_writable:
-            return
-        self._write(link)
-        if self._outstanding.unsent and link.is_writable:
-            self._schedule_flush()
-
-    def _write(self, link: Link) -> None:
-        now = self._loop.time()
-        before = len(self._outstanding.sent)
-        requests = self._outstanding.take(now)
-        if requests:
-            self._comes_in_crowds = len(self._outstanding.sent) - before > _FEW
-            self._clock.sent_at = now
-            link.write(requests)
-
-    def _receive(self, frames: list[bytes]) -> None:
-        self._clock.heard_at = self._loop.time()
-        try:
-            for frame in frames:
-                self._take(frame)
-        except (DecodeError, IndexError, RemoteProtocolError) as error:
-            self._leave(f"the server sent what it should not: {error}")
-            return
-        if self._clock.is_overdue and self._link is not None and self._clock.recover():
-            self.states.announce(self._attached_state)
-
-    def _take(self, frame: bytes) -> None:
-        if len(frame) < _REPLY_HEADER_BYTES:
-            raise RemoteProtocolError("a frame without a header")
-        xid, zxid, code = _REPLY_HEADER.unpack_from(frame)
-        reader = self._reader
-        reader.data = frame
-        reader.position = _REPLY_HEADER_BYTES
-        if xid > 0:
-            sent = self._outstanding.sent
-            if not sent or sent[0].xid != xid:
-                raise RemoteProtocolError(f"a reply to request {xid}, which is not the next")
-            if zxid > self.last_zxid:
-                self.last_zxid = zxid
-            call = sent.popleft()
-            if call.sent_at > self._clock.vouched_at:
-                self._clock.vouched_at = call.sent_at
-            call.answer(code, reader)
-            if code == SESSION_EXPIRED and self._link is not None:
-                # A service may say so before it ends the connection. Whoever was told finds it so.
-                self._expire(self._link)
-        elif xid == NOTIFICATION_XID:
-            self._notify(WatcherEvent.read(reader))
-        elif xid == PING_XID:
-            # A connection may outlive its session: when somebody else has closed that one just
-            # while we took it back. The next handshake tells.
-            if code != OK:
-                raise RemoteProtocolError(f"an answer to a ping with the error {code}")
-            if not self._clock.answer_ping():
-                raise RemoteProtocolError("an answer to a ping that was not sent")
-        elif xid == AUTH_XID:
-            self._take_word(code)
-        elif xid != SET_WATCHES_XID:
-            raise RemoteProtocolError(f"a reply with the number {xid}")
+    def _recover(self) -> None:
+        self.states.announce(self._attached_state)
 
     def _take_word(self, code: int) -> None:
         """Hear what the service makes of our credentials."""

@@ -64,7 +64,8 @@ class Stat(NamedTuple):
         if start + _STAT_BYTES > len(reader.data):
             raise DecodeError("truncated stat")
         reader.position = start + _STAT_BYTES
-        return cls._make(_STAT.unpack_from(reader.data, start))
+        # As `_make` does it, but without the interpreter: there is one in most replies.
+        return tuple.__new__(cls, _STAT.unpack_from(reader.data, start))
 
 
 @dataclass(slots=True)

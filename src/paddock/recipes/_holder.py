@@ -86,7 +86,8 @@ class Holder:
         self._listeners.remove(listener)
 
     async def __aenter__(self) -> Grant:
-        grant = await self.acquire()
+        grant = await self._take(waits=True)
+        assert grant is not None, "we have waited"
         self._scopes.enter(grant)
         return grant
 
@@ -118,7 +119,7 @@ class Holder:
             if waits:
                 await place.reach()
             elif not await place.is_reached():
-                await place.begin_to_leave()
+                await place.begin_to_leave().wait()
                 return None
         except BaseException:
             # Not awaited: whoever is cancelled must not wait for the service.

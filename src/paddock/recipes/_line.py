@@ -15,7 +15,6 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from paddock.client.arguments import checked_acl, checked_data, checked_path
@@ -33,14 +32,13 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.recipes._nodes import (
+    Departure,
     Leaver,
     Losses,
     Signal,
     child,
     discard,
     make_container,
-    pass_on,
-    settle,
     until_answered,
     wait_writable,
 )
@@ -171,8 +169,8 @@ class Place(Leaver):
         self.path = ""
         self.token = 0
         self._mark = line.client.new_mark()
-        # The line as it was right after we had entered it, until somebody has looked at it.
-        self._seen: list[Entry] | None = None
+        # Who stood in the line right after we had entered it, until somebody has looked at it.
+        self._seen: list[str] | None = None
 
     @property
     def guarded(self) -> Sequence[str]:
@@ -190,19 +188,26 @@ class Place(Leaver):
             asked = self._ask()
             listed = self.client.children(self.line.path)
         try:
-            self.path, stat = await self._see_through(asked)
+            try:
+                self.path, stat = await asked
+            except (NoNodeError, NotReadOnlyError, ConnectionLostError):
+                self.path, stat = await self._see_through(asked)
             self.token = stat.czxid
             try:
-                self._seen = self.line.in_order(await listed)
+                self._seen = await listed
             except (NoNodeError, ConnectionLostError):
                 # Asked before there was a line, or lost with the connection.
-                self._seen = None
-        finally:
+                pass
+        except BaseException:
             discard(asked)
             discard(listed)
+            raise
 
     async def reach(self) -> None:
         """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
+        if self._seen == [self.name]:
+            # As it is as a rule: nobody else is there.
+            return
         while (ahead := await self.look()) is not None:
             await self.wait_gone(ahead)
 
@@ -220,7 +225,9 @@ class Place(Leaver):
         Raises LockStateError if our node was deleted.
         """
         seen, self._seen = self._seen, None
-        before = None if seen is None or watcher is not None else self._cut(seen)
+        before = None
+        if seen is not None and watcher is None:
+            before = self._cut(self.line.in_order(seen))
         if before is None:
             # What was asked together with our create may have been answered before it.
             before = self._cut(await self.line.entries(watcher))
@@ -260,24 +267,25 @@ class Place(Leaver):
             # And with it the node.
             pass
 
-    def begin_to_leave(self) -> asyncio.Future[None]:
+    def begin_to_leave(self) -> Departure:
         """Ask at once that our node be deleted; a task is needed only if that does not come off."""
         if not self.path:
             return super().begin_to_leave()
-        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asked = self.client.delete(self.path)
+        departure = Departure(asked.get_loop())
 
         def on_answer(asked: asyncio.Future[None]) -> None:
             error = asked.exception()
-            if isinstance(error, ConnectionLostError | NotReadOnlyError):
-                self.client.start_task(self.leave()).add_done_callback(partial(pass_on, left))
-            elif isinstance(error, NoNodeError | SessionExpiredError):
-                # It is gone, too.
-                settle(left, None)
+            if error is None or isinstance(error, NoNodeError | SessionExpiredError):
+                # Whichever it was, it is gone.
+                departure.end()
+            elif isinstance(error, ConnectionLostError | NotReadOnlyError):
+                self.client.start_task(self.leave()).add_done_callback(departure.end_with)
             else:
-                settle(left, error)
+                departure.end(error)
 
-        self.client.delete(self.path).add_done_callback(on_answer)
-        return left
+        asked.add_done_callback(on_answer)
+        return departure
 
     def _ask(self) -> asyncio.Future[Created]:
         # The name of a protected create. It is we who look for the node if the reply is lost, so

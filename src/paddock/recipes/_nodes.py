@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
@@ -204,19 +203,44 @@ def discard(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
-def settle(future: asyncio.Future[None], error: BaseException | None) -> None:
-    """Have a future end, well or with an error, unless whoever waited for it has given it up."""
-    if future.done():
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)
+class Departure:
+    """That something of ours is given up, which goes on whatever becomes of those who wait for it.
 
+    What it ends with, if it cannot be given up, goes to them, or to the event loop's exception
+    handler if there are none.
+    """
 
-def pass_on(future: asyncio.Future[None], task: asyncio.Task[None]) -> None:
-    """Have a future end as a task has; one that was cancelled is over, too."""
-    settle(future, None if task.cancelled() else task.exception())
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: list[asyncio.Future[None]] = []
+        self._error: BaseException | None = None
+        self.is_over = False
+
+    async def wait(self) -> None:
+        """Wait until it is over, and raise what it ended with."""
+        if not self.is_over:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(waiter)
+            await waiter
+        if self._error is not None:
+            raise self._error
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Have it end, well or with an error; once it is over, nothing changes that."""
+        if self.is_over:
+            return
+        self.is_over, self._error = True, error
+        waiting = [waiter for waiter in self._waiting if not waiter.done()]
+        for waiter in waiting:
+            waiter.set_result(None)
+        if error is not None and not waiting:
+            self._loop.call_exception_handler(
+                {"message": "a node of ours could not be deleted", "exception": error}
+            )
+
+    def end_with(self, task: asyncio.Task[None]) -> None:
+        """Have it end as a task has; one that was cancelled is over, too."""
+        self.end(None if task.cancelled() else task.exception())
 
 
 class Leaver:
@@ -228,8 +252,9 @@ class Leaver:
         """Give it up, for good; ends when it is gone, or the session is."""
         raise NotImplementedError
 
-    def begin_to_leave(self) -> asyncio.Future[None]:
-        """Begin to give it up; that goes on also if whoever waits for the future is cancelled."""
-        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.client.start_task(self.leave()).add_done_callback(partial(pass_on, left))
-        return left
+    def begin_to_leave(self) -> Departure:
+        """Begin to give it up."""
+        task = self.client.start_task(self.leave())
+        departure = Departure(task.get_loop())
+        task.add_done_callback(departure.end_with)
+        return departure

@@ -27,7 +27,7 @@ from paddock.client.transaction import Transaction
 from paddock.errors import GrantLostError, LockStateError
 from paddock.protocol.records import Stat
 from paddock.recipes._listeners import Listeners
-from paddock.recipes._nodes import settle
+from paddock.recipes._nodes import Departure
 
 
 class GrantEvent(enum.Enum):
@@ -61,7 +61,7 @@ class Held(Protocol):
     def guarded(self) -> Sequence[str]:
         """What is there as long as it is held, and what a guarded write therefore checks."""
 
-    def begin_to_leave(self) -> asyncio.Future[None]:
+    def begin_to_leave(self) -> Departure:
         """Begin to give it up, for good; ends when it is gone, or the session is."""
 
 
@@ -143,14 +143,16 @@ class Grant(BaseGrant):
         # The node that stands for it.
         self.path: str = first.path
         # The fencing token: it is larger for every later grant of the same thing.
-        self.token: int = max(one.token for one in held) if token is None else token
+        self.token: int = max([one.token for one in held]) if token is None else token
         self._held = held
         self._client = first.client
         self._loop = asyncio.get_running_loop()
         self._depth = 1
         self._alarm: asyncio.TimerHandle | None = None
-        self._leaving: list[asyncio.Future[None]] = []
-        # What we have asked of the nodes that stand for it, and not heard yet.
+        self._leaving: list[Departure] = []
+        # Whether we have begun to watch the nodes that stand for it.
+        self._is_watching = False
+        # What we have asked of them, and not heard yet.
         self._asked: set[asyncio.Future[Stat | None]] = set()
         self._client.add_listener(self._on_state)
         # What is held for a moment only, and is fenced, need not be watched in that moment.
@@ -215,11 +217,10 @@ class Grant(BaseGrant):
         if self.is_lost:
             return
         try:
-            for left in self._leaving:
-                # Somebody else may wait for it, too, and not be cancelled.
-                await asyncio.shield(left)
+            for departure in self._leaving:
+                await departure.wait()
         finally:
-            if all(left.done() for left in self._leaving):
+            if all(departure.is_over for departure in self._leaving):
                 self._stop_listening()
 
     def deepen(self) -> None:
@@ -247,8 +248,8 @@ class Grant(BaseGrant):
         """Hold it no more, now that the session may be over, nor wait until it is left."""
         self._end(GrantEvent.LOST)
         self._stop_listening()
-        for left in self._leaving:
-            settle(left, None)
+        for departure in self._leaving:
+            departure.end()
 
     def _stop_listening(self) -> None:
         self._client.remove_listener(self._on_state)
@@ -270,6 +271,7 @@ class Grant(BaseGrant):
             self._set_alarm()
 
     def _watch_all(self) -> None:
+        self._is_watching = True
         for one in self._held:
             self._watch(one)
 
@@ -298,11 +300,12 @@ class Grant(BaseGrant):
     def _end(self, event: GrantEvent) -> None:
         if self._is_over:
             return
-        self._client.forget_watcher(self._on_event)
+        self._delay.cancel()
+        if self._is_watching:
+            self._client.forget_watcher(self._on_event)
         for asked in self._asked:
             # Or a watch would be left for a node that never comes back.
             asked.cancel()
-        self._delay.cancel()
         self._leaving = [one.begin_to_leave() for one in self._held]
         if event is GrantEvent.LOST:
             # Who releases it waits until it is left, but not when the session may be over.
@@ -317,7 +320,8 @@ class GrantScope:
     """
 
     def __init__(self, grant: BaseGrant) -> None:
-        task = asyncio.current_task()
+        self.loop = asyncio.get_running_loop()
+        task = asyncio.current_task(self.loop)
         assert task is not None, "a coroutine is always run by a task"
         self.grant = grant
         self.task: asyncio.Task[object] = task
@@ -325,7 +329,6 @@ class GrantScope:
         self._cancelled = task.cancelling()
         self._has_cancelled = False
         self._is_left = False
-        self._loop = asyncio.get_running_loop()
         grant.add_listener(self._on_event)
         if grant.is_lost:
             self._on_event(GrantEvent.LOST)
@@ -349,7 +352,7 @@ class GrantScope:
     def _on_event(self, event: GrantEvent) -> None:
         if event is GrantEvent.LOST:
             # Not at once: it may be the task itself that has closed the client just now.
-            self._loop.call_soon(self._cancel)
+            self.loop.call_soon(self._cancel)
 
     def _cancel(self) -> None:
         if not self._is_left:
@@ -374,7 +377,7 @@ class GrantScopes:
         traceback: TracebackType | None,
     ) -> None:
         """Leave the scope that this task has entered last, if there is one."""
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._entered[-1].loop) if self._entered else None
         for number in reversed(range(len(self._entered))):
             if self._entered[number].task is task:
                 await self._entered.pop(number).leave(kind, error, traceback)
