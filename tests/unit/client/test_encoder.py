@@ -16,6 +16,7 @@ from paddock.protocol.requests import (
     CreateTTLRequest,
     SetACLRequest,
     SetDataRequest,
+    VersionRequest,
     WatchedRequest,
 )
 
@@ -34,6 +35,12 @@ def test_a_read_is_written_as_its_record(path: str, watch: bool) -> None:
 def test_a_set_is_written_as_its_record(data: bytes | None, version: int) -> None:
     written = Encoder("").set("/n", data, version)
     assert written == encoded(SetDataRequest(b"/n", data, version))
+
+
+@pytest.mark.parametrize("version", [-1, 0, 2**31 - 1])
+def test_a_delete_is_written_as_its_record(version: int) -> None:
+    assert Encoder("").version("/n", version) == encoded(VersionRequest(b"/n", version))
+    assert Encoder("/app").version("/", version) == encoded(VersionRequest(b"/app", version))
 
 
 @pytest.mark.parametrize("acl", [OPEN, [*OPEN], CREATOR_ALL, [ALICE, *CREATOR_ALL]])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
+from paddock.cli.version import is_compiled
 from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
 from paddock.state.digest import node_term
 from paddock.state.tree import CONTAINER, SPECIAL, TTL_BASE, Tree
@@ -220,3 +223,8 @@ def test_descendants_are_counted_at_every_depth(tree: Tree) -> None:
     assert tree.descendants(b"/a/b") == 0
     create(tree, b"/a/b/c")
     assert tree.descendants(b"/a") == 4
+
+
+def test_compiled_nodes_are_no_concern_of_the_garbage_collector(tree: Tree) -> None:
+    # There may be millions, and each of its rounds would look at all of them.
+    assert gc.is_tracked(tree.nodes[b"/a"]) != is_compiled()
