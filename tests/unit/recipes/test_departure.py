@@ -85,8 +85,8 @@ def test_it_ends_as_a_task_does() -> None:
         for outcome in (None, REFUSED):
             departure = Departure(asyncio.get_running_loop())
             asyncio.ensure_future(work(outcome)).add_done_callback(departure.end_with)
-            answers = await asyncio.gather(departure.wait(), return_exceptions=True)
-            assert answers == [outcome]
+            (answer,) = await asyncio.gather(departure.wait(), return_exceptions=True)
+            assert answer is outcome
         departure = Departure(asyncio.get_running_loop())
         task = asyncio.ensure_future(asyncio.sleep(1))
         task.add_done_callback(departure.end_with)
