@@ -86,8 +86,7 @@ class Holder:
         self._listeners.remove(listener)
 
     async def __aenter__(self) -> Grant:
-        grant = await self._take(waits=True)
-        assert grant is not None, "we have waited"
+        grant = await self.acquire()
         self._scopes.enter(grant)
         return grant
 

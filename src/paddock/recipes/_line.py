@@ -183,6 +183,8 @@ class Place(Leaver):
 
     async def enter(self) -> None:
         """Stand at the end of the line. Whatever is raised, `leave` has to follow."""
+        # It may be for the second time, with a node that is gone.
+        self.path, self._seen = "", None
         # In the same write: what we see behind our own node costs no round trip of its own.
         with self.client.together():
             asked = self._ask()

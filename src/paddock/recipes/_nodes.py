@@ -215,6 +215,8 @@ class Departure:
         self._waiting: list[asyncio.Future[None]] = []
         self._error: BaseException | None = None
         self.is_over = False
+        # Called when it is, before anybody else hears of it.
+        self.on_end: Callable[[], None] | None = None
 
     async def wait(self) -> None:
         """Wait until it is over, and raise what it ended with."""
@@ -230,6 +232,8 @@ class Departure:
         if self.is_over:
             return
         self.is_over, self._error = True, error
+        if self.on_end is not None:
+            self.on_end()
         waiting = [waiter for waiter in self._waiting if not waiter.done()]
         for waiter in waiting:
             waiter.set_result(None)

@@ -136,31 +136,28 @@ class Grant(BaseGrant):
     """Something that is held, until it is released or lost."""
 
     def __init__(
-        self, *held: Held, token: int | None = None, watch_after: float | None = None
+        self, held: Held, *, token: int | None = None, watch_after: float | None = None
     ) -> None:
         super().__init__()
-        first = held[0]
         # The node that stands for it.
-        self.path: str = first.path
+        self.path: str = held.path
         # The fencing token: it is larger for every later grant of the same thing.
-        self.token: int = max([one.token for one in held]) if token is None else token
+        self.token: int = held.token if token is None else token
         self._held = held
-        self._client = first.client
+        self._client = held.client
         self._loop = asyncio.get_running_loop()
         self._depth = 1
         self._alarm: asyncio.TimerHandle | None = None
-        self._leaving: list[Departure] = []
-        # Whether we have begun to watch the nodes that stand for it.
-        self._is_watching = False
-        # What we have asked of them, and not heard yet.
-        self._asked: set[asyncio.Future[Stat | None]] = set()
+        self._departure: Departure | None = None
+        # What we have asked last of the node that stands for it, once it is watched.
+        self._asked: asyncio.Future[Stat | None] | None = None
         self._client.add_listener(self._on_state)
         # What is held for a moment only, and is fenced, need not be watched in that moment.
         # Nor, fenced or not, what is released before anything else happens.
         self._delay: asyncio.Handle = (
-            self._loop.call_soon(self._watch_all)
+            self._loop.call_soon(self._watch)
             if watch_after is None
-            else self._loop.call_later(watch_after, self._watch_all)
+            else self._loop.call_later(watch_after, self._watch)
         )
         self._on_state(self._client.state)
 
@@ -199,9 +196,8 @@ class Grant(BaseGrant):
         It adds what `guard` begins with. Raises GrantLostError if it is lost already.
         """
         self.check()
-        for one in self._held:
-            for path in one.guarded:
-                transaction.check(path)
+        for path in self._held.guarded:
+            transaction.check(path)
 
     async def release(self) -> None:
         """Give it up; when this returns, the next one has it or can have it.
@@ -214,14 +210,8 @@ class Grant(BaseGrant):
         if self._depth > 0:
             return
         self._end(GrantEvent.RELEASED)
-        if self.is_lost:
-            return
-        try:
-            for departure in self._leaving:
-                await departure.wait()
-        finally:
-            if all(departure.is_over for departure in self._leaving):
-                self._stop_listening()
+        if self._departure is not None and not self.is_lost:
+            await self._departure.wait()
 
     def deepen(self) -> None:
         """Have it released only when it was released once more."""
@@ -248,8 +238,8 @@ class Grant(BaseGrant):
         """Hold it no more, now that the session may be over, nor wait until it is left."""
         self._end(GrantEvent.LOST)
         self._stop_listening()
-        for departure in self._leaving:
-            departure.end()
+        if self._departure is not None:
+            self._departure.end()
 
     def _stop_listening(self) -> None:
         self._client.remove_listener(self._on_state)
@@ -270,46 +260,38 @@ class Grant(BaseGrant):
         else:
             self._set_alarm()
 
-    def _watch_all(self) -> None:
-        self._is_watching = True
-        for one in self._held:
-            self._watch(one)
+    def _watch(self) -> None:
+        self._asked = self._client.exists(self.path, watch=self._on_event)
+        self._asked.add_done_callback(self._on_seen)
 
-    def _watch(self, held: Held) -> None:
-        def on_seen(seen: asyncio.Future[Stat | None]) -> None:
-            self._asked.discard(seen)
-            # Without an answer, the session is not valid for long, either.
-            if not seen.cancelled() and seen.exception() is None:
-                stat = seen.result()
-                if stat is None or stat.czxid != held.token:
-                    self._end(GrantEvent.LOST)
-
-        asked = self._client.exists(held.path, watch=self._on_event)
-        self._asked.add(asked)
-        asked.add_done_callback(on_seen)
+    def _on_seen(self, seen: asyncio.Future[Stat | None]) -> None:
+        # Without an answer, the session is not valid for long, either.
+        if not seen.cancelled() and seen.exception() is None:
+            stat = seen.result()
+            if stat is None or stat.czxid != self._held.token:
+                self._end(GrantEvent.LOST)
 
     def _on_event(self, event: Event) -> None:
         if event.type is EventType.DELETED:
             self._end(GrantEvent.LOST)
         elif event.type is not EventType.NONE and not self._is_over:
             # A watch fires once, and somebody has changed what the node says.
-            for held in self._held:
-                if held.path == event.path:
-                    self._watch(held)
+            self._watch()
 
     def _end(self, event: GrantEvent) -> None:
         if self._is_over:
             return
         self._delay.cancel()
-        if self._is_watching:
+        if self._asked is not None:
             self._client.forget_watcher(self._on_event)
-        for asked in self._asked:
             # Or a watch would be left for a node that never comes back.
-            asked.cancel()
-        self._leaving = [one.begin_to_leave() for one in self._held]
+            self._asked.cancel()
+        self._departure = self._held.begin_to_leave()
         if event is GrantEvent.LOST:
-            # Who releases it waits until it is left, but not when the session may be over.
             self._stop_listening()
+        else:
+            # Who releases it waits until it is left, but not when the session may be over.
+            self._departure.on_end = self._stop_listening
         self._become(event)
 
 

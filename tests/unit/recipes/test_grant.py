@@ -1,18 +1,24 @@
-"""Grants that are released while no server can be reached: nobody waits for longer than needed."""
+"""Grants, and that nothing is left of them: released without a server, refused, given up."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
+from typing import Any
 
 import pytest
 
 from paddock import Client, connect
-from paddock.recipes import Lock
+from paddock.errors import NoAuthError
+from paddock.protocol.acl import ACL, ALL, ANYONE, DELETE
+from paddock.recipes import Lease, Lock
 from paddock.recipes.grant import Grant, GrantEvent
 from paddock.testing import Direction, EmbeddedServer, FaultProxy, run_virtually
+from tests.support.recipes import stand_in_line, until
 
 
 @asynccontextmanager
@@ -101,5 +107,100 @@ def test_listeners_hear_of_nothing_after_the_release() -> None:
             proxy.heal()
             await client.wait_connected()
             assert heard == [GrantEvent.RELEASED]
+
+    run_virtually(main())
+
+
+def listeners(client: Client) -> int:
+    return len(client._session.states._listeners)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_nothing_listens_any_more_when_the_node_has_gone(is_cancelled: bool) -> None:
+    async def main() -> None:
+        async with holding() as (proxy, client, grant):
+            await grant.release()
+            before = listeners(client)
+            grant = await Lock(client, "/lock").acquire()
+            assert listeners(client) > before
+            refuse(proxy)
+            releasing = asyncio.ensure_future(grant.release())
+            await asyncio.sleep(1.0)
+            if is_cancelled:
+                releasing.cancel()
+            proxy.heal()
+            await asyncio.wait([releasing])
+            assert releasing.cancelled() == is_cancelled
+            await client.sync()
+            assert await client.children("/lock") == []
+            assert listeners(client) == before
+
+    run_virtually(main())
+
+
+def test_who_may_not_delete_its_node_is_told_so_by_the_release() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, connect(server.hosts) as client:
+            await client.create("/lock", acl=[ACL(ALL & ~DELETE, ANYONE)])
+            grant = await Lock(client, "/lock").acquire()
+            with pytest.raises(NoAuthError):
+                await grant.release()
+
+    run_virtually(main())
+
+
+def test_who_may_do_nothing_with_a_line_is_told_so_once() -> None:
+    async def main() -> None:
+        problems: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, found: problems.append(found))
+        async with EmbeddedServer() as server, connect(server.hosts) as client:
+            await client.create("/lock", acl=[ACL(DELETE, ANYONE)])
+            with pytest.raises(NoAuthError):
+                await Lock(client, "/lock").acquire()
+            # What nobody has looked at is found with what is thrown away.
+            await client.sync()
+            gc.collect()
+            assert problems == []
+
+    run_virtually(main())
+
+
+def test_a_scope_takes_what_a_class_of_ones_own_does_to_take_it() -> None:
+    class Counted(Lock):
+        taken = 0
+
+        async def acquire(self) -> Grant:
+            self.taken += 1
+            return await super().acquire()
+
+    async def main() -> None:
+        async with EmbeddedServer() as server, connect(server.hosts) as client:
+            lock = Counted(client, "/lock")
+            async with lock:
+                assert lock.taken == 1
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("passes", range(1, 16))
+def test_who_stands_in_line_anew_and_gives_up_leaves_nothing(passes: int) -> None:
+    """Its first node was deleted by somebody, and the second one may be on its way."""
+
+    async def main() -> None:
+        async with EmbeddedServer() as server, connect(server.hosts) as client:
+            grant = await Lease(client, "/lease", seconds=3600).acquire()
+            waiting = asyncio.ensure_future(Lease(client, "/lease", seconds=3600).acquire())
+            await until(partial(stand_in_line, client, "/lease", 2))
+            (own,) = [name for name in await client.children("/lease") if name not in grant.path]
+            await client.delete(f"/lease/{own}")
+            await grant.release()
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            if not waiting.cancelled():
+                await (await waiting).release()
+            async with asyncio.timeout(60):
+                await until(partial(stand_in_line, client, "/lease", 0))
 
     run_virtually(main())
