@@ -1,4 +1,8 @@
-"""The servers at work: their start, every cell of the matrix, and watches."""
+"""The servers at work: their start, every cell of the matrix, and watches.
+
+Every round has servers of its own. Where the loader puts a program in memory decides a part of its
+speed, for as long as it runs: ten starts of one build differed by a fifth.
+"""
 
 from typing import Final
 
@@ -31,18 +35,25 @@ def cells(ops: list[str]) -> list[Cell]:
 
 
 def measure(stage: Stage) -> None:
-    """Measure the start of both, then all cells on both side by side, then watches."""
+    """Measure the start of both, then all cells on both side by side, and watches."""
     _cold_start(stage)
-    both = stage.new_servers("matrix")
-    with running(*both.values()):
-        warm(stage, both)
-        for server in both.values():
-            # The nodes over which keys are spread are there from the beginning.
-            for op in ("get", "kids"):
-                zkload.load(server, Cell(op, 10, 100, SPREAD_KEYS), 0.1, 0)
-        for cell in cells(stage.chosen.ops):
-            stage.measure(cell, both, stage.results.loads)
-        _watches(stage, both)
+    told_ms: dict[str, list[float]] = {}
+    for number in range(stage.chosen.rounds):
+        print(f"round {number + 1} of {stage.chosen.rounds}", flush=True)
+        both = stage.new_servers(f"matrix-{number}")
+        with running(*both.values()):
+            warm(stage, both)
+            for server in both.values():
+                # The nodes over which keys are spread are there from the beginning.
+                for op in ("get", "kids"):
+                    zkload.load(server, Cell(op, 10, 100, SPREAD_KEYS), 0.1, 0)
+            for cell in cells(stage.chosen.ops):
+                stage.measure_round(number, cell, both, stage.results.loads)
+                stage.show(cell, stage.results.loads)
+            for name, server in stage.alternating(both, number):
+                events = 5 if stage.chosen.quick else 20
+                told_ms.setdefault(name, []).append(zkload.watch(server, WATCHERS, events))
+    stage.note(Figure.WATCHES, f"{WATCHERS:,} watchers told, ms", told_ms)
 
 
 def warm(stage: Stage, both: dict[str, Server]) -> None:
@@ -65,11 +76,3 @@ def _cold_start(stage: Stage) -> None:
                 idle_mib.setdefault(name, []).append(server.rss_mib)
     stage.note(Figure.COLD_START, "cold start to the first read, s", took_s)
     stage.note(Figure.IDLE_MEMORY, "memory when idle, MiB", idle_mib)
-
-
-def _watches(stage: Stage, both: dict[str, Server]) -> None:
-    took_ms: dict[str, list[float]] = {name: [] for name in both}
-    for number in range(stage.chosen.rounds):
-        for name, server in stage.alternating(both, number):
-            took_ms[name].append(zkload.watch(server, WATCHERS, 5 if stage.chosen.quick else 20))
-    stage.note(Figure.WATCHES, f"{WATCHERS:,} watchers told, ms", took_ms)

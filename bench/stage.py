@@ -36,17 +36,25 @@ class Stage:
 
     def measure(self, cell: Cell, both: dict[str, Server], loads: Loads) -> None:
         """Put the load of a cell on both servers, in turn, in every round."""
-        runs = loads.setdefault(cell, {name: [] for name in both})
         for number in range(self.chosen.rounds):
-            for name, server in self.alternating(both, number):
-                try:
-                    run = zkload.load(server, cell, self.chosen.seconds, self.chosen.warmup_s)
-                    if not run.ops_per_s:
-                        raise BenchError("no answer in time")
-                except BenchError as error:
-                    self.failed(server, BenchError(f"{cell.row} {cell.column}: {error}"))
-                else:
-                    runs[name].append(run)
+            self.measure_round(number, cell, both, loads)
+        self.show(cell, loads)
+
+    def measure_round(self, number: int, cell: Cell, both: dict[str, Server], loads: Loads) -> None:
+        """Put the load of a cell on both servers, one after the other, once."""
+        runs = loads.setdefault(cell, {name: [] for name in both})
+        for name, server in self.alternating(both, number):
+            try:
+                run = zkload.load(server, cell, self.chosen.seconds, self.chosen.warmup_s)
+                if not run.ops_per_s:
+                    raise BenchError("no answer in time")
+            except BenchError as error:
+                self.failed(server, BenchError(f"{cell.row} {cell.column}: {error}"))
+            else:
+                runs[name].append(run)
+
+    def show(self, cell: Cell, loads: Loads) -> None:
+        """Print what is known of a cell by now."""
         pair = pair_of(loads, cell, ops_per_s)
         ratio = "" if pair.ratio is None else f"{pair.ratio:.2f}×"
         figures = "  ".join(
