@@ -1,5 +1,6 @@
 """The servers with many nodes: their memory, their restart, and what a snapshot does to others."""
 
+import os
 import time
 from typing import Final
 
@@ -43,6 +44,8 @@ def _snapshots(stage: Stage, both: dict[str, Server]) -> None:
     without: dict[str, list[float]] = {}
     during: dict[str, list[float]] = {}
     for name, server in both.items():
+        # What the one before has left to be written must not be in the way.
+        os.sync()
         servers.configure(server.folder, server.port, snapCount=NEVER)
         with running(server):
             # Its nodes are made before anybody is watched: that is another load.
