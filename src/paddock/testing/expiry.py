@@ -20,6 +20,8 @@ from paddock.protocol.records import ConnectRequest, ConnectResponse, RequestHea
 
 _TIMEOUT_MS: Final = 30_000
 _ATTEMPTS: Final = 100
+# Between two of them, so that they outlast a disk that keeps the server waiting.
+_PAUSE_SECONDS: Final = 0.01
 
 
 class SessionLivesError(PaddockError):
@@ -34,6 +36,7 @@ async def expire_session(address: tuple[str, int], session_id: int, password: by
     for _ in range(_ATTEMPTS):
         if await _close(address, session_id, password):
             return
+        await asyncio.sleep(_PAUSE_SECONDS)
     raise SessionLivesError(f"session 0x{session_id:x} lives on")
 
 
