@@ -58,6 +58,22 @@ def test_full_disk_does_not_stop_what_fits_into_the_current_segment(
         assert proposer.propose(TEN)[1] is Durability.NOT_WRITTEN
 
 
+def test_segment_that_cannot_grow_takes_what_fits_into_the_space_it_has(
+    tmp_path: Path, disk: FailingDisk
+) -> None:
+    with contextlib.closing(FileLog(tmp_path, step_bytes=100, disk=disk)) as log:
+        proposer = Proposer(log)
+        proposer.write(TEN)
+        for operation in ("preallocate", "write", "sync"):
+            with disk.fail(operation, errno.ENOSPC):
+                assert proposer.propose(b"large" * 20)[1] is Durability.NOT_WRITTEN
+        with disk.fail("preallocate", errno.ENOSPC):
+            proposer.write(TEN)
+        proposer.write(b"large" * 20)
+    assert len(segments(tmp_path)) == 1
+    assert payloads(tmp_path) == [TEN, TEN, b"large" * 20]
+
+
 def test_small_batch_after_a_refused_large_one_is_not_superseded(
     tmp_path: Path, disk: FailingDisk, proposer: Proposer
 ) -> None:
@@ -133,11 +149,12 @@ def test_first_record_of_a_segment_is_recovered_under_the_same_name(
     tmp_path: Path, disk: FailingDisk, proposer: Proposer, survives: bool
 ) -> None:
     class Armed(FailingDisk):
-        """Fails from the first use of a new segment on."""
+        """Fails from the first record of a new segment on, when there is space for it."""
 
-        def sync_folder(self, folder: Path) -> None:
-            super().sync_folder(folder)
-            self.failing["sync" if survives else "write"] = errno.EIO
+        def sync(self, file: int) -> None:
+            super().sync(file)
+            if "preallocate" in self.calls:
+                self.failing["sync" if survives else "write"] = errno.EIO
 
     proposer.log.close()
     armed = Armed()
@@ -154,9 +171,7 @@ def test_first_record_of_a_segment_is_recovered_under_the_same_name(
     assert read(tmp_path) == expected
 
 
-@pytest.mark.parametrize(
-    "operation", ["read", "preallocate", "write", "sync", "rename", "sync_folder"]
-)
+@pytest.mark.parametrize("operation", ["read", "write", "sync", "rename", "sync_folder"])
 def test_recovery_is_refused_while_the_disk_is_broken_and_then_succeeds(
     tmp_path: Path, disk: FailingDisk, proposer: Proposer, operation: str
 ) -> None:

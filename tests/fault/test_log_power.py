@@ -23,6 +23,8 @@ from paddock.log.interface import Durability, LogCorruptError, LogError, Record
 from tests.unit.log.helpers import Proposer
 
 SEGMENT_BYTES = 160
+# So that some records find space, and some have to make it.
+STEP_BYTES = 60
 PIECE_BYTES = 8  # writes arrive in pieces of this size
 
 
@@ -200,13 +202,18 @@ class World:
 
     def _open(self) -> Proposer:
         try:
-            log = FileLog(self._folder, segment_bytes=SEGMENT_BYTES, disk=self.disk)
+            log = self._new_log()
         except LogCorruptError:
             raise
         except LogError:
             self.disk.repair()
-            log = FileLog(self._folder, segment_bytes=SEGMENT_BYTES, disk=self.disk)
+            log = self._new_log()
         return Proposer(log)
+
+    def _new_log(self) -> FileLog:
+        return FileLog(
+            self._folder, segment_bytes=SEGMENT_BYTES, step_bytes=STEP_BYTES, disk=self.disk
+        )
 
 
 propose = st.tuples(st.just("propose"), st.sampled_from([0, 5, 30, 60, 200]))

@@ -12,7 +12,9 @@ import os
 from pathlib import Path
 from typing import Final
 
-_ZEROS: Final = bytes(1 << 20)
+_ZEROS: Final = bytes(1 << 19)
+# How much of a file is given back at once.
+_REMOVED_BYTES: Final = 4 << 20
 
 
 class Disk:
@@ -52,16 +54,16 @@ class Disk:
         while written < len(data):
             written += os.pwrite(file, memoryview(data)[written:], offset + written)
 
-    def preallocate(self, file: int, size: int) -> None:
-        """Fill an empty file with `size` zeros, so that later writes need no new space.
+    def preallocate(self, file: int, start: int, end: int) -> None:
+        """Write zeros from `start` to `end`, so that later writes there need no new space.
 
         The zeros are really written. A block that was only reserved (posix_fallocate) is marked as
         unwritten, and the first write to it has to change the file system's metadata as well, in
         the sync that a client waits for. Reserving first and then writing is no better: it took
         13 ms for 8 MiB where writing alone took 5 ms (ext4).
         """
-        for offset in range(0, size, len(_ZEROS)):
-            self.write(file, _ZEROS[: size - offset], offset)
+        for offset in range(start, end, len(_ZEROS)):
+            self.write(file, _ZEROS[: end - offset], offset)
 
     def sync(self, file: int) -> None:
         """Wait until the file's data, and its size, are on the disk."""
@@ -72,7 +74,16 @@ class Disk:
         os.replace(old, new)
 
     def remove(self, path: Path) -> None:
-        """Remove a file."""
+        """Remove a file, a large one from its end in steps.
+
+        As long as its space is given back, everybody's syncs wait: for up to 227 ms where a
+        snapshot of 200 MiB was removed at once, for 7 ms where it went in steps (ext4).
+        """
+        status = path.stat()
+        # What has another name too is somebody's copy, and remains as it is.
+        if status.st_nlink == 1:
+            for size in range(status.st_size - _REMOVED_BYTES, 0, -_REMOVED_BYTES):
+                os.truncate(path, size)
         path.unlink()
 
     def sync_folder(self, folder: Path) -> None:

@@ -3,8 +3,8 @@
 The thread takes a proposal, writes a record, syncs it and reports, with one system call for the
 write and one for the sync. The rules for what can go wrong:
 
-* The disk is full (or the quota is used up) while the next segment is made: nothing of the record
-  is written yet, so the outcome is NOT_WRITTEN. The next proposal tries again.
+* The disk is full (or the quota is used up) while space is made: nothing of the record is written
+  yet, so the outcome is NOT_WRITTEN. The next proposal tries again.
 * Any other failed write or sync: UNKNOWN, and nothing is accepted until `recover` has succeeded.
 
 What was measured (ext4 on a virtual disk, two cores):
@@ -31,11 +31,12 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.disk import Disk
-from paddock.log.folder import SegmentFolder
+from paddock.log.folder import Growth, SegmentFolder
 from paddock.log.interface import Durability, LogError, Record, Report
 from paddock.log.segment import PAYLOAD_BYTES_MAX
 
 SEGMENT_BYTES: Final = 8 << 20
+STEP_BYTES: Final = 1 << 19
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -48,10 +49,16 @@ class FileLog:
     """
 
     def __init__(
-        self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, disk: Disk | None = None
+        self,
+        folder: Path,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        step_bytes: int = STEP_BYTES,
+        disk: Disk | None = None,
     ) -> None:
         self._path = folder
-        self._folder = SegmentFolder(folder, segment_bytes, Disk() if disk is None else disk)
+        growth = Growth(segment_bytes, step_bytes)
+        self._folder = SegmentFolder(folder, growth, Disk() if disk is None else disk)
         # Invariant: holds at most one proposal, because `propose` asserts that none is under way.
         self._proposals: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._under_way = False
@@ -117,10 +124,7 @@ class FileLog:
         index = self._last_index + 1
         try:
             record = None if self._active is None else self._active.read_back(index)
-            if record is None:
-                active = self._folder.create(index)
-            else:
-                active = self._folder.create_with(record)
+            active = self._folder.create(index, record)
         except OSError as error:
             raise LogError(f"{self._path}: the log cannot be written: {error}") from error
         self._leave_segment()
@@ -167,17 +171,18 @@ class FileLog:
 
     def _append(self, index: int, payload: bytes) -> tuple[Durability, str]:
         """Make one record durable; return what became of it, and why if it is not."""
-        if self._active is None or not self._active.has_room(payload):
-            # From here on the old segment takes nothing, not even a smaller record that fits. If
-            # making the new one fails half-way, it may be there after a crash all the same, and
-            # would supersede what the old one got meanwhile.
-            self._leave_segment()
-            try:
-                self._active = self._folder.create(index, payload)
-            except OSError as error:
-                if error.errno in _NO_SPACE:
-                    return Durability.NOT_WRITTEN, f"no room for the log: {error.strerror}"
-                return Durability.UNKNOWN, f"the log's next file cannot be made: {error}"
+        try:
+            if self._active is None or not self._active.has_room(payload):
+                # From here on the old segment takes nothing, not even a smaller record that fits.
+                # If making the new one fails half-way, it may be there after a crash all the same,
+                # and would supersede what the old one got meanwhile.
+                self._leave_segment()
+                self._active = self._folder.create(index)
+            self._active.make_space(payload)
+        except OSError as error:
+            if error.errno in _NO_SPACE:
+                return Durability.NOT_WRITTEN, f"no room for the log: {error.strerror}"
+            return Durability.UNKNOWN, f"there is no space to be had for the log: {error}"
         try:
             self._active.append(index, payload)
         except OSError as error:

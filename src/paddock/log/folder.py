@@ -2,8 +2,10 @@
 
 A segment is a file named after its first index, `00000000000000000001.log`. The rules:
 
-* A segment appears under its name only when it is preallocated and synced, and only when every
-  record before its first index is durable. So a name promises the records before it.
+* A segment appears under its name only when its beginning is synced, and only when every record
+  before its first index is durable. So a name promises the records before it.
+* A segment grows in steps up to its limit, so that nobody waits for more than a step. The space is
+  on the disk before a record goes there.
 * A segment supersedes what earlier ones hold at its first index or above. That is how a record
   whose sync failed is replaced, without trusting the file that it was written to.
 * Only the last segment can have a torn tail, and opening the folder overwrites it with zeros, so
@@ -23,12 +25,13 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from paddock.log.disk import Disk
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
-from paddock.log.layout import write_file
+from paddock.log.layout import remove_file, write_file
 from paddock.log.segment import (
     RECORD_HEADER_BYTES,
     HeaderError,
@@ -64,25 +67,50 @@ def begin_log(folder: Path, after: int, disk: Disk) -> None:
     write_file(folder / segment_name(after + 1), empty_segment(after + 1), disk)
 
 
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a segment grows: by so much at a time, up to a limit. One large record may exceed it."""
+
+    limit_bytes: int
+    step_bytes: int
+
+
 class ActiveSegment:
     """The segment that the next record goes to. Its errors are OSError."""
 
     def __init__(
-        self, disk: Disk, file: int, header: SegmentHeader, offset: int, size: int
+        self, disk: Disk, file: int, header: SegmentHeader, offset: int, size: int, growth: Growth
     ) -> None:
         self._disk = disk
         self._file = file
         self._marker = header.marker
         # Where the next record goes. Invariant: every record before it is durable.
         self._offset = offset
+        # Up to where there is space.
         self._size = size
+        self._growth = growth
 
     def has_room(self, payload: bytes) -> bool:
-        """Tell whether a record with this payload fits into what is preallocated."""
-        return self._offset + RECORD_HEADER_BYTES + len(payload) <= self._size
+        """Tell whether a record with this payload fits."""
+        return self._end_with(payload) <= max(self._size, self._growth.limit_bytes)
+
+    def make_space(self, payload: bytes) -> None:
+        """See to it that writing a record with this payload, which fits, needs no new space.
+
+        After an error the records are as they were, and another record may be tried.
+        """
+        end = self._end_with(payload)
+        if end > self._size:
+            size = max(end, min(self._size + self._growth.step_bytes, self._growth.limit_bytes))
+            self._disk.preallocate(self._file, self._size, size)
+            self._disk.sync(self._file)
+            self._size = size
 
     def append(self, index: int, payload: bytes) -> None:
-        """Write a record and wait until it is on the disk. After an error nothing may follow."""
+        """Write a record that there is space for and wait until it is on the disk.
+
+        After an error nothing may follow.
+        """
         record = encode_record(self._marker, index, payload)
         self._disk.write(self._file, record, self._offset)
         self._disk.sync(self._file)
@@ -94,6 +122,9 @@ class ActiveSegment:
         record = decode_record(self._marker, data)
         return record if record is not None and record.index == index else None
 
+    def _end_with(self, payload: bytes) -> int:
+        return self._offset + RECORD_HEADER_BYTES + len(payload)
+
     def close(self) -> None:
         """Close the file. What counts is synced, so an error of closing tells nothing new."""
         with contextlib.suppress(OSError):
@@ -103,9 +134,9 @@ class ActiveSegment:
 class SegmentFolder:
     """All segments of a log. Purging and reading may run beside the thread that adds segments."""
 
-    def __init__(self, path: Path, segment_bytes: int, disk: Disk) -> None:
+    def __init__(self, path: Path, growth: Growth, disk: Disk) -> None:
         self._path = path
-        self._segment_bytes = segment_bytes
+        self._growth = growth
         self._disk = disk
         self._lock = threading.Lock()
         # The first index of each segment, ascending; under the lock.
@@ -139,20 +170,40 @@ class SegmentFolder:
         except BaseException:
             self._disk.close(file)
             raise
-        active = ActiveSegment(self._disk, file, reader.header, reader.end_offset, size)
+        active = ActiveSegment(
+            self._disk, file, reader.header, reader.end_offset, size, self._growth
+        )
         return active, reader.next_index - 1
 
-    def create(self, first_index: int, payload: bytes = b"") -> ActiveSegment:
-        """Make an empty segment, with room at least for a record with this payload.
+    def create(self, first_index: int, record: Record | None = None) -> ActiveSegment:
+        """Make a segment, empty or with its first record, which is durable when this returns.
 
         An OSError of any kind leaves the records that were durable untouched, but the segment may
         exist: the caller has to create it again before it writes at this index or above.
         """
-        return self._create(first_index, RECORD_HEADER_BYTES + len(payload), None)
-
-    def create_with(self, record: Record) -> ActiveSegment:
-        """Make a segment that begins with this record, which is durable when this returns."""
-        return self._create(record.index, RECORD_HEADER_BYTES + len(record.payload), record)
+        header = SegmentHeader(first_index, new_marker())
+        contents = header.encode()
+        if record is not None:
+            contents += encode_record(header.marker, first_index, record.payload)
+        path = self._segment_path(first_index)
+        temporary = path.with_suffix(".tmp")
+        file = self._disk.create(temporary)
+        try:
+            self._disk.write(file, contents, 0)
+            self._disk.sync(file)
+            self._disk.rename(temporary, path)
+            self._disk.sync_folder(self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self._disk.close(file)
+            with contextlib.suppress(OSError):
+                self._disk.remove(temporary)
+            raise
+        with self._lock:
+            if first_index not in self._first_indices[-1:]:
+                self._first_indices.append(first_index)
+        size = len(contents)
+        return ActiveSegment(self._disk, file, header, size, size, self._growth)
 
     def records(self, after: int, last_index: int) -> Iterator[Record]:
         """Read the records above `after` up to `last_index`, all of which were durable once.
@@ -183,38 +234,11 @@ class SegmentFolder:
         """Remove the segments that only hold records with an index of at most `below`."""
         with self._lock:
             while len(self._first_indices) > 1 and self._first_indices[1] <= below + 1:
-                with contextlib.suppress(FileNotFoundError):
-                    self._disk.remove(self._segment_path(self._first_indices[0]))
+                remove_file(self._segment_path(self._first_indices[0]), self._disk)
                 del self._first_indices[0]
 
     def _segment_path(self, first_index: int) -> Path:
         return self._path / segment_name(first_index)
-
-    def _create(self, first_index: int, room_bytes: int, record: Record | None) -> ActiveSegment:
-        header = SegmentHeader(first_index, new_marker())
-        contents = header.encode()
-        size = max(self._segment_bytes, len(contents) + room_bytes)
-        if record is not None:
-            contents += encode_record(header.marker, record.index, record.payload)
-        path = self._segment_path(first_index)
-        temporary = path.with_suffix(".tmp")
-        file = self._disk.create(temporary)
-        try:
-            self._disk.preallocate(file, size)
-            self._disk.write(file, contents, 0)
-            self._disk.sync(file)
-            self._disk.rename(temporary, path)
-            self._disk.sync_folder(self._path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                self._disk.close(file)
-            with contextlib.suppress(OSError):
-                self._disk.remove(temporary)
-            raise
-        with self._lock:
-            if first_index not in self._first_indices[-1:]:
-                self._first_indices.append(first_index)
-        return ActiveSegment(self._disk, file, header, len(contents), size)
 
     def _read(self, first_index: int) -> SegmentReader:
         path = self._segment_path(first_index)

@@ -156,3 +156,12 @@ def write_file(path: Path, content: bytes, disk: Disk) -> None:
         temporary.unlink(missing_ok=True)
         raise
     disk.sync_folder(path.parent)
+
+
+def remove_file(path: Path, disk: Disk) -> None:
+    """Remove a file whose half is never seen under its name. May be tried again after an error."""
+    leftover = path.with_suffix(".tmp")
+    with contextlib.suppress(FileNotFoundError):
+        disk.rename(path, leftover)
+    with contextlib.suppress(FileNotFoundError):
+        disk.remove(leftover)

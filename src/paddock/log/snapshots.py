@@ -36,6 +36,7 @@ from typing import IO, Final
 
 from paddock.log.disk import Disk
 from paddock.log.interface import LogCorruptError, LogError
+from paddock.log.layout import remove_file
 
 _MAGIC: Final = b"PADSNAP\x01"
 _BEGINNING: Final = struct.Struct(">8sQ")
@@ -51,7 +52,7 @@ CHUNK_BYTES_MAX: Final = (1 << 32) - 1
 # Small chunks are gathered, so that a chunk for each node does not cost a system call.
 _BUFFER_BYTES: Final = 1 << 18
 # How much may wait for a sync.
-_UNSYNCED_BYTES_MAX: Final = 1 << 22
+_UNSYNCED_BYTES_MAX: Final = 1 << 20
 
 
 class SnapshotWriter:
@@ -229,7 +230,7 @@ class SnapshotStore:
             self._disk.sync_folder(self._folder)
             for index in indices:
                 if index < oldest_kept:
-                    self._disk.remove(self._path(index))
+                    remove_file(self._path(index), self._disk)
         except OSError as error:
             raise LogError(f"{self._folder}: old snapshots cannot be removed: {error}") from error
         return oldest_kept

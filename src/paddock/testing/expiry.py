@@ -52,9 +52,9 @@ async def _close(address: tuple[str, int], session_id: int, password: bytes) -> 
     RequestHeader(1, opcodes.CLOSE_SESSION).write(close)
     reader, writer = await asyncio.open_connection(*address)
     try:
-        # Both at once: the client will want its session back.
-        for payload in (handshake.getvalue(), close.getvalue()):
-            writer.write(len(payload).to_bytes(4, "big") + payload)
+        # Both in one piece: between two, the client has its session back.
+        frames = [frame.getvalue() for frame in (handshake, close)]
+        writer.write(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
         answer = await reader.read()
     except ConnectionError:
         answer = b""

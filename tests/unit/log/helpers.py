@@ -33,9 +33,9 @@ class FailingDisk(Disk):
         self._may_fail("read")
         return super().read(file, size, offset)
 
-    def preallocate(self, file: int, size: int) -> None:
+    def preallocate(self, file: int, start: int, end: int) -> None:
         self._may_fail("preallocate")
-        super().preallocate(file, size)
+        super().preallocate(file, start, end)
 
     def sync(self, file: int) -> None:
         self._may_fail("sync")

@@ -12,7 +12,7 @@ from paddock.log.check import Report, check
 from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.file import FileLog
-from paddock.log.folder import SegmentFolder
+from paddock.log.folder import Growth, SegmentFolder
 from paddock.log.interface import LogCorruptError, LogError, Record
 from paddock.log.layout import DataDirectoryError
 from paddock.log.load import load
@@ -360,7 +360,7 @@ def test_what_a_crash_left_half_made_is_no_damage(data: Path) -> None:
 
 def test_records_that_a_later_segment_supersedes_do_not_count(data: Path) -> None:
     # As after a failed sync: the last record is not trusted, and its place is taken by another.
-    log = SegmentFolder(data / "log", 4096, Disk())
+    log = SegmentFolder(data / "log", Growth(4096, 4096), Disk())
     active, last = log.open()
     assert active is not None
     active.close()

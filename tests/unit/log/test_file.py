@@ -75,6 +75,40 @@ def test_payload_larger_than_a_segment_gets_one_that_fits(tmp_path: Path) -> Non
     assert len(segments(tmp_path)) == 3
 
 
+def test_segment_grows_in_steps_up_to_its_limit(tmp_path: Path) -> None:
+    with contextlib.closing(FileLog(tmp_path, segment_bytes=1000, step_bytes=300)) as log:
+        proposer = Proposer(log)
+        sizes = []
+        for _ in range(10):
+            proposer.write(b"x" * 76)
+            sizes.append(segments(tmp_path)[-1].stat().st_size)
+    begin = SEGMENT_HEADER_BYTES
+    assert sizes == [*[begin + 300] * 3, *[begin + 600] * 3, *[begin + 900] * 3, begin + 300]
+    assert payloads(tmp_path) == [b"x" * 76] * 10
+
+
+def test_last_step_of_a_segment_ends_at_its_limit(tmp_path: Path) -> None:
+    with contextlib.closing(FileLog(tmp_path, segment_bytes=500, step_bytes=300)) as log:
+        Proposer(log).write(*[b"x" * 76] * 4)
+    assert [path.stat().st_size for path in segments(tmp_path)] == [500]
+
+
+def test_record_larger_than_a_step_gets_its_space_at_once(tmp_path: Path) -> None:
+    expected = [b"small", b"L" * 700, b"small"]
+    with contextlib.closing(FileLog(tmp_path, segment_bytes=1000, step_bytes=100)) as log:
+        Proposer(log).write(*expected)
+    assert len(segments(tmp_path)) == 1
+    assert payloads(tmp_path) == expected
+
+
+def test_segment_that_is_opened_again_goes_on_growing(tmp_path: Path) -> None:
+    for number in range(5):
+        with contextlib.closing(FileLog(tmp_path, segment_bytes=1000, step_bytes=100)) as log:
+            Proposer(log).write(bytes([number]) * 76)
+    assert len(segments(tmp_path)) == 1
+    assert payloads(tmp_path) == [bytes([number]) * 76 for number in range(5)]
+
+
 def test_record_is_written_and_synced_before_it_is_reported(tmp_path: Path) -> None:
     disk = FailingDisk()
     with contextlib.closing(FileLog(tmp_path, disk=disk)) as log:
@@ -93,7 +127,7 @@ def test_segment_is_synced_before_it_has_its_name_and_its_name_before_it_is_used
         disk.calls.clear()
         Proposer(log).write(b"a")
     made = [call for call in disk.calls if call != "write"]
-    assert made == ["preallocate", "sync", "rename", "sync_folder", "sync"]
+    assert made == ["sync", "rename", "sync_folder", "preallocate", "sync", "sync"]
 
 
 def test_purge_removes_what_only_holds_old_records(tmp_path: Path) -> None:
@@ -123,6 +157,7 @@ def test_purge_that_the_disk_refuses_can_be_repeated(tmp_path: Path) -> None:
             log.purge(1)
         log.purge(1)
         assert len(segments(tmp_path)) == 1
+        assert not list(tmp_path.glob("*.tmp"))
 
 
 def test_purged_records_are_reported_missing(tmp_path: Path) -> None:

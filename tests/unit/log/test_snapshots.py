@@ -109,7 +109,7 @@ def test_large_snapshot_is_synced_as_it_grows(tmp_path: Path) -> None:
     disk = FailingDisk()
     store = SnapshotStore(tmp_path, disk=disk)
     disk.calls.clear()
-    store_snapshot(store, 1, [bytes(1 << 20)] * 10)
+    store_snapshot(store, 1, [bytes(1 << 18)] * 10)
     four = ["write"] * 4 + ["sync"]
     assert disk.calls == [*four, *four, *["write"] * 3, "sync", "rename", "sync_folder"]
 
@@ -215,6 +215,20 @@ def test_purge_keeps_the_newest_and_tells_what_the_log_must_keep(tmp_path: Path)
     ]
     assert store.purge(keep=1) == 40
     assert whole(store).index == 40
+
+
+def test_purge_that_is_interrupted_leaves_no_half_of_a_snapshot_under_its_name(
+    tmp_path: Path,
+) -> None:
+    disk = FailingDisk()
+    store = SnapshotStore(tmp_path, disk=disk)
+    for index in (10, 20):
+        store_snapshot(store, index, CHUNKS)
+    with disk.fail("remove"), pytest.raises(LogError, match="cannot be removed"):
+        store.purge(keep=1)
+    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".tmp", ".snapshot"]
+    SnapshotStore(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [path_of(tmp_path, 20).name]
 
 
 def test_purge_with_too_few_snapshots_needs_the_whole_log(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""The real disk, where it does more than to pass a call on."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from paddock.log.disk import Disk
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What files are cut to."""
+    found: list[int] = []
+    truncate = os.truncate
+
+    def spy(path: Path, size: int) -> None:
+        found.append(size)
+        truncate(path, size)
+
+    monkeypatch.setattr(os, "truncate", spy)
+    return found
+
+
+def file_of(path: Path, size: int) -> Path:
+    path.touch()
+    os.truncate(path, size)
+    return path
+
+
+def test_large_file_is_removed_from_its_end_in_steps(tmp_path: Path, sizes: list[int]) -> None:
+    path = file_of(tmp_path / "large", 10 * MIB + 1)
+    sizes.clear()
+    Disk().remove(path)
+    assert sizes == [6 * MIB + 1, 2 * MIB + 1]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("size", [0, 1, 4 * MIB])
+def test_small_file_is_removed_at_once(tmp_path: Path, sizes: list[int], size: int) -> None:
+    path = file_of(tmp_path / "small", size)
+    sizes.clear()
+    Disk().remove(path)
+    assert sizes == []
+    assert not path.exists()
+
+
+def test_copy_that_shares_the_bytes_of_a_removed_file_keeps_them(tmp_path: Path) -> None:
+    path = file_of(tmp_path / "large", 10 * MIB)
+    copy = tmp_path / "copy"
+    copy.hardlink_to(path)
+    Disk().remove(path)
+    assert not path.exists()
+    assert copy.stat().st_size == 10 * MIB
+
+
+def test_removing_what_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Disk().remove(tmp_path / "absent")
+
+
+def test_space_is_made_from_one_place_to_another(tmp_path: Path) -> None:
+    disk = Disk()
+    path = tmp_path / "file"
+    file = disk.create(path)
+    disk.write(file, b"before", 0)
+    disk.preallocate(file, 6, 2 * MIB + 5)
+    disk.close(file)
+    assert path.read_bytes() == b"before" + bytes(2 * MIB - 1)
