@@ -4,8 +4,10 @@ What is built is a package of one module, by our own setup.py: that takes second
 The builds of Paddock itself are what all other tests run on.
 """
 
+import ctypes
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +86,44 @@ def test_with_a_compiler_it_is_compiled_and_keeps_its_sources(project: Path) -> 
     modules, said_then = build(project, PADDOCK_PURE="1", PADDOCK_COMPILE="1")
     assert modules == PURE
     assert said_then == ["paddock: built as plain Python: PADDOCK_PURE=1 asks for it"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the options are for Linux")
+def test_compiled_functions_are_private_and_begin_where_a_huge_page_would(project: Path) -> None:
+    need_compiler()
+    build(project)
+    assert not exports_functions(project)
+    assert alignment(project) == 2 << 20
+
+
+def test_a_compiler_that_refuses_our_options_compiles_without_them(project: Path) -> None:
+    need_compiler()
+    compiler = project / "compiler"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *-fno-plt*) exit 1;; esac\nexec gcc "$@"\n')
+    compiler.chmod(0o755)
+    assert build(project, CC=str(compiler)) == (COMPILED, [])
+    assert exports_functions(project)
+    assert alignment(project) < 2 << 20
+
+
+def shared_library(project: Path) -> Path:
+    (found,) = (project / "build").glob(f"lib*/{SHARED_LIBRARY}.*.so")
+    return found
+
+
+def exports_functions(project: Path) -> bool:
+    """Tell whether a compiled function can be called by its name."""
+    return hasattr(ctypes.CDLL(str(shared_library(project))), "CPyDef_twice")
+
+
+def alignment(project: Path) -> int:
+    """Give what the library asks of the address that it is loaded at, as its ELF headers say."""
+    data = shared_library(project).read_bytes()
+    (offset,) = struct.unpack_from("<Q", data, 0x20)
+    size, count = struct.unpack_from("<HH", data, 0x36)
+    segments = [data[offset + at * size :] for at in range(count)]
+    loaded = [segment for segment in segments if struct.unpack_from("<I", segment)[0] == 1]
+    return max(struct.unpack_from("<Q", segment, 0x30)[0] for segment in loaded)
 
 
 def test_without_a_compiler_it_is_plain_python_and_says_so(project: Path) -> None:

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-_ZEROS: Final = bytes(1 << 19)
+_ZEROS: Final = bytes(1 << 20)
 # How much of a file is given back at once.
 _REMOVED_BYTES: Final = 4 << 20
 

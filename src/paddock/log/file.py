@@ -36,7 +36,7 @@ from paddock.log.interface import Durability, LogError, Record, Report
 from paddock.log.segment import PAYLOAD_BYTES_MAX
 
 SEGMENT_BYTES: Final = 8 << 20
-STEP_BYTES: Final = 1 << 19
+STEP_BYTES: Final = 1 << 20
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
