@@ -23,12 +23,14 @@ class FrameSizeError(RemoteProtocolError):
 class FrameBuffer:
     """Cuts a stream of bytes into frames."""
 
-    __slots__ = ("_rest", "_wanted", "error", "limit")
+    __slots__ = ("_has_rest", "_rest", "_wanted", "error", "limit")
 
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit
         # Bytes received and not yet given out: the beginning of a frame.
         self._rest = bytearray()
+        # Whether there are any: as a rule there are none.
+        self._has_rest = False
         # How many bytes must be here before it is worth looking again. Invariant: _rest is shorter
         # between two calls.
         self._wanted: i64 = 4
@@ -47,12 +49,13 @@ class FrameBuffer:
         frames: list[bytes] = []
         if self.error is not None:
             return frames
-        if self._rest:
+        if self._has_rest:
             self._rest += data
             if len(self._rest) < self._wanted:
                 return frames
             data = bytes(self._rest)
             self._rest = bytearray()
+            self._has_rest = False
         position: i64 = 0
         end: i64 = len(data)
         while True:
@@ -73,4 +76,5 @@ class FrameBuffer:
             position = after
         if position < end:
             self._rest += data[position:]
+            self._has_rest = True
         return frames

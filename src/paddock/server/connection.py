@@ -82,6 +82,9 @@ class Connection(Desk):
         self._abort_after(self._service.config.handshake_timeout_ms / 1000)
         tls = transport.get_extra_info("ssl_object")
         self._is_tls = tls is not None
+        socket = transport.get_extra_info("socket")
+        if socket is not None and not self._is_tls:
+            self._outlet.file = socket.fileno()
         self._conversation = self._service.conversation(self._address, tls)
         self.identities = self._conversation.start()
 
@@ -114,7 +117,7 @@ class Connection(Desk):
                     self._connect(frame)
                 else:
                     self._hold(frame)
-            if not self._serves or (self._line and self._is_too_far_ahead()):
+            if not self._serves or (self._line.length and self._is_too_far_ahead()):
                 self.regulate()
         if self._unfinished or not frames or len(data) > _LITTLE_BYTES:
             # What little may be left behind whole frames is not worth counting.
@@ -210,7 +213,7 @@ class Connection(Desk):
         if self._tally.writes:
             self._tally.settle(self._service.statistics)
         outlet = self._outlet
-        outlet.flush()
+        outlet.flush(self._pipeline.is_syncing())
         if outlet.is_overdue and self.stage != CLOSED:
             self.drop()
         elif self.stage == CLOSED and outlet.transport is not None and outlet.is_empty():
@@ -276,7 +279,7 @@ class Connection(Desk):
             self._address,
             self._port,
             (1 if reads else 0) | (4 if unsent else 0),
-            len(self._line),
+            self._line.length,
             self._outlet.sent,
             session,
             timeout_ms,

@@ -106,7 +106,7 @@ class Desk(Client):
             return
         # Reading begins again at half the length at which it stopped.
         share = 2 if self._is_paused else 1
-        congested = len(self._line) > 0 and self._pipeline.is_congested(share)
+        congested = self._line.length > 0 and self._pipeline.is_congested(share)
         if congested:
             self._service.hold_back(self)
         pause = (
@@ -205,16 +205,24 @@ class Desk(Client):
             return
         xid = read_i32_be(frame, 0)
         operation = read_i32_be(frame, 4)
-        if operation in opcodes.READS:
-            if self._line:
-                if operation in opcodes.HEAVY:
+        # Most are one of these, and to compare them is faster than to look them up.
+        is_common = operation in (
+            opcodes.GET_DATA,
+            opcodes.EXISTS,
+            opcodes.GET_CHILDREN,
+            opcodes.GET_CHILDREN2,
+        )
+        if is_common or operation in opcodes.READS:
+            is_heavy = not is_common and operation in opcodes.HEAVY
+            if self._line.length:
+                if is_heavy:
                     self._serves = False
                     self._held.insert(0, frame)
                 else:
                     self._line.put(Waiting(operation, xid, frame[8:], self.identities))
             else:
                 self._answer(operation, xid, frame[8:], self.identities)
-                if self._outlet.is_full() or operation in opcodes.HEAVY:
+                if is_heavy or self._outlet.is_full():
                     self._end_turn()
         elif operation in opcodes.WRITES:
             self._line.enter_write(len(frame) - 8)
@@ -298,7 +306,7 @@ class Desk(Client):
                 if place.operation == GOODBYE:
                     self.close()
         if self._is_paused:
-            if self._held and not line:
+            if self._held and not line.length:
                 # Not now, in the middle of a batch.
                 self._schedule_turn()
             self.regulate()

@@ -97,6 +97,7 @@ class SessionTracker:
 
     def __init__(self, tick: float, expire: Callable[[Liveness], None]) -> None:
         self._loop = asyncio.get_running_loop()
+        self._time: Callable[[], float] = self._loop.time
         self._tick = tick
         self._expire = expire
         self._sessions: dict[int, Liveness] = {}
@@ -128,7 +129,7 @@ class SessionTracker:
 
     def now(self) -> float:
         """Give the time in which silence is counted."""
-        return self._loop.time() - self.lost
+        return self._time() - self.lost
 
     def deadline(self, liveness: Liveness) -> float:
         """Give the moment, in the event loop's time, until which a session may be silent."""

@@ -52,7 +52,15 @@ class Waiting:
 class Line:
     """First come, first served."""
 
-    __slots__ = ("_answered", "_bytes_max", "_length_max", "_places", "_size", "_submitted")
+    __slots__ = (
+        "_answered",
+        "_bytes_max",
+        "_length_max",
+        "_places",
+        "_size",
+        "_submitted",
+        "length",
+    )
 
     def __init__(self, length_max: int, bytes_max: int) -> None:
         # How many requests may be in line, and how many bytes of them, before it is too long; a
@@ -65,28 +73,31 @@ class Line:
         self._answered = 0
         # Bytes of all requests in line.
         self._size = 0
-
-    def __len__(self) -> int:
-        return self._submitted - self._answered + len(self._places)
+        # How many there are. Invariant: the writes that are not answered, and all places.
+        self.length = 0
 
     def enter_write(self, size: int) -> None:
         """Count a write that has been submitted."""
+        self.length += 1
         self._submitted += 1
         self._size += size
 
     def leave_write(self, size: int) -> None:
         """Count a write that is answered."""
+        self.length -= 1
         self._answered += 1
         self._size -= size
 
     def put(self, place: Waiting) -> None:
         place.behind = self._submitted
         self._places.append(place)
+        self.length += 1
         self._size += len(place.body)
 
     def take(self) -> Waiting:
         """Take the first place."""
         place = self._places.popleft()
+        self.length -= 1
         self._size -= len(place.body)
         return place
 
@@ -97,9 +108,10 @@ class Line:
 
     def is_longer_than(self, share: int) -> bool:
         """Tell whether it is longer than this share of the limit: 1 all of it, 2 half of it."""
-        return 0 < self._length_max // share < len(self) or self._size > self._bytes_max // share
+        return 0 < self._length_max // share < self.length or self._size > self._bytes_max // share
 
     def clear(self) -> None:
         self._places.clear()
         self._answered = self._submitted
         self._size = 0
+        self.length = 0

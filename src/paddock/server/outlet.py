@@ -10,6 +10,7 @@ together have, it is overdue: nothing more is kept for it, and its connection is
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
@@ -47,6 +48,8 @@ class Outlet:
 
     def __init__(self, statistics: Statistics, backlog: Backlog) -> None:
         self.transport: asyncio.Transport | None = None
+        # The socket's number, if what is written there goes out as it is; otherwise -1.
+        self.file = -1
         # Whether the peer takes what we send.
         self.peer_reads = True
         # Whether the peer has more waiting than it may.
@@ -129,16 +132,21 @@ class Outlet:
         self._discount(self._handed)
         self._handed = 0
 
-    def flush(self) -> None:
+    def flush(self, gives_way: bool = False) -> None:
+        """Send what has gathered; to give way is to let another thread run meanwhile."""
         if self._waiting or not self.peer_reads:
             self._large = 0
             self._put_gathered()
             self._feed()
         elif len(self._gathered):
             data = self._take_gathered()
-            if self.transport is not None:
+            transport = self.transport
+            if transport is not None:
                 self._written += len(data)
-                self.transport.write(data)
+                if gives_way:
+                    data = self._write_now(transport, data)
+                if data:
+                    transport.write(data)
 
     def discard(self) -> None:
         """Forget what waits: there is nobody any more to take it."""
@@ -155,6 +163,21 @@ class Outlet:
         progressed = taken > self._taken
         self._taken = taken
         return progressed
+
+    def _write_now(self, transport: asyncio.Transport, data: bytes) -> bytes:
+        """Write past the transport what the system takes of it, and give the rest.
+
+        uvloop's transport does not let go of the interpreter while it writes, which is nearly all
+        that a busy server does. A thread that waits for it, as the log's does after each sync, then
+        waits for milliseconds.
+        """
+        if self.file < 0 or transport.is_closing() or transport.get_write_buffer_size():
+            return data
+        try:
+            return data[os.write(self.file, data) :]
+        except OSError:
+            # Whatever it is, the transport meets it, too, and knows what to do.
+            return data
 
     def _take_gathered(self) -> bytes:
         self._statistics.packets_sent += self._packets

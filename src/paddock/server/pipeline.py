@@ -144,6 +144,10 @@ class Pipeline:
         """Count the entries that are not answered yet."""
         return len(self._entries) + (0 if self._flying is None else len(self._flying.entries))
 
+    def is_syncing(self) -> bool:
+        """Tell whether the log has something to do, in a thread of its own."""
+        return self._flying is not None
+
     def is_congested(self, share: int) -> bool:
         """Tell whether more has gathered than this share of the limit: 1 all of it, 2 half."""
         return (
