@@ -121,9 +121,9 @@ def alignment(project: Path) -> int:
     data = shared_library(project).read_bytes()
     (offset,) = struct.unpack_from("<Q", data, 0x20)
     size, count = struct.unpack_from("<HH", data, 0x36)
-    segments = [data[offset + at * size :] for at in range(count)]
-    loaded = [segment for segment in segments if struct.unpack_from("<I", segment)[0] == 1]
-    return max(struct.unpack_from("<Q", segment, 0x30)[0] for segment in loaded)
+    segments = [struct.unpack_from("<IIQQQQQQ", data, offset + at * size) for at in range(count)]
+    # Those of kind 1 are loaded, and what they ask for stands last.
+    return max(int(segment[-1]) for segment in segments if segment[0] == 1)
 
 
 def test_without_a_compiler_it_is_plain_python_and_says_so(project: Path) -> None:

@@ -122,13 +122,13 @@ class ActiveSegment:
         record = decode_record(self._marker, data)
         return record if record is not None and record.index == index else None
 
-    def _end_with(self, payload: bytes) -> int:
-        return self._offset + RECORD_HEADER_BYTES + len(payload)
-
     def close(self) -> None:
         """Close the file. What counts is synced, so an error of closing tells nothing new."""
         with contextlib.suppress(OSError):
             self._disk.close(self._file)
+
+    def _end_with(self, payload: bytes) -> int:
+        return self._offset + RECORD_HEADER_BYTES + len(payload)
 
 
 class SegmentFolder:

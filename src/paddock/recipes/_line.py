@@ -190,16 +190,17 @@ class Place(Leaver):
             asked = self._ask()
             listed = self.client.children(self.line.path)
         try:
+            # First for what is answered last, so that we are woken once.
+            try:
+                seen = await listed
+            except (NoNodeError, ConnectionLostError):
+                # Asked before there was a line, or lost with the connection.
+                seen = None
             try:
                 self.path, stat = await asked
             except (NoNodeError, NotReadOnlyError, ConnectionLostError):
                 self.path, stat = await self._see_through(asked)
-            self.token = stat.czxid
-            try:
-                self._seen = await listed
-            except (NoNodeError, ConnectionLostError):
-                # Asked before there was a line, or lost with the connection.
-                pass
+            self.token, self._seen = stat.czxid, seen
         except BaseException:
             discard(asked)
             discard(listed)

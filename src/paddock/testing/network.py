@@ -129,6 +129,10 @@ class VirtualOptions:
         assert (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER)
         self.resets = True
 
+    def fileno(self) -> int:
+        """Give what says that there is no file to write to."""
+        return -1
+
 
 class VirtualTransport(asyncio.Transport):
     """One end of a connection."""

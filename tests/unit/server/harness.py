@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -64,10 +65,10 @@ class HeldLog:
 class FakeTransport(asyncio.Transport):
     """Collects what is written."""
 
-    def __init__(self, *, tls: bool = False) -> None:
+    def __init__(self, *, tls: bool = False, own_socket: socket.socket | None = None) -> None:
         # Of TLS it has only that it is there.
         extra = {"ssl_object": object()} if tls else {}
-        super().__init__({"peername": ("127.0.0.1", 4711), **extra})
+        super().__init__({"peername": ("127.0.0.1", 4711), "socket": own_socket, **extra})
         self.written = b""
         self.writes = 0
         self.is_reading_now = True
@@ -119,8 +120,10 @@ class FakeTransport(asyncio.Transport):
 class FakeClient:
     """A client of a harness, byte for byte."""
 
-    def __init__(self, harness: Harness, *, tls: bool = False) -> None:
-        self.transport = FakeTransport(tls=tls)
+    def __init__(
+        self, harness: Harness, *, tls: bool = False, own_socket: socket.socket | None = None
+    ) -> None:
+        self.transport = FakeTransport(tls=tls, own_socket=own_socket)
         self.connection = Connection(harness.service)
         self.connection.connection_made(self.transport)
         self._harness = harness
@@ -205,9 +208,11 @@ class Harness:
             await turn()
         await turn()
 
-    async def client(self, *, tls: bool = False) -> FakeClient:
-        """Give a client with a session."""
-        client = FakeClient(self, tls=tls)
+    async def client(
+        self, *, tls: bool = False, own_socket: socket.socket | None = None
+    ) -> FakeClient:
+        """Give a client with a session; with a socket, what is written past the transport."""
+        client = FakeClient(self, tls=tls, own_socket=own_socket)
         await client.attach()
         return client
 

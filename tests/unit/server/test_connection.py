@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 
 import pytest
 
@@ -11,7 +13,7 @@ from paddock.log.interface import Durability
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.records import INT, MULTI_HEADER, Acl, Op
-from tests.unit.server.harness import FakeClient, Harness, encoded, framed, run, turn
+from tests.unit.server.harness import FakeClient, Harness, encoded, framed, numbers, run, turn
 
 CREATOR_ONLY = (Acl(31, "auth", ""),)
 MULTI_END = MULTI_HEADER.pack(-1, True, -1)
@@ -51,6 +53,34 @@ def test_a_read_with_nothing_under_way_is_answered_at_once() -> None:
         client.send(rq.exists("/"), rq.get_children("/"))
         assert [xid for xid, _, _ in client.replies()] == [1, 2]
         assert client.transport.writes == 2  # the handshake, and both replies in one
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_while_the_log_syncs_a_reply_is_written_past_the_transport_but_not_past_tls(
+    tls: bool,
+) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        with contextlib.ExitStack() as stack:
+            ours, theirs = map(stack.enter_context, socket.socketpair())
+            theirs.setblocking(False)
+            client = await harness.client(tls=tls, own_socket=ours)
+            other = await harness.client()
+            client.send(rq.exists("/"))
+            assert numbers(client) == [1]
+            other.send(rq.create("/n"))
+            await turn()
+            client.send(rq.exists("/"))
+            if tls:
+                assert numbers(client) == [1]
+            else:
+                assert theirs.recv(1000)[4:8] == INT.pack(1)
+                assert numbers(client) == []
+            await harness.settle()
+            client.send(rq.exists("/"))
+            assert numbers(client) == [1]
 
     run(scenario)
 
