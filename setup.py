@@ -33,9 +33,8 @@ MYPY = "mypy>=2.4"
 GENERATED = "build/mypyc"
 # What the compiler and the linker are asked for besides, on Linux. The functions call each other
 # directly, since nobody else calls them by name. And the library begins where a huge page would, so
-# its hot part is never cut in two: where the system happened to put it, up to a third of the speed
-# was lost. Thirty starts read 66,000 times a second in the median, by fifty connections, and 56,000
-# at worst; with these options 82,000 and 69,000.
+# its hot part is never cut in two: which stretches of 2 MiB the hot code of the whole process lies
+# in decides up to a third of its speed. docs/explanation/speed.md has the figures.
 COMPILER_OPTIONS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
 LINKER_OPTIONS = ["-Wl,-z,max-page-size=0x200000"]
 COMPILER_FAILURES = (CCompilerError, ExecError, PlatformError)

@@ -199,6 +199,20 @@ def test_segment_that_cannot_be_made_leaves_nothing_to_recover(
     assert payloads(tmp_path) == [TEN, TEN, b"d"]
 
 
+@pytest.mark.parametrize("operation", ["preallocate", "write", "sync"])
+def test_segment_that_fails_to_grow_is_followed_by_another(
+    tmp_path: Path, disk: FailingDisk, operation: str
+) -> None:
+    with contextlib.closing(FileLog(tmp_path, step_bytes=100, disk=disk)) as log:
+        proposer = Proposer(log)
+        proposer.write(TEN)
+        with disk.fail(operation, errno.EIO):
+            assert proposer.propose(b"large" * 20)[1] is Durability.UNKNOWN
+        assert log.recover() == []
+        proposer.write(b"d")
+    assert payloads(tmp_path) == [TEN, b"d"]
+
+
 def test_log_that_failed_can_be_closed_and_opened_without_recovery(
     tmp_path: Path, disk: FailingDisk, proposer: Proposer
 ) -> None:

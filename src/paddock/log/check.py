@@ -9,7 +9,7 @@ memory at a time, and one state: that of a snapshot, then that of the newest one
 it replayed, whose digests are compared with those that were written.
 
 Damage is whatever a server did not leave behind. A torn tail is none, nor is a file that a crash
-left half made; both are told all the same.
+left half made or half removed; both are told all the same.
 """
 
 from __future__ import annotations
@@ -251,6 +251,8 @@ class _Check:
         # The first gap behind the snapshot ends the replay; what follows is only counted.
         broken = False
         end = 0
+        # Up to where the last file of the log says that there were records, if it holds none.
+        promised = 0
         report.last_index = start
         for item in walk(self._log):
             match item:
@@ -275,8 +277,12 @@ class _Check:
                 case Segment():
                     report.segments.append(item)
                     end = max(end, item.last_index)
+                    promised = item.last_index
         report.last_index = max(report.last_index, end, replay.index)
         is_short = not broken and end < start
+        if not broken and promised > replay.index:
+            broken = True
+            self._beginning_missing(replay.index, promised + 1)
         report.loses = broken or is_short
         report.digests = replay.verified
         if is_short:
@@ -371,6 +377,6 @@ class _Check:
                     "leftover",
                     path,
                     None,
-                    "left half made by a server that was killed; nothing needs it",
+                    "left half made or half removed by a server that was killed; nothing needs it",
                     "nothing; a server removes it at its next start",
                 )

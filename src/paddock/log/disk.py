@@ -8,7 +8,9 @@ Nothing here decides anything; an OSError goes to the caller, who knows what it 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -79,11 +81,13 @@ class Disk:
         As long as its space is given back, everybody's syncs wait: for up to 227 ms where a
         snapshot of 200 MiB was removed at once, for 7 ms where it went in steps (ext4).
         """
-        status = path.stat()
-        # What has another name too is somebody's copy, and remains as it is.
-        if status.st_nlink == 1:
-            for size in range(status.st_size - _REMOVED_BYTES, 0, -_REMOVED_BYTES):
-                os.truncate(path, size)
+        # Whoever may remove a file need not be allowed to change it.
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            # What has another name too, or is elsewhere, is somebody's, and remains as it is.
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                for size in range(status.st_size - _REMOVED_BYTES, 0, -_REMOVED_BYTES):
+                    os.truncate(path, size)
         path.unlink()
 
     def sync_folder(self, folder: Path) -> None:

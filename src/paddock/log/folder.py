@@ -232,10 +232,18 @@ class SegmentFolder:
 
     def purge(self, below: int) -> None:
         """Remove the segments that only hold records with an index of at most `below`."""
-        with self._lock:
-            while len(self._first_indices) > 1 and self._first_indices[1] <= below + 1:
-                remove_file(self._segment_path(self._first_indices[0]), self._disk)
+        while (first_index := self._oldest(below)) is not None:
+            # Without the lock, which whoever writes the next record may need.
+            remove_file(self._segment_path(first_index), self._disk)
+            with self._lock:
                 del self._first_indices[0]
+
+    def _oldest(self, below: int) -> int | None:
+        """Give the first segment if all of its records have an index of at most `below`."""
+        with self._lock:
+            first_indices = self._first_indices
+            is_old = len(first_indices) > 1 and first_indices[1] <= below + 1
+            return first_indices[0] if is_old else None
 
     def _segment_path(self, first_index: int) -> Path:
         return self._path / segment_name(first_index)

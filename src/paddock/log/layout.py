@@ -163,5 +163,6 @@ def remove_file(path: Path, disk: Disk) -> None:
     leftover = path.with_suffix(".tmp")
     with contextlib.suppress(FileNotFoundError):
         disk.rename(path, leftover)
+    disk.sync_folder(path.parent)
     with contextlib.suppress(FileNotFoundError):
         disk.remove(leftover)

@@ -84,6 +84,11 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
             f"{folder / 'log'}: the log ends with record {end}, but there is a snapshot at {start},"
             f" so what came behind that is missing. {WAY_ON}"
         )
+    if up_to is None and end > replay.index:
+        # A segment without records promises those before it.
+        raise LogCorruptError(
+            f"{folder / 'log'}: records {replay.index + 1} to {end} are missing. {WAY_ON}"
+        )
     return Loaded(machine, replay.index)
 
 

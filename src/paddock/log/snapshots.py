@@ -12,7 +12,7 @@ The rules:
 
 * A snapshot appears under its name only when it is whole and synced.
 * It is verified to its last byte before it is used. A damaged one is reported and passed over.
-* What a crash left half-written is removed when the store is opened.
+* What a crash left half written, or half removed, is removed when the store is opened.
 * It is synced as it grows. Otherwise its last sync has all of it to write, and that of the log, for
   which clients wait, has to queue behind it: with a million nodes writes then waited for up to
   172 ms, and now for 25.

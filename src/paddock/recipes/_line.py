@@ -202,6 +202,9 @@ class Place(Leaver):
                 self.path, stat = await self._see_through(asked)
             self.token, self._seen = stat.czxid, seen
         except BaseException:
+            if asked.done() and not asked.cancelled() and asked.exception() is None:
+                # Whoever leaves need not look for it.
+                self.path = asked.result().path
             discard(asked)
             discard(listed)
             raise

@@ -176,7 +176,7 @@ class Outlet:
         try:
             return data[os.write(self.file, data) :]
         except OSError:
-            # Whatever it is, the transport meets it, too, and knows what to do.
+            # The transport will find out, too, and knows what to do.
             return data
 
     def _take_gathered(self) -> bytes:

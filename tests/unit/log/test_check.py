@@ -12,7 +12,7 @@ from paddock.log.check import Report, check
 from paddock.log.directory import DataDirectory
 from paddock.log.disk import Disk
 from paddock.log.file import FileLog
-from paddock.log.folder import Growth, SegmentFolder
+from paddock.log.folder import Growth, SegmentFolder, begin_log
 from paddock.log.interface import LogCorruptError, LogError, Record
 from paddock.log.layout import DataDirectoryError
 from paddock.log.load import load
@@ -211,6 +211,21 @@ def test_a_missing_first_segment_without_a_snapshot_cannot_be_repaired(data: Pat
     with pytest.raises(LogError, match="nothing can be saved"):
         repair(data, data.parent / "copy")
     assert not (data.parent / "copy").exists()
+
+
+def test_log_without_records_promises_those_before_it(data: Path) -> None:
+    # As after a restore: one snapshot, and a log that goes on behind it and holds nothing yet.
+    last = load(data).index
+    for path in segments(data / "log"):
+        path.unlink()
+    begin_log(data / "log", last, Disk())
+    report = check(data)
+    assert damage(report) == ["missing-records"]
+    assert f"records 1 to {last} are missing" in report.findings[0].what
+    with pytest.raises(LogError, match="nothing can be saved"):
+        repair(data, data.parent / "copy")
+    with pytest.raises(LogCorruptError, match=f"records 1 to {last} are missing"):
+        load(data)
 
 
 def test_an_empty_or_cut_segment_in_the_middle_is_found(data: Path) -> None:

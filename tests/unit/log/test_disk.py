@@ -1,5 +1,6 @@
 """The real disk, where it does more than to pass a call on."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -54,6 +55,28 @@ def test_copy_that_shares_the_bytes_of_a_removed_file_keeps_them(tmp_path: Path)
     Disk().remove(path)
     assert not path.exists()
     assert copy.stat().st_size == 10 * MIB
+
+
+def test_file_that_a_removed_link_stands_for_remains_as_it_is(tmp_path: Path) -> None:
+    path = file_of(tmp_path / "large", 10 * MIB)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    Disk().remove(link)
+    assert not link.is_symlink()
+    assert path.stat().st_size == 10 * MIB
+
+
+def test_file_that_may_be_removed_but_not_changed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file_of(tmp_path / "large", 10 * MIB)
+
+    def refuse(path: Path, size: int) -> None:
+        raise PermissionError(errno.EACCES, "not yours", str(path))
+
+    monkeypatch.setattr(os, "truncate", refuse)
+    Disk().remove(path)
+    assert not path.exists()
 
 
 def test_removing_what_is_not_there_says_so(tmp_path: Path) -> None:
