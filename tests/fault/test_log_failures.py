@@ -58,7 +58,7 @@ def test_full_disk_does_not_stop_what_fits_into_the_current_segment(
         assert proposer.propose(TEN)[1] is Durability.NOT_WRITTEN
 
 
-def test_segment_that_cannot_grow_takes_what_fits_into_the_space_it_has(
+def test_segment_that_could_not_grow_takes_nothing_before_it_can(
     tmp_path: Path, disk: FailingDisk
 ) -> None:
     with contextlib.closing(FileLog(tmp_path, step_bytes=100, disk=disk)) as log:
@@ -67,9 +67,9 @@ def test_segment_that_cannot_grow_takes_what_fits_into_the_space_it_has(
         for operation in ("preallocate", "write", "sync"):
             with disk.fail(operation, errno.ENOSPC):
                 assert proposer.propose(b"large" * 20)[1] is Durability.NOT_WRITTEN
-        with disk.fail("preallocate", errno.ENOSPC):
-            proposer.write(TEN)
-        proposer.write(b"large" * 20)
+                # Nor what would fit into the space that there is.
+                assert proposer.propose(TEN)[1] is Durability.NOT_WRITTEN
+        proposer.write(TEN, b"large" * 20)
     assert len(segments(tmp_path)) == 1
     assert payloads(tmp_path) == [TEN, TEN, b"large" * 20]
 

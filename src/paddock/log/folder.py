@@ -86,8 +86,9 @@ class ActiveSegment:
         self._marker = header.marker
         # Where the next record goes. Invariant: every record before it is durable.
         self._offset = offset
-        # Up to where there is space.
+        # Up to where there is space, and whether there was none for the last record.
         self._size = size
+        self._is_short = False
         self._growth = growth
 
     def has_room(self, payload: bytes) -> bool:
@@ -97,14 +98,17 @@ class ActiveSegment:
     def make_space(self, payload: bytes) -> None:
         """See to it that writing a record with this payload, which fits, needs no new space.
 
-        After an error the records are as they were, and another record may be tried.
+        After an error the records are as they were, and another one may be tried. It needs new
+        space, however small it is: either all writes are refused or none.
         """
         end = self._end_with(payload)
-        if end > self._size:
+        if end > self._size or self._is_short:
+            self._is_short = True
             size = max(end, min(self._size + self._growth.step_bytes, self._growth.limit_bytes))
             self._disk.preallocate(self._file, self._size, size)
             self._disk.sync(self._file)
             self._size = size
+            self._is_short = False
 
     def append(self, index: int, payload: bytes) -> None:
         """Write a record that there is space for and wait until it is on the disk.
