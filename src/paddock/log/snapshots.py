@@ -15,7 +15,7 @@ The rules:
 * What a crash left half written, or half removed, is removed when the store is opened.
 * It is synced as it grows. Otherwise its last sync has all of it to write, and that of the log, for
   which clients wait, has to queue behind it: with a million nodes writes then waited for up to
-  172 ms, and now for 25.
+  172 ms, and now for 20.
 * The names are synced before anything relies on them: the log may be purged only up to a snapshot
   that a crash cannot take away.
 
