@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,21 +49,16 @@ def test_small_file_is_removed_at_once(tmp_path: Path, sizes: list[int], size: i
     assert not path.exists()
 
 
-def test_copy_that_shares_the_bytes_of_a_removed_file_keeps_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to])
+def test_what_is_reached_by_another_name_too_remains_as_it_is(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
     path = file_of(tmp_path / "large", 10 * MIB)
-    copy = tmp_path / "copy"
-    copy.hardlink_to(path)
-    Disk().remove(path)
-    assert not path.exists()
-    assert copy.stat().st_size == 10 * MIB
-
-
-def test_file_that_a_removed_link_stands_for_remains_as_it_is(tmp_path: Path) -> None:
-    path = file_of(tmp_path / "large", 10 * MIB)
-    link = tmp_path / "link"
-    link.symlink_to(path)
-    Disk().remove(link)
-    assert not link.is_symlink()
+    other = tmp_path / "other"
+    link(other, path)
+    Disk().remove(other)
+    assert not other.is_symlink()
+    assert not other.exists()
     assert path.stat().st_size == 10 * MIB
 
 

@@ -149,6 +149,15 @@ def test_purge_keeps_a_segment_with_one_record_that_is_needed(tmp_path: Path) ->
         assert segments(tmp_path) == before
 
 
+def test_purged_segment_has_lost_its_name_for_good_before_its_bytes_go(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    with contextlib.closing(FileLog(tmp_path, segment_bytes=1, disk=disk)) as log:
+        Proposer(log).write(b"a", b"b")
+        disk.calls.clear()
+        log.purge(1)
+        assert disk.calls == ["rename", "sync_folder", "remove"]
+
+
 def test_purge_that_the_disk_refuses_can_be_repeated(tmp_path: Path) -> None:
     disk = FailingDisk()
     with contextlib.closing(FileLog(tmp_path, segment_bytes=1, disk=disk)) as log:

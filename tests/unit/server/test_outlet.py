@@ -77,21 +77,21 @@ def test_who_does_not_writes_through_it(
     assert transport.written == b"answer"
 
 
-def test_nothing_overtakes_what_waits_in_the_transport(
-    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+@pytest.mark.parametrize(
+    ("waiting", "is_being_closed"),
+    [
+        pytest.param(1, False, id="nothing overtakes what waits in the transport"),
+        pytest.param(0, True, id="its number may be somebody else's already"),
+    ],
+)
+def test_a_socket_that_is_not_ours_alone_is_not_written_to(
+    outlet: Outlet,
+    transport: Recorder,
+    pair: tuple[socket.socket, socket.socket],
+    waiting: int,
+    is_being_closed: bool,
 ) -> None:
-    transport.waiting = 1
-    outlet.packet(b"answer")
-    outlet.flush(gives_way=True)
-    assert received(pair) == b""
-    assert transport.written == b"answer"
-
-
-def test_a_socket_that_is_being_closed_is_not_written_to(
-    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
-) -> None:
-    # Its number may be somebody else's already.
-    transport.is_being_closed = True
+    transport.waiting, transport.is_being_closed = waiting, is_being_closed
     outlet.packet(b"answer")
     outlet.flush(gives_way=True)
     assert received(pair) == b""
@@ -111,7 +111,6 @@ def test_what_the_system_does_not_take_goes_to_the_transport(
     assert taken + transport.written == sent
     # Nor does it take anything as long as nobody reads.
     transport.written = b""
-    pair[0].setblocking(False)
     while True:
         try:
             pair[0].send(bytes(4096))
