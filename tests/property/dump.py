@@ -33,7 +33,7 @@ def dump(machine: StateMachine) -> dict[str, Any]:
         "ephemerals": {owner: sorted(paths) for owner, paths in tree.ephemerals.items()},
         "containers": sorted(tree.containers),
         "ttls": sorted(tree.ttls),
-        "acls": {wire: acl.users for wire, acl in tree.acls._by_wire.items()},
+        "acls": {wire: acl.users for wire, acl in tree.acls._by_key.items()},
         "quotas": sorted(quota.governed for quota in tree.quotas),
         "data_bytes": tree.data_bytes,
         "digest": machine.digest(),
@@ -53,7 +53,7 @@ def dump_node(node: Node) -> dict[str, Any]:
         "aversion": node.aversion,
         "created": node.created,
         "owner": node.owner,
-        "children": sorted(node.children or ()),
+        "children": sorted(node.child_names()),
     }
 
 
@@ -71,7 +71,7 @@ def check(tree: Tree) -> None:
         digest += node_term(path, node)
         data_bytes += len(path) + len(node.data or b"")
         users[node.acl.wire] = users.get(node.acl.wire, 0) + 1
-        assert tree.acls._by_wire[node.acl.wire] is node.acl
+        assert tree.acls._by_key[node.acl.wire] is node.acl
         if path.startswith(QUOTA + b"/") and path.endswith(LIMITS) and path != QUOTA + LIMITS:
             quotas.append(path[len(QUOTA) : -len(LIMITS)])
         if node.owner > 0:
@@ -84,12 +84,13 @@ def check(tree: Tree) -> None:
             above, _, name = path.rpartition(b"/")
             children[above or b"/"].append(name)
     for path, node in nodes.items():
-        names = list(node.children or ())
+        names = node.child_names()
         assert sorted(names) == sorted(children[path]), path
         _check_encodings(node, names)
+    _check_subtrees(tree, nodes)
     assert tree.digest() == digest
     assert tree.data_bytes == data_bytes
-    assert {wire: acl.users for wire, acl in tree.acls._by_wire.items()} == users
+    assert {wire: acl.users for wire, acl in tree.acls._by_key.items()} == users
     assert {owner: sorted(paths) for owner, paths in tree.ephemerals.items()} == {
         owner: sorted(paths) for owner, paths in ephemerals.items()
     }
@@ -97,6 +98,20 @@ def check(tree: Tree) -> None:
     assert sorted(tree.ttls) == sorted(ttls)
     assert sorted(quota.governed for quota in tree.quotas) == sorted(quotas)
     assert tree.quotas.size == len(quotas)
+
+
+def _check_subtrees(tree: Tree, nodes: dict[bytes, Node]) -> None:
+    """See that what is kept about subtrees is what counting them gives."""
+    below = dict.fromkeys(nodes, (0, 0))
+    for path, node in nodes.items():
+        above = path
+        while above != b"/":
+            above = above.rpartition(b"/")[0] or b"/"
+            count, size = below[above]
+            below[above] = count + 1, size + len(node.data or b"")
+    for path, (count, size) in below.items():
+        assert tree.descendants(path) == count, path
+        assert tree.subtree(path) == (count + 1, size + len(nodes[path].data or b"")), path
 
 
 def _check_encodings(node: Node, names: list[bytes]) -> None:

@@ -234,7 +234,7 @@ class Player:
         versions = f"versions {stat.version} {stat.cversion} {stat.aversion}"
         head = f"{'  ' * depth}{path.decode()} {node.data!r}{_owner(node)}"
         lines = [f"{head}: {zxids}, {versions}"]
-        for name in sorted(node.children or ()):
+        for name in sorted(node.child_names()):
             if path != b"/" or name != b"zookeeper":
                 lines += self._tree(path.rstrip(b"/") + b"/" + name, depth + 1)
         return lines

@@ -16,7 +16,7 @@ from paddock.protocol.acl import SUPER, Identity, digest_id
 from paddock.state.access import Identities
 
 # Every write of a client takes its identities along into the log.
-IDENTITIES_BYTES_MAX: Final = 1 << 14
+IDENTITIES_BYTES_MAX: Final = 1 << 11
 
 
 class Conversation:

@@ -68,11 +68,11 @@ class Reaper:
         now_ms = self._wall_clock_ms()
         for path in tree.containers:
             node = tree.nodes[path]
-            if not node.children and (node.created != 0 or self._is_unused(node, now_ms)):
+            if not node.child_count() and (node.created != 0 or self._is_unused(node, now_ms)):
                 yield path, node
         for path in tree.ttls:
             node = tree.nodes[path]
-            if not node.children and now_ms - node.mtime > node.owner - TTL_BASE:
+            if not node.child_count() and now_ms - node.mtime > node.owner - TTL_BASE:
                 yield path, node
 
     def _is_unused(self, node: Node, now_ms: int) -> bool:

@@ -1,10 +1,12 @@
-"""Access control: who asks, what a node's ACL grants, and which ACLs are valid.
+"""Access control: who asks, and what a node's ACL grants.
 
 The schemes are upstream's: `world:anyone` is everybody; `digest` ids are equal or not; `ip` ids
 are an address or a network with a prefix length; `x509` ids are the names of certificates, equal or
-not, and valid only where clients can show one; whoever has an identity of the scheme `super` may do
-everything. `auth` stands in a request for all ids that the client has authenticated with, and is
-replaced by them before the ACL is stored; an address is nothing one authenticates with.
+not; an identity of the scheme `super` may do everything.
+
+A client chooses how many identities it has and how long an ACL is, and has many nodes checked with
+one request. So a check costs no more than the shorter of the two, by tables that are made once; and
+what is only kept, not checked, is kept as its bytes.
 """
 
 from __future__ import annotations
@@ -14,23 +16,21 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 from zlib import crc32
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from paddock.errors import INVALID_ACL
 from paddock.protocol.acl import (
     ACL,
     ANYONE,
-    NOT_UNDERSTOOD,
     OPEN,
-    OPEN_LIST,
     OPEN_WIRE,
     Identity,
     encode_acls,
     encode_identities,
+    read_whole_acls,
 )
-from paddock.protocol.jute import DecodeError
-from paddock.protocol.names import is_distinguished_name
-from paddock.state.refusal import Refused
+from paddock.protocol.jute import Reader
+from paddock.protocol.replies import ClientInfo, WhoAmIResponse
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
@@ -38,31 +38,72 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 class Identities:
     """Everybody that one client is, with what the log writes for it."""
 
-    __slots__ = ("entries", "is_super", "wire")
+    __slots__ = ("_addresses", "_keys", "_who_am_i", "entries", "is_super", "wire")
 
     def __init__(self, entries: tuple[Identity, ...]) -> None:
         self.entries = entries
         self.wire = encode_identities(entries)
         self.is_super = any(one.scheme == "super" for one in entries)
+        # What checks need, made at the first one: the entries of a log are never checked again.
+        self._keys: dict[str, None] | None = None
+        self._addresses: list[tuple[int, int]] = []
+        self._who_am_i: bytes | None = None
 
     def adding(self, *more: Identity) -> Identities:
-        """Give these and more, each once, in the order in which they came."""
+        """Return these and more, each once, in the order in which they came."""
         return Identities(tuple(dict.fromkeys(self.entries + more)))
+
+    def keys(self) -> dict[str, None]:
+        """Return the keys of all that are equal to an ACL's id or not."""
+        keys = self._keys
+        if keys is None:
+            keys = {}
+            for one in self.entries:
+                if one.scheme != "ip":
+                    keys[_key(one)] = None
+                    continue
+                address = _address(one.id)
+                if address is not None:
+                    self._addresses.append(address)
+            self._keys = keys
+        return keys
+
+    def addresses(self) -> list[tuple[int, int]]:
+        """Return the addresses among them, each as a number and its width in bits."""
+        self.keys()
+        return self._addresses
+
+    def who_am_i(self) -> bytes:
+        """Return the body of the reply to whoAmI."""
+        wire = self._who_am_i
+        if wire is None:
+            writer = BytesWriter()
+            clients = [ClientInfo(one.scheme, user_name(one)) for one in self.entries]
+            WhoAmIResponse(clients).write(writer)
+            wire = writer.getvalue()
+            self._who_am_i = wire
+        return wire
 
 
 NOBODY: Final = Identities(())
 
 
 class NodeACL:
-    """One access control list, shared by all nodes that have the same."""
+    """One access control list, shared by all nodes that have the same.
 
-    __slots__ = ("_grants", "anyone", "crc", "entries", "epoch", "number", "users", "wire")
+    `former_crc` is that of an ACL which an entry of former rules made too large to be kept as it
+    was, and which grants the same: the digests of that time go by it.
+    """
 
-    def __init__(self, entries: tuple[ACL, ...], wire: bytes) -> None:
-        self.entries = entries
+    __slots__ = ("_view", "anyone", "crc", "epoch", "is_former", "key", "number", "users", "wire")
+
+    def __init__(self, entries: tuple[ACL, ...], wire: bytes, former_crc: i64 = -1) -> None:
         self.wire = wire
         # Every change of a node counts it in twice, by the digest.
-        self.crc: i64 = crc32(wire)
+        self.crc: i64 = crc32(wire) if former_crc < 0 else former_crc
+        self.is_former = former_crc >= 0
+        # What it is known by among all ACLs: two that are equal may have different digests.
+        self.key = wire if former_crc < 0 else wire + b"former %d" % former_crc
         # What everybody may do; nearly every check ends here.
         anyone = 0
         for entry in entries:
@@ -75,83 +116,110 @@ class NodeACL:
         self.number = 0
         self.epoch = 0
         # Made when somebody first needs more than what everybody may do.
-        self._grants: Grants | None = None
+        self._view: ACLView | None = None
+
+    @property
+    def entries(self) -> tuple[ACL, ...]:
+        """Who may do what."""
+        return tuple(read_whole_acls(Reader(self.wire))) if self.wire else ()
 
     def permits(self, permission: int, identities: Identities) -> bool:
         """Tell whether any of the identities has any of the permissions."""
         if self.anyone & permission or identities.is_super:
             return True
-        grants = self._grants
-        if grants is None:
-            grants = Grants(self.entries)
-            self._grants = grants
-        return any(grants.to(identity) & permission for identity in identities.entries)
+        return self._seen().granted(identities) & permission != 0
+
+    def masked(self) -> bytes:
+        """Return its wire form as seen without ADMIN on the node: without the digests."""
+        view = self._seen()
+        wire = view.masked
+        if wire is None:
+            wire = encode_acls(without_secrets(self.entries))
+            view.masked = wire
+        return wire
+
+    def _seen(self) -> ACLView:
+        view = self._view
+        if view is None:
+            view = ACLView(self.entries)
+            self._view = view
+        return view
 
 
-class Grants:
-    """What an ACL grants to whom, to be looked up: a list may be as long as a request.
+class ACLView:
+    """What an ACL grants to whom, to be looked up.
 
     A network is found by the bits that its prefix has, so an address costs one look for each
     different length of a prefix, and not one for each network.
     """
 
-    __slots__ = ("_by_identity", "_by_network", "_prefixes")
+    __slots__ = ("_by_key", "_by_network", "_prefixes", "masked")
 
     def __init__(self, entries: tuple[ACL, ...]) -> None:
-        self._by_identity: dict[Identity, int] = {}
-        # By width, prefix and the bits of it.
-        self._by_network: dict[tuple[int, int, int], int] = {}
+        self._by_key: dict[str, int] = {}
+        # By the bits of the prefix, its length and the width of the address, in one number.
+        self._by_network: dict[int, int] = {}
         self._prefixes: dict[tuple[int, int], None] = {}
+        # The ACL without secrets, for those who may not administer the node.
+        self.masked: bytes | None = None
         for entry in entries:
             identity = entry.identity
             if identity.scheme != "ip":
-                known = self._by_identity.get(identity, 0)
-                self._by_identity[identity] = known | entry.permissions
+                key = _key(identity)
+                self._by_key[key] = self._by_key.get(key, 0) | entry.permissions
                 continue
-            network = _network(identity.id)
+            network = parse_network(identity.id)
             if network is not None:
                 value, width, prefix = network
                 self._prefixes[width, prefix] = None
-                key = (width, prefix, value >> (width - prefix))
-                self._by_network[key] = self._by_network.get(key, 0) | entry.permissions
+                number = _network_number(value, width, prefix)
+                self._by_network[number] = self._by_network.get(number, 0) | entry.permissions
 
-    def to(self, identity: Identity) -> int:
-        """Give the permissions of one identity."""
-        if identity.scheme != "ip":
-            return self._by_identity.get(identity, 0)
-        address = _address(identity.id)
+    def granted(self, identities: Identities) -> int:
+        """Return the permissions that the identities have together."""
         granted = 0
-        if address is not None:
-            value, width = address
-            for of_width, prefix in self._prefixes:
-                if of_width == width:
-                    bits = value >> (width - prefix)
-                    granted |= self._by_network.get((width, prefix, bits), 0)
+        mine, theirs = self._by_key, identities.keys()
+        if len(mine) < len(theirs):
+            for key, permissions in mine.items():
+                if key in theirs:
+                    granted |= permissions
+        else:
+            for key in theirs:
+                granted |= mine.get(key, 0)
+        if self._by_network:
+            for value, width in identities.addresses():
+                for of_width, prefix in self._prefixes:
+                    if of_width == width:
+                        number = _network_number(value, width, prefix)
+                        granted |= self._by_network.get(number, 0)
         return granted
 
 
 class ACLTable:
     """Keeps each different ACL once."""
 
-    __slots__ = ("_by_wire",)
+    __slots__ = ("_by_key", "open")
 
     def __init__(self) -> None:
-        self._by_wire: dict[bytes, NodeACL] = {}
+        self._by_key: dict[bytes, NodeACL] = {}
+        # The one that nearly every node has.
+        self.open = NodeACL(OPEN, OPEN_WIRE)
 
     def __len__(self) -> int:
-        return len(self._by_wire)
+        return len(self._by_key)
 
     def acquire(self, entries: tuple[ACL, ...]) -> NodeACL:
-        """Give the shared list for one more node."""
-        wire = OPEN_WIRE if entries is OPEN else encode_acls(entries)
-        acl = self._by_wire.get(wire)
-        if acl is None:
-            acl = NodeACL(entries, wire)
-        return self.retain(acl)
+        """Return the shared list for one more node."""
+        return self.share(NodeACL(entries, encode_acls(entries)))
+
+    def share(self, acl: NodeACL) -> NodeACL:
+        """Return the list that is known, if one like this is, for one more node."""
+        known = self._by_key.get(acl.key)
+        return self.retain(acl if known is None else known)
 
     def retain(self, acl: NodeACL) -> NodeACL:
         """Count one more node that has it."""
-        self._by_wire[acl.wire] = acl
+        self._by_key[acl.key] = acl
         acl.users += 1
         return acl
 
@@ -160,47 +228,11 @@ class ACLTable:
         acl.users -= 1
         assert acl.users >= 0
         if acl.users == 0:
-            del self._by_wire[acl.wire]
-
-
-def resolve(
-    acls: list[ACL | None] | None, identities: Identities, knows_certificates: bool = False
-) -> tuple[ACL, ...]:
-    """Turn the ACL of a request into one that can be stored: valid, each entry once.
-
-    Raises Refused with INVALID_ACL, or DecodeError for what cannot be understood.
-    """
-    if acls is OPEN_LIST:
-        return OPEN
-    if not acls:
-        raise Refused(INVALID_ACL)
-    resolved: list[ACL] = []
-    for acl in dict.fromkeys(acls):
-        if acl is None:
-            raise Refused(INVALID_ACL)
-        if acl is NOT_UNDERSTOOD:
-            raise DecodeError("an ACL with a null id")
-        scheme = acl.identity.scheme
-        if acl.identity == ANYONE:
-            resolved.append(acl)
-        elif scheme == "auth":
-            mine = [ACL(acl.permissions, one) for one in identities.entries if _proves(one)]
-            if not mine:
-                raise Refused(INVALID_ACL)
-            resolved.extend(mine)
-        elif (
-            (scheme == "digest" and _is_digest(acl.identity.id))
-            or (scheme == "ip" and _network(acl.identity.id) is not None)
-            or (scheme == "x509" and knows_certificates and is_distinguished_name(acl.identity.id))
-        ):
-            resolved.append(acl)
-        else:
-            raise Refused(INVALID_ACL)
-    return tuple(resolved)
+            del self._by_key[acl.key]
 
 
 def without_secrets(entries: tuple[ACL, ...]) -> list[ACL]:
-    """Give the ACL as somebody may see it who may not administer the node."""
+    """Return an ACL as it is shown without ADMIN on the node."""
     return [
         ACL(entry.permissions, Identity("digest", re.sub(":.*", ":x", entry.identity.id)))
         if entry.identity.scheme == "digest"
@@ -209,25 +241,26 @@ def without_secrets(entries: tuple[ACL, ...]) -> list[ACL]:
     ]
 
 
+def _key(identity: Identity) -> str:
+    return identity.scheme + "\0" + identity.id
+
+
+def _network_number(value: int, width: int, prefix: int) -> int:
+    return ((value >> (width - prefix)) << 8 | prefix) << 1 | (width > 32)
+
+
 def user_name(identity: Identity) -> str:
-    """Give the part of an identity that may be shown to anybody."""
+    """Return the part of an identity that may be shown to anybody."""
     if identity.scheme == "digest":
         return identity.id.split(":", 1)[0]
     return identity.id
 
 
-def _proves(identity: Identity) -> bool:
-    """Tell whether having this identity took a proof; an address is only where one is."""
-    return identity.scheme not in ("ip", "super")
+def parse_network(expression: str) -> tuple[int, int, int] | None:
+    """Parse `address` or `address/prefix` to its value, its width in bits, and the prefix.
 
-
-def _is_digest(identifier: str) -> bool:
-    """Tell whether it is `user:hash`. Colons at the very end do not count, as upstream."""
-    return len(identifier.rstrip(":").split(":")) == 2
-
-
-def _network(expression: str) -> tuple[int, int, int] | None:
-    """Parse `address` or `address/prefix` to its value, its width in bits, and the prefix."""
+    What is neither is None.
+    """
     text, slash, prefix_text = expression.partition("/")
     address = _address(text)
     if address is None:

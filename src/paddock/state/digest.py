@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 
 
 def node_term(path: bytes, node: Node) -> int:
-    """Give what one node contributes: a number below 2**33 over all that it holds."""
+    """Return what one node contributes: a number below 2**33 over all that it holds."""
     name = crc32(path)
+    data = node.data
+    # Null and empty data differ, so their terms do.
+    return header_term(name, node) + (0 if data is None else data_term(name, data))
+
+
+def header_term(name: int, node: Node) -> int:
+    """Return the part of a node's term that covers all but its data; `name` is its path's CRC."""
     numbers = BytesWriter()
     write_i64_be(numbers, node.czxid)
     write_i64_be(numbers, node.mzxid)
@@ -32,6 +39,9 @@ def node_term(path: bytes, node: Node) -> int:
     aversion: int = node.aversion
     write_i64_be(numbers, (version << 32) | (created & 0xFFFFFFFF))
     write_i64_be(numbers, (aversion << 32) | node.acl.crc)
-    data = node.data
-    # Null and empty data differ, so their terms do.
-    return crc32(numbers.getvalue(), name) + (0 if data is None else crc32(data, name ^ 0xFFFF))
+    return crc32(numbers.getvalue(), name)
+
+
+def data_term(name: int, data: bytes) -> int:
+    """Return the part of a node's term that covers its data."""
+    return crc32(data, name ^ 0xFFFF)

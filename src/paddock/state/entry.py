@@ -18,7 +18,10 @@ from paddock.protocol.acl import read_identities
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.state.access import Identities
 
-RULES: Final = 1
+# The rules of today, and those of entries that older versions have left in a log.
+RULES: Final = 2
+# Before the product of ACLs and identities had bounds.
+UNBOUNDED_ACLS: Final = 1
 
 # Operations that no client can send; the server decides on them. They live beside the opcodes.
 ATTACH: Final = -12
@@ -45,6 +48,7 @@ class Entry:
         "generation",
         "identities",
         "operation",
+        "rules",
         "session",
         "time_ms",
         "xid",
@@ -60,7 +64,9 @@ class Entry:
         time_ms: int = 0,
         flags: int = 0,
         identities: Identities | None = None,
+        rules: int = RULES,
     ) -> None:
+        self.rules = rules
         self.operation = operation
         # The request as the client sent it, behind its header.
         self.body = body
@@ -78,7 +84,7 @@ class Entry:
         return 42 + len(self.body) + (0 if self.identities is None else len(self.identities.wire))
 
     def write(self, writer: BytesWriter) -> None:
-        writer.append(RULES)
+        writer.append(self.rules)
         writer.append(self.flags)
         write_i32_be(writer, self.operation)
         write_i32_be(writer, self.xid)
@@ -97,7 +103,7 @@ class Entry:
     def read(cls, reader: Reader, known: dict[bytes, Identities]) -> Entry:
         """Read one entry. `known` spares decoding the same identities again and again."""
         rules = reader.byte()
-        if rules != RULES:
+        if rules not in (RULES, UNBOUNDED_ACLS):
             raise DecodeError(f"entry under rules {rules}, which this version does not have")
         flags = reader.byte()
         operation = reader.int32()
@@ -121,6 +127,7 @@ class Entry:
             time_ms,
             flags,
             identities,
+            rules,
         )
 
 

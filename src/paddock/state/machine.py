@@ -1,7 +1,9 @@
 """The state machine: applies the entries of the log, one after another.
 
-`apply` is total: it answers every entry, takes back everything that a refused one had begun, and
-does the same each time. A write takes a zxid whether it succeeds or not, as upstream; what the
+`apply` is total for what is deterministic: it answers every entry, takes back everything that a
+refused one had begun, and does the same each time. What depends on the machine (`MACHINE_ERRORS`)
+is raised: the entry is durable and may succeed elsewhere or later, so this state must not be used
+any more. A write takes a zxid whether it succeeds or not, as upstream; what the
 server decides on its own (attaching a connection, a condition that no longer holds) takes none.
 """
 
@@ -41,6 +43,9 @@ from paddock.state.sessions import Session, Sessions
 from paddock.state.tree import Tree
 
 PASSWORD_BYTES: Final = 16
+
+MACHINE_ERRORS: Final = (MemoryError, RecursionError, OSError)
+"""What does not come from an entry but from where it is applied."""
 
 _DECISIONS: Final[dict[int, str]] = {ATTACH: "attach", EXPIRE: "expire", REAP: "reap"}
 
@@ -113,6 +118,8 @@ class StateMachine:
             if operation == opcodes.RECONFIG:
                 # Upstream decodes this one before it takes a zxid.
                 zxid = self.zxid
+        except MACHINE_ERRORS:
+            raise
         except Exception as problem:
             operations.undo()
             error = SYSTEM_ERROR
@@ -186,6 +193,8 @@ class StateMachine:
             else:
                 reader = Reader(entry.body)
                 done = operations.reap(reader.string(), reader.int64(), reader.int64())
+        except MACHINE_ERRORS:
+            raise
         except Exception as problem:
             operations.undo()
             error = SYSTEM_ERROR

@@ -24,10 +24,17 @@ from paddock.errors import (
     UNIMPLEMENTED,
 )
 from paddock.protocol import opcodes, paths
-from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, OPEN_LIST, READ, WRITE
 from paddock.state import quota
-from paddock.state.access import NOBODY, Identities, resolve
-from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, Entry
+from paddock.state.access import NOBODY, Identities, NodeACL
+from paddock.state.acl_resolution import Resolver
+from paddock.state.entry import (
+    CERTIFICATES,
+    ENFORCE_QUOTA,
+    EXTENDED_TYPES,
+    UNBOUNDED_ACLS,
+    Entry,
+)
 from paddock.state.limits import Quota
 from paddock.state.notice import Notice, OverLimit
 from paddock.state.refusal import Refused
@@ -80,6 +87,8 @@ class Operations:
         self._entry = Entry(0, b"")
         self._zxid: i64 = 0
         self._identities: Identities = NOBODY
+        # Made for the first ACL of the entry that is not the open one.
+        self._resolver: Resolver | None = None
 
     def begin(self, entry: Entry, zxid: int) -> None:
         self.tree.begin()
@@ -88,6 +97,7 @@ class Operations:
         self._entry = entry
         self._zxid = zxid
         self._identities = NOBODY if entry.identities is None else entry.identities
+        self._resolver = None
 
     def undo(self) -> None:
         self.tree.undo()
@@ -114,7 +124,7 @@ class Operations:
         cut = path.rfind(b"/")
         if cut < 0 or b"\0" in path:
             raise Refused(BAD_ARGUMENTS)
-        entries = resolve(acls, self._identities, self._entry.flags & CERTIFICATES != 0)
+        acl = self._resolve(acls)
         parent = self._node(path[:cut])
         self._require(parent, CREATE)
         if flags in (PERSISTENT_SEQUENTIAL, EPHEMERAL_SEQUENTIAL, PERSISTENT_SEQUENTIAL_TTL):
@@ -129,7 +139,7 @@ class Operations:
             governor = self.tree.quotas.governor(path)
             if governor is not None:
                 self._ask(governor, 1, _length(data))
-        acl = self.tree.acls.acquire(entries)
+        acl = self.tree.acls.share(acl)
         node = self.tree.create(path, data, acl, self._zxid, self._entry.time_ms, owner)
         quota.created(self.tree, path, data)
         self.changes.append(Change(Change.CREATED, path, self._zxid, node, parent))
@@ -151,7 +161,7 @@ class Operations:
         parent = self._parent(path)
         self._require(parent, DELETE)
         node = self._node(path)
-        if node.children:
+        if node.child_count():
             raise Refused(NOT_EMPTY)
         if node.owner > 0:
             raise Refused(BAD_VERSION)
@@ -177,11 +187,11 @@ class Operations:
 
     def set_acl(self, path: bytes | None, acls: list[ACL | None] | None, version: int) -> Node:
         path = self._valid(path)
-        entries = resolve(acls, self._identities, self._entry.flags & CERTIFICATES != 0)
+        acl = self._resolve(acls)
         node = self._node(path)
         self._require(node, ADMIN)
         _check_version(node.aversion, version)
-        self.tree.set_acl(path, node, self.tree.acls.acquire(entries))
+        self.tree.set_acl(path, node, self.tree.acls.share(acl))
         self.changes.append(Change(Change.ACL, path, self._zxid, node, None))
         return node
 
@@ -203,7 +213,7 @@ class Operations:
         node = self.tree.nodes.get(path)
         if (
             node is None
-            or node.children
+            or node.child_count()
             or node.owner >= 0
             or node.czxid != czxid
             or node.mzxid != mzxid
@@ -229,8 +239,20 @@ class Operations:
             return TTL_BASE + ttl_ms
         return self._entry.session if flags in (EPHEMERAL, EPHEMERAL_SEQUENTIAL) else 0
 
+    def _resolve(self, acls: list[ACL | None] | None) -> NodeACL:
+        if acls is OPEN_LIST:
+            return self.tree.acls.open
+        resolver = self._resolver
+        if resolver is None:
+            entry = self._entry
+            resolver = Resolver(
+                self._identities, entry.flags & CERTIFICATES != 0, entry.rules != UNBOUNDED_ACLS
+            )
+            self._resolver = resolver
+        return resolver.resolve(acls)
+
     def _remove(self, path: bytes, node: Node, parent: Node) -> None:
-        if node.children:
+        if node.child_count():
             raise Refused(NOT_EMPTY)
         self.tree.delete(path, self._zxid)
         quota.deleted(self.tree, path, node.data)

@@ -22,9 +22,8 @@ from paddock.errors import (
     UNIMPLEMENTED,
 )
 from paddock.protocol import events, opcodes
-from paddock.protocol.acl import ADMIN, READ, encode_acls
+from paddock.protocol.acl import ADMIN, READ
 from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_strings
-from paddock.protocol.replies import ClientInfo, WhoAmIResponse
 from paddock.protocol.requests import (
     AddWatchRequest,
     PathRequest,
@@ -32,7 +31,7 @@ from paddock.protocol.requests import (
     WatchesRequest,
 )
 from paddock.state import multi
-from paddock.state.access import Identities, user_name, without_secrets
+from paddock.state.access import Identities
 from paddock.state.machine import StateMachine
 from paddock.state.refusal import Refused
 from paddock.state.tree import Node
@@ -92,7 +91,7 @@ class Queries:
         if operation == opcodes.GET_ALL_CHILDREN_NUMBER:
             return self._count_descendants(reader.string(), identities)
         if operation == opcodes.WHO_AM_I:
-            return _who_am_i(identities)
+            return identities.who_am_i()
         if operation == opcodes.SET_WATCHES:
             self._set_watches(SetWatchesRequest.read_first(reader), watcher)
             return b""
@@ -166,7 +165,7 @@ class Queries:
             raise Refused(NO_AUTH)
         if acl.permits(ADMIN, identities):
             return acl.wire + node.stat()
-        return encode_acls(without_secrets(acl.entries)) + node.stat()
+        return acl.masked() + node.stat()
 
     def _multi_read(self, body: bytes, identities: Identities) -> bytes:
         writer = BytesWriter()
@@ -276,13 +275,6 @@ class Queries:
 def _tell(kind: int, path: bytes, node: Node, watcher: Watcher) -> None:
     if node.acl.permits(READ, watcher.identities):
         watcher.notify(events.notification(kind, path))
-
-
-def _who_am_i(identities: Identities) -> bytes:
-    writer = BytesWriter()
-    clients = [ClientInfo(one.scheme, user_name(one)) for one in identities.entries]
-    WhoAmIResponse(clients).write(writer)
-    return writer.getvalue()
 
 
 def _buffer(value: bytes | None) -> bytes:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from paddock.state.limits import NO_LIMIT, Quota, governed_by_statistics
 from paddock.state.notice import OverLimit, QuotaNotice, UnusableQuota
-from paddock.state.tree import Node, Tree
+from paddock.state.tree import Tree
 
 
 def examine(
@@ -79,20 +79,9 @@ def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
         tree.set_silently(quota.statistics_path, node, quota.add(nodes, size))
 
 
-def counted(nodes: dict[bytes, Node], governed: bytes) -> bytes:
-    """Count a node and everything below it; give what a statistics node holds then."""
-    count = 0
-    size = 0
-    waiting = [governed]
-    while waiting:
-        path = waiting.pop()
-        node = nodes.get(path)
-        if node is not None:
-            count += 1
-            size += 0 if node.data is None else len(node.data)
-            if node.children is not None:
-                waiting.extend(path + b"/" + name for name in node.children)
-    return b"count=%d,bytes=%d" % (count, size)
+def statistics_text(nodes: int, size: int) -> bytes:
+    """Return what a statistics node holds that was just counted."""
+    return b"count=%d,bytes=%d" % (nodes, size)
 
 
 def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
@@ -102,4 +91,5 @@ def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
 
 
 def _count_anew(tree: Tree, statistics: bytes, governed: bytes) -> None:
-    tree.set_silently(statistics, tree.nodes[statistics], counted(tree.nodes, governed))
+    nodes, size = tree.subtree(governed)
+    tree.set_silently(statistics, tree.nodes[statistics], statistics_text(nodes, size))

@@ -18,7 +18,7 @@ from typing import Final
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 
 from paddock.errors import PaddockError
-from paddock.protocol.acl import read_whole_acls
+from paddock.protocol.acl import encode_acls, read_whole_acls
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
 from paddock.state.access import NodeACL
 from paddock.state.machine import StateMachine
@@ -32,6 +32,8 @@ _SESSION: Final = 2
 _ACL: Final = 3
 _NODE: Final = 4
 _END: Final = 5
+# An ACL whose checksum is not that of its bytes: see `paddock.state.acl_resolution`.
+_FORMER_ACL: Final = 6
 
 # How much goes into one chunk: the longest that the server is held up by it, and its memory.
 _NODES_A_CHUNK: Final = 500
@@ -122,8 +124,10 @@ class Snapshot:
             self._acls += 1
             acl.epoch = self._tree.epoch
             acl.number = self._acls
-            writer.append(_ACL)
+            writer.append(_FORMER_ACL if acl.is_former else _ACL)
             write_i32_be(writer, acl.number)
+            if acl.is_former:
+                write_i64_be(writer, acl.crc)
             writer.write(acl.wire)
         self._nodes += 1
         writer.append(_NODE)
@@ -186,11 +190,12 @@ def _read_record(
         node.version, node.created, node.aversion = version, created, aversion
         tree.acls.retain(node.acl)
         tree.plant(path, node)
-    elif kind == _ACL:
+    elif kind in (_ACL, _FORMER_ACL):
         number = reader.int32()
+        former_crc = reader.int64() if kind == _FORMER_ACL else -1
         entries = tuple(read_whole_acls(reader))
-        acls[number] = tree.acls.acquire(entries)
-        tree.acls.release(acls[number])
+        # In the tree's table from the first node on that has it.
+        acls[number] = NodeACL(entries, encode_acls(entries), former_crc)
     elif kind == _SESSION:
         id, generation, timeout_ms = reader.int64(), reader.int64(), reader.int32()
         machine.sessions.by_id[id] = Session(id, reader.string(), timeout_ms, generation)
@@ -216,15 +221,9 @@ def _finish(machine: StateMachine, tree: Tree, count: int, digest: int) -> None:
     found = len(tree.nodes) - 1
     if found != count or b"/" not in tree.nodes:
         raise SnapshotError(f"the snapshot should have {count} nodes and has {max(found, 0)}")
-    for path in tree.nodes:
-        if len(path) > 1:
-            cut = path.rfind(b"/")
-            parent = tree.nodes.get(path[:cut])
-            if parent is None:
-                raise SnapshotError(f"the snapshot has {path!r} and nothing above it")
-            if parent.children is None:
-                parent.children = {}
-            parent.children[path[cut + 1 :]] = None
+    orphan = tree.link()
+    if orphan is not None:
+        raise SnapshotError(f"the snapshot has {orphan!r} and nothing above it")
     tree.adopt_digest()
     if tree.digest() != digest:
         raise SnapshotError("the digest of the snapshot's nodes is not the one written with it")

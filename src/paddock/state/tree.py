@@ -7,11 +7,16 @@ cutting at the last slash.
 Before a node changes, `_touch` is told. That one place serves three masters: the journal, which
 can undo everything since it was last cleared; the digest of the state; and a snapshot being
 written, which needs the old image of every node that it has not written yet.
+
+What is asked of a whole subtree is kept, not counted: how many nodes are below a node, and how
+many bytes of data they have. A change costs one step for each level above it, which is less than
+reading its path did.
 """
 
 from __future__ import annotations
 
 from typing import Final, Protocol
+from zlib import crc32
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
@@ -19,7 +24,7 @@ from mypy_extensions import i32, i64, mypyc_attr
 from paddock.protocol.acl import OPEN, READ_ONLY
 from paddock.protocol.jute import to_int32
 from paddock.state.access import ACLTable, NodeACL
-from paddock.state.digest import node_term
+from paddock.state.digest import data_term, header_term, node_term
 from paddock.state.limits import QUOTA, Quotas, governed_by_limits
 
 _INT32_MIN: Final = -(1 << 31)
@@ -29,10 +34,40 @@ CONTAINER: Final = -(1 << 63)
 TTL_BASE: Final = -(1 << 56)
 TTL_MS_MAX: Final = (1 << 40) - 1
 
+# From this size on, the digest's part for a node's data is kept: no small request may have large
+# data read again and again.
+_LARGE_BYTES: Final = 1 << 12
+
 ZOOKEEPER: Final = b"/zookeeper"
 CONFIG: Final = b"/zookeeper/config"
 SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
 """The nodes that are always there and cannot be deleted."""
+
+
+# Known to the garbage collector, unlike nodes: only then may a long chain of them be freed.
+class Children:
+    """The children of a node, and what is kept about everything below the node.
+
+    A node has none of these before it has had a child.
+    """
+
+    __slots__ = ("above", "below", "below_bytes", "names")
+
+    def __init__(self, above: Children | None) -> None:
+        self.names: dict[bytes, None] = {}
+        # Those of the parent, among which the node itself is; None for the root.
+        self.above = above
+        # How many nodes are below, at any depth, and the bytes of their data.
+        self.below: i64 = 0
+        self.below_bytes: i64 = 0
+
+    def count(self, nodes: i64, size: i64) -> None:
+        """Count nodes and bytes that are new here or gone, if below zero, on every level above."""
+        here: Children | None = self
+        while here is not None:
+            here.below += nodes
+            here.below_bytes += size
+            here = here.above
 
 
 @mypyc_attr(acyclic=True)
@@ -75,10 +110,18 @@ class Node:
         self.aversion: i32 = 0
         # The number of the last snapshot that has this node, or after whose point it was born.
         self.epoch: i32 = 0
-        self.children: dict[bytes, None] | None = None
+        self.children: Children | None = None
         # What get and get_children answer; thrown away when the node changes.
         self.wire: bytes | None = None
         self.children_wire: bytes | None = None
+
+    def child_count(self) -> int:
+        children = self.children
+        return 0 if children is None else len(children.names)
+
+    def child_names(self) -> list[bytes]:
+        children = self.children
+        return [] if children is None else list(children.names)
 
     def stat(self) -> bytes:
         """Give the stat as the wire has it."""
@@ -89,7 +132,7 @@ class Node:
     def write_stat(self, writer: BytesWriter) -> None:
         """Write the stat as the wire has it."""
         data, children = self.data, self.children
-        child_count: i64 = 0 if children is None else len(children)
+        child_count: i64 = 0 if children is None else len(children.names)
         # Not as numbers of 32 bits, of which twice as much may be none.
         created: int = self.created
         changes: i64 = created * 2 - child_count
@@ -131,8 +174,9 @@ class Node:
             if self.children is None:
                 write_i32_be(writer, 0)
             else:
-                write_i32_be(writer, len(self.children))
-                for name in self.children:
+                names = self.children.names
+                write_i32_be(writer, len(names))
+                for name in names:
                     write_i32_be(writer, len(name))
                     writer.write(name)
             wire = writer.getvalue()
@@ -194,30 +238,58 @@ class Tree:
         self._digest: i64 = 0
         # Nodes changed since the digest was last settled, with their old terms.
         self._unsettled: dict[bytes, int] = {}
+        # The digest's part for large data, with the very data that it is of. Invariant: when
+        # nothing is unsettled, only nodes that are there and large have one.
+        self._large: dict[bytes, tuple[bytes, int]] = {}
 
     @classmethod
     def fresh(cls) -> Tree:
         """Give the tree of a service that nobody has used yet."""
         tree = cls()
         everybody, readers = OPEN, READ_ONLY
-        root = tree.plant(b"/", Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
-        above = tree.plant(ZOOKEEPER, Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
+        tree.plant(b"/", Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
+        tree.plant(ZOOKEEPER, Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
         tree.plant(QUOTA, Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
         config = tree.plant(CONFIG, Node(b"", tree.acls.acquire(readers), 0, 0, 0))
         config.aversion = -1
-        root.children = {b"zookeeper": None}
-        above.children = {b"config": None, b"quota": None}
-        for path in SPECIAL:
-            tree._digest += node_term(path, tree.nodes[path])
+        tree.link()
+        tree.adopt_digest()
         return tree
 
     def plant(self, path: bytes, node: Node) -> Node:
-        """Put a node where a snapshot had it: nobody is told, and its parent knows it already."""
+        """Put a node where a snapshot had it. Nobody is told; `link` must follow the last one."""
         self.nodes[path] = node
         if path == b"/":
             self.nodes[b""] = node
         self._count(path, node)
         return node
+
+    def link(self) -> bytes | None:
+        """Make all planted nodes known to their parents; return the first that has none, if any."""
+        for path, node in self.nodes.items():
+            if len(path) > 1:
+                cut = path.rfind(b"/")
+                parent = self.nodes.get(path[:cut])
+                if parent is None:
+                    return path
+                children = parent.children
+                if children is None:
+                    children = Children(None)
+                    parent.children = children
+                children.names[path[cut + 1 :]] = None
+                # First what is directly below.
+                children.below += 1
+                children.below_bytes += _length(node.data)
+        direct: list[tuple[Children, i64, i64]] = []
+        for path, node in self.nodes.items():
+            children = node.children
+            if len(path) > 1 and children is not None:
+                children.above = self.nodes[path[: path.rfind(b"/")]].children
+                direct.append((children, children.below, children.below_bytes))
+        for children, nodes, size in direct:
+            if children.above is not None:
+                children.above.count(nodes, size)
+        return None
 
     def __len__(self) -> int:
         """Count the nodes, the root once."""
@@ -237,9 +309,12 @@ class Tree:
         self.nodes[path] = node
         self._journal.append(Before(Before.CREATED, path, node))
         self._count(path, node)
-        if parent.children is None:
-            parent.children = {}
-        parent.children[path[cut + 1 :]] = None
+        children = parent.children
+        if children is None:
+            children = Children(self._siblings(above) if above else None)
+            parent.children = children
+        children.names[path[cut + 1 :]] = None
+        children.count(1, _length(data))
         parent.created = _next(parent.created)
         parent.pzxid = zxid
         parent.children_wire = None
@@ -259,11 +334,13 @@ class Tree:
             self._touch(above or b"/", parent)
         self._settle_later(path, node)
         self._journal.append(Before(Before.DELETED, path, node))
+        children = parent.children
+        assert children is not None
         del self.nodes[path]
         self._discount(path, node)
+        children.count(-1, -_length(node.data))
         self.acls.release(node.acl)
-        assert parent.children is not None
-        del parent.children[path[cut + 1 :]]
+        del children.names[path[cut + 1 :]]
         parent.pzxid = zxid
         parent.children_wire = None
         return node
@@ -272,7 +349,7 @@ class Tree:
         self, path: bytes, node: Node, data: bytes | None, zxid: i64, time_ms: i64
     ) -> None:
         self._touch(path, node)
-        self.data_bytes += _length(data) - _length(node.data)
+        self._grow(path, _length(data) - _length(node.data))
         node.data = data
         node.mzxid = zxid
         node.mtime = time_ms
@@ -281,7 +358,7 @@ class Tree:
     def set_silently(self, path: bytes, node: Node, data: bytes) -> None:
         """Write what the server itself keeps in a node: no version, zxid or time shows it."""
         self._touch(path, node)
-        self.data_bytes += len(data) - _length(node.data)
+        self._grow(path, len(data) - _length(node.data))
         node.data = data
 
     def set_acl(self, path: bytes, node: Node, acl: NodeACL) -> None:
@@ -304,8 +381,10 @@ class Tree:
                 del self.nodes[path]
                 self._discount(path, node)
                 parent = self.nodes[path[:cut]]
-                assert parent.children is not None
-                parent.children.pop(path[cut + 1 :], None)
+                children = parent.children
+                assert children is not None
+                del children.names[path[cut + 1 :]]
+                children.count(-1, -_length(node.data))
                 parent.children_wire = None
                 self.acls.release(node.acl)
             elif before.kind == Before.DELETED:
@@ -313,12 +392,13 @@ class Tree:
                 self.nodes[path] = node
                 self._count(path, node)
                 parent = self.nodes[path[:cut]]
-                if parent.children is None:
-                    parent.children = {}
-                parent.children[path[cut + 1 :]] = None
+                children = parent.children
+                assert children is not None
+                children.names[path[cut + 1 :]] = None
+                children.count(1, _length(node.data))
                 parent.children_wire = None
             else:
-                self.data_bytes += _length(before.data) - _length(node.data)
+                self._grow(path, _length(before.data) - _length(node.data))
                 node.data = before.data
                 if node.acl is not before.acl:
                     self.acls.release(node.acl)
@@ -336,7 +416,7 @@ class Tree:
         self._journal.clear()
 
     def digest(self) -> int:
-        """Give the sum over all nodes of what each contributes, brought up to date.
+        """Return the sum over all nodes of what each contributes, brought up to date.
 
         It is asked for between two entries: what was settled within one is not undone.
         """
@@ -346,7 +426,9 @@ class Tree:
                 node = self.nodes.get(path)
                 total -= old
                 if node is not None:
-                    total += node_term(path, node)
+                    total += self._term(path, node)
+                elif self._large:
+                    self._large.pop(path, None)
             self._digest = total
             self._unsettled.clear()
         return self._digest
@@ -357,24 +439,53 @@ class Tree:
         total: i64 = 0
         for path, node in self.nodes.items():
             if path:
-                total += node_term(path, node)
+                total += self._term(path, node)
         self._digest = total
 
+    def _term(self, path: bytes, node: Node) -> int:
+        """Return what a node contributes to the digest."""
+        data = node.data
+        if data is None or len(data) < _LARGE_BYTES:
+            if self._large:
+                self._large.pop(path, None)
+            return node_term(path, node)
+        return self._large_term(path, node, data)
+
+    def _large_term(self, path: bytes, node: Node, data: bytes) -> int:
+        name = crc32(path)
+        known = self._large.get(path)
+        if known is None or known[0] is not data:
+            known = (data, data_term(name, data))
+            self._large[path] = known
+        return header_term(name, node) + known[1]
+
     def descendants(self, path: bytes) -> int:
-        """Count all nodes below one."""
-        count = 0
-        waiting = [path]
-        while waiting:
-            above = waiting.pop()
-            children = self.nodes[above].children
-            if children:
-                count += len(children)
-                prefix = b"/" if above == b"/" else above + b"/"
-                for name in children:
-                    below = prefix + name
-                    if self.nodes[below].children:
-                        waiting.append(below)
-        return count
+        """Return how many nodes are below one."""
+        children = self.nodes[path].children
+        return 0 if children is None else int(children.below)
+
+    def subtree(self, path: bytes) -> tuple[int, int]:
+        """Return how many nodes there are at a path and below, and the bytes of their data."""
+        node = self.nodes.get(path)
+        if node is None:
+            return 0, 0
+        size = _length(node.data)
+        children = node.children
+        if children is None:
+            return 1, size
+        return int(children.below) + 1, int(children.below_bytes) + size
+
+    def _siblings(self, path: bytes) -> Children | None:
+        """Return the children among which a node is; None for the root, by either name."""
+        return None if len(path) < 2 else self.nodes[path[: path.rfind(b"/")]].children
+
+    def _grow(self, path: bytes, size: int) -> None:
+        """Count that the data of a node becomes longer, or shorter."""
+        if size:
+            self.data_bytes += size
+            siblings = self._siblings(path)
+            if siblings is not None:
+                siblings.count(0, size)
 
     def _touch(self, path: bytes, node: Node) -> None:
         self._settle_later(path, node)
@@ -384,7 +495,12 @@ class Tree:
     def _settle_later(self, path: bytes, node: Node) -> None:
         """Keep what the digest has of a node, and what a snapshot wants of it, as it still is."""
         if path not in self._unsettled:
-            self._unsettled[path] = node_term(path, node)
+            data = node.data
+            if data is None or len(data) < _LARGE_BYTES:
+                term = node_term(path, node)
+            else:
+                term = self._large_term(path, node, data)
+            self._unsettled[path] = term
         if self.images is not None and node.epoch != self.epoch:
             self.images.save(path, node)
 

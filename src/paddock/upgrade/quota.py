@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paddock.state.limits import QUOTA, STATISTICS, governed_by_limits
-from paddock.state.quota import counted
+from paddock.state.quota import statistics_text
 
 if TYPE_CHECKING:
     from paddock.upgrade.state import ApacheState
@@ -28,7 +28,21 @@ def count_anew(state: ApacheState, governed: bytes) -> None:
     """Count a node and everything below it into the statistics of its quota."""
     statistics = state.nodes.get(QUOTA + governed + STATISTICS)
     if statistics is not None:
-        statistics.data = counted(state.nodes, governed)
+        statistics.data = _counted(state, governed)
+
+
+def _counted(state: ApacheState, governed: bytes) -> bytes:
+    nodes = size = 0
+    waiting = [governed]
+    while waiting:
+        path = waiting.pop()
+        node = state.nodes.get(path)
+        if node is not None:
+            nodes += 1
+            size += 0 if node.data is None else len(node.data)
+            if node.children is not None:
+                waiting.extend(path + b"/" + name for name in node.children.names)
+    return statistics_text(nodes, size)
 
 
 def count(state: ApacheState, path: bytes, nodes: int, size: int) -> None:

@@ -231,7 +231,8 @@ def _check_tree(state: ApacheState) -> None:
     for path, node in state.nodes.items():
         above, _, name = path.rpartition(b"/")
         parent = state.nodes.get(above)
-        if parent is None or (name and name not in (parent.children or ())):
+        siblings = None if parent is None else parent.children
+        if parent is None or (name and (siblings is None or name not in siblings.names)):
             raise UpgradeError(
                 f"node {path[:100]!r} is in the snapshot, and the log does not say how it came"
                 f" there; {_WAY_OUT}"
@@ -247,7 +248,10 @@ def _machine(state: ApacheState) -> StateMachine:
     for path, node in state.nodes.items():
         if path:
             tree.acls.retain(node.acl)
+            # Whose child it is follows from the paths.
+            node.children = None
             tree.plant(path, node)
+    tree.link()
     tree.adopt_digest()
     machine = StateMachine()
     machine.adopt(tree)

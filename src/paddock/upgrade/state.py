@@ -14,7 +14,7 @@ from typing import Final
 from paddock.protocol.acl import ACL, encode_acls
 from paddock.state.access import NodeACL
 from paddock.state.limits import Quotas, governed_by_limits, governed_by_statistics
-from paddock.state.tree import Node, Tree
+from paddock.state.tree import Children, Node, Tree
 from paddock.upgrade import owners, quota
 from paddock.upgrade.transaction import (
     UNKNOWN_CVERSION,
@@ -128,7 +128,7 @@ class ApacheState:
         parent = self.nodes.get(above)
         if parent is None:
             return
-        if parent.children is not None and name in parent.children:
+        if parent.children is not None and name in parent.children.names:
             node = self.nodes[path]
             if node.acl is NOT_YET_KNOWN:
                 node.acl = self.acl(change.acl)
@@ -155,7 +155,7 @@ class ApacheState:
             return
         # Also if the node itself is gone: the snapshot may have been written between the two.
         if parent.children is not None:
-            parent.children.pop(name, None)
+            parent.children.names.pop(name, None)
         parent.pzxid = max(parent.pzxid, zxid)
         node = self.nodes.pop(path, None)
         if node is None:
@@ -175,8 +175,8 @@ class ApacheState:
 
 def _add_child(parent: Node, name: bytes) -> None:
     if parent.children is None:
-        parent.children = {}
-    parent.children[name] = None
+        parent.children = Children(None)
+    parent.children.names[name] = None
 
 
 def _raise_created(parent: Node, created: int, zxid: int) -> None:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from paddock.errors import INVALID_ACL
 from paddock.protocol.acl import (
     ACL,
     ADMIN,
     ALL,
     ANYONE,
     CREATE,
-    CREATOR,
     DELETE,
-    NOT_UNDERSTOOD,
     READ,
     SUPER,
     WRITE,
     Identity,
     encode_acls,
 )
-from paddock.protocol.jute import DecodeError
 from paddock.state.access import (
     NOBODY,
     ACLTable,
     Identities,
     NodeACL,
-    resolve,
     user_name,
     without_secrets,
 )
-from paddock.state.refusal import Refused
 
 BOB = Identity("digest", "bob:hash")
 EVE = Identity("digest", "eve:other")
@@ -110,103 +104,11 @@ def test_an_ip_acl_is_an_address_or_a_network(expression: str, address: str, mat
     assert acl.permits(READ, Identities((Identity("ip", address),))) is matches
 
 
-@pytest.mark.parametrize(
-    "identity",
-    [
-        ANYONE,
-        BOB,
-        Identity("digest", ":hash"),
-        Identity("digest", "bob:hash:::"),
-        Identity("ip", "10.0.0.1"),
-        Identity("ip", "10.0.0.0/8"),
-        Identity("ip", "10.0.0.0/0"),
-        Identity("ip", "::1"),
-        Identity("ip", "fe80::/10"),
-    ],
-    ids=str,
-)
-def test_a_valid_acl_is_stored_as_it_is(identity: Identity) -> None:
-    assert resolve([ACL(READ, identity)], NOBODY) == (ACL(READ, identity),)
-
-
-@pytest.mark.parametrize(
-    "identity",
-    [
-        Identity("world", "everyone"),
-        Identity("world", ""),
-        Identity("digest", "bob"),
-        Identity("digest", "bob:"),
-        Identity("digest", "a:b:c"),
-        Identity("digest", ""),
-        Identity("ip", ""),
-        Identity("ip", "10.0.0"),
-        Identity("ip", "10.0.0.256"),
-        Identity("ip", "10.0.0.x"),
-        Identity("ip", "10.0.0.1/33"),
-        Identity("ip", "10.0.0.1/-1"),
-        Identity("ip", "10.0.0.1/"),
-        Identity("ip", "::1/129"),
-        Identity("ip", "::1::"),
-        Identity("ip", "localhost"),
-        Identity("super", ""),
-        Identity("sasl", "bob"),
-        Identity("", ""),
-    ],
-    ids=str,
-)
-def test_an_invalid_acl_is_refused(identity: Identity) -> None:
-    with pytest.raises(Refused) as refusal:
-        resolve([ACL(READ, ANYONE), ACL(READ, identity)], Identities((BOB,)))
-    assert refusal.value.code == INVALID_ACL
-
-
-def test_a_certificate_is_named_only_where_clients_have_them() -> None:
-    acl = ACL(ALL, Identity("x509", "CN=alice,O=Example"))
-    assert resolve([acl], NOBODY, knows_certificates=True) == (acl,)
-    for refused, knows_certificates in (
-        (acl, False),
-        (ACL(ALL, Identity("x509", "alice")), True),
-        (ACL(ALL, Identity("super", "CN=alice")), True),
-    ):
-        with pytest.raises(Refused):
-            resolve([refused], NOBODY, knows_certificates)
-
-
 def test_a_certificate_is_known_by_exactly_its_name() -> None:
     acl = node_acl(ACL(READ, Identity("x509", "CN=alice,O=Example")))
     assert acl.permits(READ, Identities((Identity("x509", "CN=alice,O=Example"),)))
     assert not acl.permits(READ, Identities((Identity("x509", "CN=alice, O=Example"),)))
     assert not acl.permits(READ, Identities((Identity("digest", "CN=alice,O=Example"),)))
-
-
-def test_no_acl_and_an_acl_of_nobody_are_refused() -> None:
-    wrong: list[list[ACL | None] | None] = [None, [], [None], [ACL(ALL, ANYONE), None]]
-    for acls in wrong:
-        with pytest.raises(Refused):
-            resolve(acls, Identities((BOB,)))
-
-
-def test_an_acl_that_is_not_understood_is_no_refusal() -> None:
-    with pytest.raises(DecodeError):
-        resolve([ACL(READ, ANYONE), NOT_UNDERSTOOD], NOBODY)
-
-
-def test_each_entry_is_stored_once() -> None:
-    entries: list[ACL | None] = [ACL(READ, BOB), ACL(READ, ANYONE), ACL(READ, BOB), ACL(ALL, BOB)]
-    assert resolve(entries, NOBODY) == (ACL(READ, BOB), ACL(READ, ANYONE), ACL(ALL, BOB))
-
-
-def test_auth_becomes_everybody_that_the_client_has_proved_to_be() -> None:
-    identities = Identities((HOME, BOB, SUPER, EVE))
-    assert resolve([ACL(READ, CREATOR)], identities) == (ACL(READ, BOB), ACL(READ, EVE))
-    # Whatever its id is.
-    assert resolve([ACL(READ, Identity("auth", "x"))], identities)[0] == ACL(READ, BOB)
-
-
-def test_auth_of_somebody_who_proved_nothing_is_refused() -> None:
-    for identities in (NOBODY, Identities((HOME,)), Identities((HOME, SUPER))):
-        with pytest.raises(Refused):
-            resolve([ACL(ALL, CREATOR)], identities)
 
 
 def test_hashes_are_hidden_and_the_rest_is_shown() -> None:

@@ -34,7 +34,7 @@ def picture(tree: Tree) -> object:
         {owner: sorted(paths) for owner, paths in tree.ephemerals.items()},
         sorted(tree.containers),
         sorted(tree.ttls),
-        {wire: acl.users for wire, acl in tree.acls._by_wire.items()},
+        {wire: acl.users for wire, acl in tree.acls._by_key.items()},
         tree.data_bytes,
         tree.digest(),
     )
@@ -69,7 +69,7 @@ def test_a_fresh_tree_has_the_four_nodes_that_are_always_there() -> None:
 
 def test_a_created_node_is_counted_and_known_to_its_parent(tree: Tree) -> None:
     check(tree)
-    assert sorted(tree.nodes[b"/a"].children or ()) == [b"b", b"eph", b"eph2"]
+    assert sorted(tree.nodes[b"/a"].child_names()) == [b"b", b"eph", b"eph2"]
     assert sorted(tree.ephemerals[5]) == [b"/a/eph", b"/a/eph2"]
     assert list(tree.containers) == [b"/box"]
     assert list(tree.ttls) == [b"/ttl"]

@@ -29,7 +29,7 @@ def apply(state: ApacheState, zxid: int, body: files.Body, session: int = files.
 
 
 def children(state: ApacheState, path: bytes) -> set[bytes]:
-    return set(state.nodes[path].children or ())
+    return set(state.nodes[path].child_names())
 
 
 def acl_of(node: Node) -> NodeACL:

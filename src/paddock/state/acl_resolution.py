@@ -1,0 +1,161 @@
+"""From the ACL of a request to one that can be stored: valid, each entry once.
+
+`auth` stands in a request for all ids that the client has authenticated with, and is replaced by
+them before the ACL is stored; an address is nothing one authenticates with. Certificates are valid
+in an ACL only where clients can show one.
+
+A client chooses its identities, its ACLs and how many of both, so their product has bounds, for all
+steps of a request together. An ACL that comes again in the same request counts once.
+
+* At most `ENTRIES_MAX` entries.
+* At most `EXPANDED_BYTES_MAX` bytes of what `auth` entries stand for.
+
+Entries of former rules (`paddock.state.entry`) have no bounds, but must not be too much for a start
+either. If such an entry expands to more than `FORMER_BYTES_MAX`, its node gets an ACL in which all
+`auth` entries are one: each identity once, with all its permissions. It grants the same. Only its
+checksum is that of the full expansion, by which the digests in that log go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+from librt.strings import BytesWriter
+
+from paddock.errors import INVALID_ACL
+from paddock.protocol.acl import ACL, ANYONE, CREATOR, NOT_UNDERSTOOD, Identity, encode_acls
+from paddock.protocol.jute import DecodeError
+from paddock.protocol.names import is_distinguished_name
+from paddock.state.access import Identities, NodeACL, parse_network
+from paddock.state.refusal import Refused
+
+ENTRIES_MAX: Final = 5_000
+EXPANDED_BYTES_MAX: Final = 8 << 10
+FORMER_BYTES_MAX: Final = 64 << 10
+
+# The length of a vector, and a permission, on the wire.
+_NUMBER_BYTES: Final = 4
+
+
+class Resolver:
+    """Resolves the ACLs of one request, whose sender has these identities."""
+
+    def __init__(
+        self, identities: Identities, knows_certificates: bool, is_bounded: bool = True
+    ) -> None:
+        self._identities = identities
+        self._knows_certificates = knows_certificates
+        # Whether the bounds hold: not for an entry of former rules.
+        self._is_bounded = is_bounded
+        self._known: dict[tuple[ACL | None, ...], NodeACL] = {}
+        # What the request has had of its bounds so far.
+        self._entries = 0
+        self._expanded_bytes = 0
+
+    def resolve(self, acls: list[ACL | None] | None) -> NodeACL:
+        """Return the ACL to be stored; it is in no table yet.
+
+        Raises Refused with INVALID_ACL, or DecodeError for what cannot be understood.
+        """
+        if not acls:
+            raise Refused(INVALID_ACL)
+        key = tuple(acls)
+        known = self._known.get(key)
+        if known is None:
+            known = self._resolve(acls)
+            self._known[key] = known
+        return known
+
+    def _resolve(self, acls: list[ACL | None]) -> NodeACL:
+        distinct = list(dict.fromkeys(acls))
+        creators = [one for one in distinct if one is not None and one.identity.scheme == "auth"]
+        expanded_bytes = len(creators) * _expanded_bytes(self._identities)
+        if self._is_bounded:
+            self._entries += len(acls)
+            self._expanded_bytes += expanded_bytes
+            if self._entries > ENTRIES_MAX or self._expanded_bytes > EXPANDED_BYTES_MAX:
+                raise Refused(INVALID_ACL)
+        elif expanded_bytes > FORMER_BYTES_MAX:
+            return self._resolve_former(distinct, creators)
+        entries = resolve(distinct, self._identities, self._knows_certificates)
+        return NodeACL(entries, encode_acls(entries))
+
+    def _resolve_former(self, distinct: list[ACL | None], creators: list[ACL]) -> NodeACL:
+        permissions = 0
+        for creator in creators:
+            permissions |= creator.permissions
+        first = distinct.index(creators[0])
+        merged = [one for one in distinct if one is None or one.identity.scheme != "auth"]
+        merged.insert(first, ACL(permissions, CREATOR))
+        entries = resolve(merged, self._identities, self._knows_certificates)
+        former_crc = expanded_crc([one for one in distinct if one is not None], self._identities)
+        return NodeACL(entries, encode_acls(entries), former_crc)
+
+
+def resolve(
+    acls: list[ACL | None], identities: Identities, knows_certificates: bool = False
+) -> tuple[ACL, ...]:
+    """Return the entries of an ACL with `auth` replaced, each once.
+
+    Raises Refused with INVALID_ACL, or DecodeError for what cannot be understood.
+    """
+    resolved: list[ACL] = []
+    for acl in dict.fromkeys(acls):
+        if acl is None:
+            raise Refused(INVALID_ACL)
+        if acl is NOT_UNDERSTOOD:
+            raise DecodeError("an ACL with a null id")
+        scheme = acl.identity.scheme
+        if acl.identity == ANYONE:
+            resolved.append(acl)
+        elif scheme == "auth":
+            mine = [ACL(acl.permissions, one) for one in _proven(identities)]
+            if not mine:
+                raise Refused(INVALID_ACL)
+            resolved.extend(mine)
+        elif (
+            (scheme == "digest" and _is_digest(acl.identity.id))
+            or (scheme == "ip" and parse_network(acl.identity.id) is not None)
+            or (scheme == "x509" and knows_certificates and is_distinguished_name(acl.identity.id))
+        ):
+            resolved.append(acl)
+        else:
+            raise Refused(INVALID_ACL)
+    return tuple(resolved)
+
+
+def expanded_crc(acls: list[ACL], identities: Identities) -> int:
+    """Return the checksum of an ACL with `auth` replaced, without having it in memory."""
+    mine = [_encoded(one) for one in _proven(identities)]
+    creators = sum(1 for acl in acls if acl.identity.scheme == "auth")
+    count = len(acls) - creators + creators * len(mine)
+    checksum = crc32(count.to_bytes(_NUMBER_BYTES, "big"))
+    for acl in acls:
+        if acl.identity.scheme == "auth":
+            permissions = acl.permissions.to_bytes(_NUMBER_BYTES, "big", signed=True)
+            checksum = crc32(permissions.join([b"", *mine]), checksum)
+        else:
+            checksum = crc32(encode_acls([acl])[_NUMBER_BYTES:], checksum)
+    return checksum
+
+
+def _expanded_bytes(identities: Identities) -> int:
+    """Return the bytes of what one `auth` entry stands for."""
+    return sum(len(_encoded(one)) + _NUMBER_BYTES for one in _proven(identities))
+
+
+def _proven(identities: Identities) -> list[Identity]:
+    """List the identities that took a proof; an address is only where one is."""
+    return [one for one in identities.entries if one.scheme not in ("ip", "super")]
+
+
+def _encoded(identity: Identity) -> bytes:
+    writer = BytesWriter()
+    identity.write(writer)
+    return writer.getvalue()
+
+
+def _is_digest(identifier: str) -> bool:
+    """Tell whether it is `user:hash`. Colons at the very end do not count, as upstream."""
+    return len(identifier.rstrip(":").split(":")) == 2
