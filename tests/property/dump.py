@@ -86,7 +86,9 @@ def check(tree: Tree) -> None:
     for path, node in nodes.items():
         names = node.child_names()
         assert sorted(names) == sorted(children[path]), path
-        _check_encodings(node, names)
+        _check_encodings(tree, node, names)
+    kept = [each for node in nodes.values() for each in (node.wire, node.children_wire)]
+    assert tree.cached_bytes == sum(len(wire) for wire in kept if wire is not None)
     _check_subtrees(tree, nodes)
     assert tree.digest() == digest
     assert tree.data_bytes == data_bytes
@@ -114,7 +116,7 @@ def _check_subtrees(tree: Tree, nodes: dict[bytes, Node]) -> None:
         assert tree.subtree(path) == (count + 1, size + len(nodes[path].data or b"")), path
 
 
-def _check_encodings(node: Node, names: list[bytes]) -> None:
+def _check_encodings(tree: Tree, node: Node, names: list[bytes]) -> None:
     cversion = (2 * node.created - len(names) + (1 << 31)) % (1 << 32) - (1 << 31)
     stat = Stat(
         czxid=node.czxid,
@@ -131,7 +133,8 @@ def _check_encodings(node: Node, names: list[bytes]) -> None:
     )
     writer = BytesWriter()
     GetDataResponse(node.data, stat).write(writer)
-    assert node.data_and_stat() == writer.getvalue()
-    assert node.child_list() == len(names).to_bytes(4, "big") + b"".join(
+    assert node.wire in (None, writer.getvalue())
+    assert tree.data_and_stat(node) == writer.getvalue()
+    assert tree.child_list(node) == len(names).to_bytes(4, "big") + b"".join(
         len(name).to_bytes(4, "big") + name for name in names
     )

@@ -181,8 +181,19 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
     def wall_clock_ms() -> int:
         return time.time_ns() // 1_000_000
 
+    def end_at_once() -> None:
+        # Nothing may be sent, and nothing be written down, that comes from a state gone wrong.
+        supervisor.abandon()
+        sys.stderr.flush()
+        os._exit(1)
+
     def make_server(config: ServerConfig) -> Server:
-        return Server(config, wall_clock_ms=wall_clock_ms, random_bytes=secrets.token_bytes)
+        return Server(
+            config,
+            wall_clock_ms=wall_clock_ms,
+            random_bytes=secrets.token_bytes,
+            on_fatal=end_at_once,
+        )
 
     lifetime = Lifetime(journal, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)

@@ -25,7 +25,15 @@ from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest
 from paddock.server import handshake
-from paddock.server.desk import ATTACHING, CLOSED, CLOSING, NEW, OPEN, Desk
+from paddock.server.desk import (
+    ATTACHING,
+    CLOSED,
+    CLOSING,
+    NEW,
+    OPEN,
+    REQUESTS_A_LOOK,
+    Desk,
+)
 from paddock.server.restriction import ReadOnly
 from paddock.server.service import Service
 from paddock.server.statistics import ConnectionReport, Tally
@@ -110,6 +118,11 @@ class Connection(Desk):
             else:
                 liveness.heard = self._service.tracker.now()
                 self._tally.receive(frames, liveness.heard)
+            if len(frames) > REQUESTS_A_LOOK:
+                self._begin_turn()
+            else:
+                # So few are a turn in any case.
+                self._until_look = REQUESTS_A_LOOK + 1
             for frame in frames:
                 if self._serves:
                     self._request(frame)
@@ -169,7 +182,7 @@ class Connection(Desk):
         self._service.catch_up(self)
         # What waits goes out first; it may be enough to have us pause again.
         self.flush()
-        self._take_turn()
+        self._continue()
 
     # What the rest of the server calls.
 
@@ -247,7 +260,7 @@ class Connection(Desk):
     def release(self) -> None:
         if self.stage == CLOSING:
             self.stage = OPEN
-            self._take_turn()
+            self._continue()
 
     def session_ended(self) -> None:
         if self.stage == CLOSED:
@@ -393,7 +406,9 @@ class Connection(Desk):
         self._leave()
         # It may take as long as the peer goes on taking it.
         self._forget_deadline()
-        self._stream = Stream(transport, pieces, _GOODBYE_TIMEOUT, self._end_answer)
+        self._stream = Stream(
+            transport, pieces, _GOODBYE_TIMEOUT, self._end_answer, self._service.turns
+        )
         self._stream.start()
         return True
 

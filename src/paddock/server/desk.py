@@ -5,16 +5,16 @@ it waits in line behind them, and is answered right after the write before it wa
 before the one after it is. The same line holds whatever is refused without the log, so that
 replies never overtake each other. Pings alone are answered at once.
 
-Nobody can keep the server to itself. A client has its turn: when it has been answered a lot, or has
-asked for something heavy, the rest of what it has sent is held until everybody else had theirs.
-What is heavy does not go into the line, where it would have to be answered in the middle of a
-batch, but is held until the line is empty. While frames are held nothing more is read, and that is
-not the client's silence.
+Nobody can keep the server to itself. A client has its turn (`paddock.server.turns`): when that is
+over by the clock, or much was answered, or something heavy, the rest of what it has sent is held
+until its next turn. What is heavy waits for such a turn in any case. It does not go into the line,
+where it would have to be answered in the middle of a batch, but is held until the line is empty; so
+is what comes when many wait in line. While frames are held nothing more is read, and that is not
+the client's silence.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Final
 
@@ -28,13 +28,21 @@ from paddock.protocol.records import PING_XID
 from paddock.protocol.requests import AuthPacket, SaslToken
 from paddock.server.expiry import Client, Liveness
 from paddock.server.line import GOODBYE, READY, Line, Waiting
-from paddock.server.outlet import LARGE_BYTES, Outlet
+from paddock.server.outlet import Outlet
 from paddock.server.restriction import Restriction
 from paddock.server.service import Service
 from paddock.state.access import Identities
 from paddock.state.entry import Entry
+from paddock.state.queries import LARGE_BYTES
 
 logger: Final = logging.getLogger(__name__)
+
+# How many requests are served between two looks at the clock.
+REQUESTS_A_LOOK: Final = 16
+# How many requests may wait in line for writes of their client, to be answered within a batch.
+_PLACES_MAX: Final = 1_000
+# A node with more children is not listed within a batch.
+_CHILDREN_MAX: Final = 1_000
 
 # The stages of a connection; what they mean stands there.
 NEW: Final = 0
@@ -65,8 +73,13 @@ class Desk(Client):
         self._serves = False
         # What it may not do, if there is such a thing; then nothing is simply served.
         self._restriction: Restriction | None = None
-        # Whether its next turn is scheduled.
+        self._turns = service.turns
+        # Whether it has asked for its next turn, whether it has its turn now, when that ends, and
+        # how many requests may be served before somebody looks at the clock.
         self._turn_is_due = False
+        self._has_turn = False
+        self._turn_end = 0.0
+        self._until_look = REQUESTS_A_LOOK
         # Bytes of a frame that comes in many pieces.
         self._unfinished = 0
         # Writes under way, and what must not overtake them.
@@ -131,23 +144,26 @@ class Desk(Client):
         """Take a frame that comes when it is not simply served."""
         if self.stage != CLOSED:
             self._held.append(frame)
-            if self._restriction is not None and self.stage == OPEN and not self._turn_is_due:
-                self._go_on()
+            if self._restriction is not None and self.stage == OPEN:
+                self._ask_for_turn()
 
-    def _take_turn(self) -> None:
+    def take_turn(self) -> None:
         """Serve what was held, where nobody else would notice that it fails."""
+        self._has_turn = True
         try:
             self._go_on()
         except Exception:
             # Otherwise it would never be read from again, and never expire for that.
             logger.exception("session 0x%x: not served any more", self.session)
             self.abort()
+        self._has_turn = False
 
     def _go_on(self) -> None:
         """Serve what was held, as far as it goes now."""
         self._turn_is_due = False
         if self.stage == OPEN and self._outlet.peer_reads:
             self._serves = True
+            self._begin_turn()
             held, self._held = self._held, []
             served = 0
             while served < len(held) and self._serves:
@@ -168,6 +184,7 @@ class Desk(Client):
     def _request_restricted(self, frame: bytes, restriction: Restriction) -> None:
         verdict = restriction.judge(read_i32_be(frame, 4)) if len(frame) >= 8 else None
         if verdict is not None:
+            self._count_request()
             kind = GOODBYE if verdict.is_final else READY
             self._in_turn(kind, read_i32_be(frame, 0), b"", verdict.code, self._machine.zxid)
             return
@@ -175,17 +192,53 @@ class Desk(Client):
         if restriction.is_lifted(self.identities):
             self._restriction = None
 
+    def _begin_turn(self) -> None:
+        self._turn_end = self._turns.end()
+        self._until_look = REQUESTS_A_LOOK
+
+    def _count_request(self) -> None:
+        """End the turn, if it has lasted long enough; the request itself still belongs to it."""
+        self._until_look -= 1
+        if self._until_look <= 0:
+            self._until_look = REQUESTS_A_LOOK
+            if self._turns.is_over(self._turn_end):
+                self._end_turn()
+
     def _end_turn(self) -> None:
         """Let the others be served before more of this one is."""
         self.flush()
         if self._serves:
             self._serves = False
-            self._schedule_turn()
+            self._ask_for_turn()
 
-    def _schedule_turn(self) -> None:
+    def _ask_for_turn(self) -> None:
         if not self._turn_is_due:
             self._turn_is_due = True
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            self._turns.ask(self)
+
+    def _continue(self) -> None:
+        """Serve again, after a time in which nothing was."""
+        if self._held:
+            self._ask_for_turn()
+        else:
+            self.take_turn()
+
+    def _hold_back(self, frame: bytes) -> None:
+        """Put back a frame that is not to be served now; it comes first when it can be."""
+        self._serves = False
+        self._held.insert(0, frame)
+
+    def _must_wait(self, operation: int, frame: bytes) -> bool:
+        """Tell whether a query behind a write has to wait until no write is under way."""
+        if self._line.places() >= _PLACES_MAX:
+            return True
+        if operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
+            try:
+                node = self._machine.tree.nodes.get(Reader(frame, 8).string())
+            except DecodeError:
+                return False
+            return node is not None and node.child_count() > _CHILDREN_MAX
+        return False
 
     def _count_unfinished(self) -> None:
         """Count what has come of a frame that is not whole, with that of all others."""
@@ -203,6 +256,7 @@ class Desk(Client):
             )
             self.close()
             return
+        self._count_request()
         xid = read_i32_be(frame, 0)
         operation = read_i32_be(frame, 4)
         # Most are one of these, and to compare them is faster than to look them up.
@@ -215,11 +269,13 @@ class Desk(Client):
         if is_common or operation in opcodes.READS:
             is_heavy = not is_common and operation in opcodes.HEAVY
             if self._line.length:
-                if is_heavy:
-                    self._serves = False
-                    self._held.insert(0, frame)
+                if is_heavy or self._must_wait(operation, frame):
+                    self._hold_back(frame)
                 else:
                     self._line.put(Waiting(operation, xid, frame[8:], self.identities))
+            elif is_heavy and not self._has_turn:
+                self._hold_back(frame)
+                self._ask_for_turn()
             else:
                 self._answer(operation, xid, frame[8:], self.identities)
                 if is_heavy or self._outlet.is_full():
@@ -308,17 +364,22 @@ class Desk(Client):
         if self._is_paused:
             if self._held and not line.length:
                 # Not now, in the middle of a batch.
-                self._schedule_turn()
+                self._ask_for_turn()
             self.regulate()
 
     def _answer(self, operation: int, xid: int, body: bytes, identities: Identities) -> None:
-        error, answer = self._queries.answer(operation, body, self, identities, self.session)
-        if len(answer) < LARGE_BYTES:
-            self._outlet.reply(xid, self._machine.zxid, error, answer)
+        queries = self._queries
+        error, answer = queries.answer(operation, body, self, identities, self.session)
+        large = queries.large
+        if large is None:
+            if len(answer) < LARGE_BYTES:
+                self._outlet.reply(xid, self._machine.zxid, error, answer)
+            else:
+                self._outlet.reply_large(xid, self._machine.zxid, b"", answer, b"")
         else:
-            # The node keeps these two for the next who asks.
-            is_shared = operation in (opcodes.GET_DATA, opcodes.GET_CHILDREN)
-            self._outlet.reply_large(xid, self._machine.zxid, answer, is_shared)
+            queries.large = None
+            head, tail = answer[: queries.large_at], answer[queries.large_at :]
+            self._outlet.reply_large(xid, self._machine.zxid, head, large, tail)
 
     def _is_too_far_ahead(self) -> bool:
         return self._line.is_longer_than(1) or self._pipeline.is_congested(1)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from paddock.server.pipeline import Origin
 from paddock.server.statistics import ConnectionReport
+from paddock.server.submitter import Submitter
 
 
-class Client(Origin):
+class Client(Submitter):
     """The connection that a session is attached to, as those see it who end sessions."""
 
     def __init__(self) -> None:

@@ -101,6 +101,10 @@ class Line:
         self._size -= len(place.body)
         return place
 
+    def places(self) -> int:
+        """Count those that wait in line."""
+        return len(self._places)
+
     def can_answer(self) -> bool:
         """Tell whether somebody's turn has come."""
         places = self._places

@@ -2,9 +2,10 @@
 
 Replies gather until somebody flushes. As long as the peer reads, all goes straight to the
 transport; while it does not, it waits here, large bodies by reference, so that a thousand replies
-with the same node cost the memory of one. What is a copy of its own counts as backlog, also the
-piece that made the transport say that it is enough. When a peer has too much of it, or all peers
-together have, it is overdue: nothing more is kept for it, and its connection is to be dropped.
+with the same node cost the memory of one. A body counts once as backlog, however often it waits:
+the node that it came from may have another by now. So does the piece that made the transport say
+that it is enough. When a peer has too much of it, or all peers together have, it is overdue:
+nothing more is kept for it, and its connection is to be dropped.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from paddock.server.statistics import Statistics
 
 # How much may gather before it is sent.
 _GATHERED_BYTES_MAX: Final = 1 << 20
-# A body of this size is not copied any more.
-LARGE_BYTES: Final = 1 << 14
 # Pieces that wait are put together as long as they are not larger than this.
 _PIECE_BYTES_MIN: Final = 1 << 12
 # What every peer may have waiting, however much the others have.
@@ -63,9 +62,12 @@ class Outlet:
         # Bytes of large bodies since the last flush.
         self._large = 0
         self._packets = 0
-        # What waits for the peer, in its order, with what each piece counts for. A list, since it
-        # is empty for nearly everybody, and an empty deque is ten times as large.
+        # What waits for the peer, in its order, with what each piece counts for; -1 is a large
+        # body. A list, since it is empty for nearly everybody, and an empty deque is ten times as
+        # large.
         self._waiting: list[tuple[bytes, int]] = []
+        # How often each large body waits, by its identity: it stays the same while it waits.
+        self._bodies: dict[int, int] | None = None
         # The size of the last piece that the transport took, if it was one too many for it.
         self._handed = 0
         # Invariant: the sum of what the pieces count for, and of what was handed.
@@ -84,18 +86,20 @@ class Outlet:
         self._packets += 1
         self.last_zxid = zxid
 
-    def reply_large(self, xid: int, zxid: int, body: bytes, is_shared: bool) -> None:
-        """Send a reply with a body that is not copied; a shared one costs no memory of its own."""
+    def reply_large(self, xid: int, zxid: int, head: bytes, body: bytes, tail: bytes) -> None:
+        """Send a reply of three parts, of which the one in the middle is not copied."""
         gathered = self._gathered
-        write_i32_be(gathered, 16 + len(body))
+        write_i32_be(gathered, 16 + len(head) + len(body) + len(tail))
         write_i32_be(gathered, xid)
         write_i64_be(gathered, zxid)
         write_i32_be(gathered, 0)
+        gathered.write(head)
         self._packets += 1
         self._put_gathered()
-        self._put(body, 0 if is_shared else len(body))
+        self._put_body(body)
         self._large += len(body)
         self._statistics.bytes_sent += len(body)
+        self._gathered.write(tail)
         self.last_zxid = zxid
 
     def packet(self, whole: bytes) -> None:
@@ -151,6 +155,7 @@ class Outlet:
     def discard(self) -> None:
         """Forget what waits: there is nobody any more to take it."""
         self._waiting.clear()
+        self._bodies = None
         self._backlog.size -= self._size
         self._size = 0
         self._handed = 0
@@ -193,9 +198,35 @@ class Outlet:
             data = self._take_gathered()
             self._put(data, len(data))
 
-    def _put(self, piece: bytes, size: int) -> None:
+    def _put_body(self, body: bytes) -> None:
+        """Have a large body wait; it counts if it is the only one of its kind that does."""
+        bodies = self._bodies
+        if bodies is None:
+            bodies = {}
+            self._bodies = bodies
+        waits = bodies.get(id(body), 0)
+        if self._admit(0 if waits else len(body)):
+            bodies[id(body)] = waits + 1
+            self._waiting.append((body, -1))
+
+    def _leave(self, piece: bytes, size: int) -> int:
+        """Take note that a piece does not wait any more; return what it counted for."""
+        bodies = self._bodies
+        if size >= 0 or bodies is None:
+            return size
+        waits = bodies[id(piece)] - 1
+        if waits:
+            bodies[id(piece)] = waits
+            return 0
+        del bodies[id(piece)]
+        if not bodies:
+            self._bodies = None
+        return len(piece)
+
+    def _admit(self, size: int) -> bool:
+        """Count a piece that is to wait, unless there is too much already."""
         if self.is_overdue or self.transport is None:
-            return
+            return False
         backlog = self._backlog
         # Whatever it is, one more piece is taken; but not on top of too much. Of a peer that reads
         # nothing waits for longer than until the next flush.
@@ -204,6 +235,13 @@ class Outlet:
             or (backlog.is_over() and self.is_lagging())
         ):
             self.give_up()
+            return False
+        self._size += size
+        backlog.size += size
+        return True
+
+    def _put(self, piece: bytes, size: int) -> None:
+        if not self._admit(size):
             return
         waiting = self._waiting
         last_size = waiting[-1][1] if waiting else 0
@@ -213,8 +251,6 @@ class Outlet:
             waiting[-1] = (waiting[-1][0] + piece, last_size + size)
         else:
             waiting.append((piece, size))
-        self._size += size
-        backlog.size += size
 
     def _feed(self) -> None:
         """Hand the transport what waits, as long as it takes it."""
@@ -223,7 +259,7 @@ class Outlet:
             piece, size = waiting.pop(0)
             self._written += len(piece)
             transport.write(piece)
-            self._hand(size)
+            self._hand(self._leave(piece, size))
 
     def _hand(self, size: int) -> None:
         """Discount what the transport took, unless that was the one piece too many."""

@@ -4,65 +4,67 @@ While one batch syncs the next one gathers, so a sync is shared by all who wait 
 Everything happens on the event loop, except the log's own work. The rules:
 
 * An entry is applied when, and only when, the log has said that it is durable.
-* After an entry is applied, watchers are told of its changes, then its origin is, and only then is
-  the next one applied. So an event comes before any reply that shows the change, and whoever waits
+* After an entry is applied, watchers are told of its changes, then its submitter is, and only then
+  is the next one applied. So an event comes before any reply that shows the change, and who waits
   for an entry sees the state right after it.
+* A batch is applied in slices of `SLICE_SECONDS`, between which the loop serves others. They may
+  read the state in the middle of a batch. A snapshot and a digest are only taken between two.
 * What the log surely did not write is refused. What it may have written is not answered at all:
-  everybody is disconnected, and the log is read again before anything else is written.
+  all clients are disconnected, and the log is read again before anything else is written.
+* If this machine cannot encode or apply a batch, for want of memory above all, nothing is answered
+  any more: the batch may be durable, and the state is not what the log says. The server ends, and
+  the next start reads the log.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from paddock.errors import SYSTEM_ERROR
 from paddock.log.interface import Durability, Log, Record
+from paddock.server.fair_queue import FairQueue
 from paddock.server.notices import Notices
 from paddock.server.statistics import Statistics
-from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
-from paddock.state.machine import Outcome, StateMachine
-from paddock.state.watches import Watcher, Watches
+from paddock.server.submitter import Submitter
+from paddock.state.entry import Batch, Entry
+from paddock.state.machine import MACHINE_ERRORS, Outcome, StateMachine
+from paddock.state.watches import Watches
 
 logger: Final = logging.getLogger(__name__)
 
-
-class Origin(Watcher):
-    """Where an entry came from, and who is told what became of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Whether it is among those to be flushed when the batch has been applied.
-        self.is_dirty = False
-
-    def deliver(self, entry: Entry, outcome: Outcome) -> None:
-        """Take the outcome of an entry that has just been applied."""
-        raise NotImplementedError
-
-    def refuse(self, entry: Entry, code: int) -> None:
-        """Take the news that an entry was surely not written."""
-        raise NotImplementedError
-
-    def flush(self) -> None:
-        """Send what has gathered."""
-        raise NotImplementedError
-
-    def abort(self) -> None:
-        """Take the news that an outcome could not be told: whoever waits must not go on waiting."""
+SLICE_SECONDS: Final = 0.01
+# How often a slice looks at the clock: after so many small entries, and after each large one.
+_ENTRIES_A_LOOK: Final = 8
+_LARGE_BYTES: Final = 1 << 12
 
 
 class Proposal:
     """A batch under way."""
 
-    __slots__ = ("begun", "entries", "origins")
+    __slots__ = ("applied", "begun", "entries", "index", "submitters", "synced")
 
-    def __init__(self, entries: list[Entry], origins: list[Origin], begun: float) -> None:
+    def __init__(self, entries: list[Entry], submitters: list[Submitter], begun: float) -> None:
         self.entries = entries
-        self.origins = origins
+        self.submitters = submitters
         self.begun = begun
+        # Its index, when the log was done with it, and how many of its entries are applied.
+        self.index = 0
+        self.synced = 0.0
+        self.applied = 0
+
+
+class Report:
+    """What the log has said about a proposal."""
+
+    __slots__ = ("durability", "proposal", "reason")
+
+    def __init__(self, proposal: Proposal, durability: Durability, reason: str) -> None:
+        self.proposal = proposal
+        self.durability = durability
+        self.reason = reason
 
 
 class Pipeline:
@@ -89,6 +91,8 @@ class Pipeline:
         self.on_applied: Callable[[], None] | None = None
         # Called when it is not known whether a batch was written.
         self.on_unknown: Callable[[str], None] | None = None
+        # Called when this machine is not enough for a batch: the state must not be used any more.
+        self.on_fatal: Callable[[str], None] | None = None
         # Called with each entry that was applied, and with what came of it.
         self.on_entry: Callable[[Entry, Outcome], None] | None = None
         # A sync that takes more seconds than this gets a line.
@@ -104,45 +108,61 @@ class Pipeline:
         # The time of the last batch. Invariant: it never goes back, whatever the clock does.
         self._stamp_ms = machine.time_ms
         self._loop = asyncio.get_running_loop()
+        self._time: Callable[[], float] = self._loop.time
         self._notices = Notices(self._loop.time)
-        self._entries: list[Entry] = []
-        self._origins: list[Origin] = []
-        # Bytes of the entries that have gathered.
-        self._size = 0
+        self._gathered = FairQueue()
         self._flying: Proposal | None = None
+        # The batch of which some entries are applied and others not yet.
+        self._applying: Proposal | None = None
+        # What the log has said while a batch was being applied: of the one proposal behind it.
+        self._report: Report | None = None
+        # What waits for the end of the batch that is being applied.
+        self._between: list[Callable[[], None]] = []
         # Whether a look at what has gathered is on its way.
         self._scheduled = False
         # Whether the log is not to be written to: it is broken, or we are stopping.
         self._halted = False
-        self._dirty: list[Origin] = []
+        self._dirty: list[Submitter] = []
         # Whether a batch is being applied, at whose end the dirty ones are flushed.
         self._telling = False
         # Waits for the batch under way, when the server stops.
         self._drained: asyncio.Future[None] | None = None
         # Whether the last batch was refused for want of room, so that it is said once.
         self._full = False
-        log.start(self._report, index)
+        log.start(self._hear, index)
 
-    def submit(self, entry: Entry, origin: Origin) -> None:
+    def submit(self, entry: Entry, submitter: Submitter) -> None:
         """Take an entry into the batch that gathers."""
-        self._entries.append(entry)
-        self._origins.append(origin)
-        self._size += entry.size()
+        self._gathered.put(entry, submitter)
         if not self._scheduled and self._flying is None:
             self._scheduled = True
             self._loop.call_soon(self._look)
 
-    def mark_dirty(self, origin: Origin) -> None:
-        """Have an origin flushed once, when the batch being applied is through, or else soon."""
-        if not origin.is_dirty:
-            origin.is_dirty = True
+    def mark_dirty(self, submitter: Submitter) -> None:
+        """Have a submitter flushed once, when the slice being applied is through, or else soon."""
+        if not submitter.is_dirty:
+            submitter.is_dirty = True
             if not self._dirty and not self._telling:
                 self._loop.call_soon(self._flush_dirty)
-            self._dirty.append(origin)
+            self._dirty.append(submitter)
 
     def outstanding(self) -> int:
         """Count the entries that are not answered yet."""
-        return len(self._entries) + (0 if self._flying is None else len(self._flying.entries))
+        count = self._gathered.length
+        if self._flying is not None:
+            count += len(self._flying.entries)
+        if self._applying is not None:
+            count += len(self._applying.entries) - self._applying.applied
+        if self._report is not None:
+            count += len(self._report.proposal.entries)
+        return count
+
+    def between_batches(self, callback: Callable[[], None]) -> None:
+        """Call back when no batch is half applied: now, or right after the one that is."""
+        if self._applying is None:
+            callback()
+        else:
+            self._between.append(callback)
 
     def is_syncing(self) -> bool:
         """Tell whether the log has something to do, in a thread of its own."""
@@ -151,83 +171,68 @@ class Pipeline:
     def is_congested(self, share: int) -> bool:
         """Tell whether more has gathered than this share of the limit: 1 all of it, 2 half."""
         return (
-            0 < self._entries_max // share < len(self._entries)
-            or 0 < self._bytes_max // share < self._size
+            0 < self._entries_max // share < self._gathered.length
+            or 0 < self._bytes_max // share < self._gathered.size
         )
 
     async def drain(self) -> None:
         """Wait until everything that was submitted has been told."""
-        while not self._halted and not (self._flying is None and not self._entries):
+        while not self._halted and not self._is_idle():
             self._drained = self._loop.create_future()
             await self._drained
         self._halted = True
 
     def drop(self) -> None:
-        """Forget what has gathered; whoever waits for it has been disconnected."""
-        self._entries = []
-        self._origins = []
-        self._size = 0
+        """Forget what has gathered; those who wait for it have been disconnected."""
+        self._gathered.clear()
 
     def resume(self, survivors: list[Record]) -> None:
         """Go on after the log was read again, with what turned out to be written after all."""
-        for record in survivors:
-            for entry in Batch.decode(record.payload).entries:
-                self._apply(entry, None)
-            self.applied = record.index
+        assert self._applying is None
+        try:
+            for record in survivors:
+                for entry in Batch.decode(record.payload).entries:
+                    self._apply(entry, None)
+                self.applied = record.index
+        except MACHINE_ERRORS as error:
+            self._fail(error)
+            return
         self._flush_dirty()
         self._halted = False
         self._look()
 
+    def _is_idle(self) -> bool:
+        return (
+            self._flying is None
+            and self._applying is None
+            and self._report is None
+            and not self._gathered.length
+        )
+
     def _look(self) -> None:
+        """Propose what has gathered, unless the log is busy or a batch is half applied."""
         self._scheduled = False
-        if self._flying is not None or self._halted or not self._entries:
+        if (
+            self._flying is not None
+            or self._applying is not None
+            or self._report is not None
+            or self._halted
+            or not self._gathered.length
+        ):
             return
-        if self._size <= BATCH_BYTES_MAX:
-            entries, self._entries = self._entries, []
-            origins, self._origins = self._origins, []
-            self._size = 0
-        else:
-            entries, origins = self._take_fairly()
+        entries, submitters = self._gathered.take()
         self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms)
         for entry in entries:
             entry.time_ms = self._stamp_ms
-        self._flying = Proposal(entries, origins, self._loop.time())
-        self._log.propose(Batch(entries, self.applied, self.machine.digest()).encode())
+        try:
+            payload = Batch(entries, self.applied, self.machine.digest()).encode()
+        except MACHINE_ERRORS as error:
+            self._fail(error)
+            return
+        self._flying = Proposal(entries, submitters, self._time())
+        self._log.propose(payload)
 
-    def _take_fairly(self) -> tuple[list[Entry], list[Origin]]:
-        """Take what fits into one batch, the next entry of each origin in turn.
-
-        So whoever has sent much does not keep whoever has sent little waiting. The first in line
-        always comes along, however large it is; what is taken stays in the order in which it came.
-        """
-        queues: dict[Origin, deque[int]] = {}
-        for position, origin in enumerate(self._origins):
-            queue = queues.get(origin)
-            if queue is None:
-                queues[origin] = deque((position,))
-            else:
-                queue.append(position)
-        taken: set[int] = set()
-        size = 0
-        while queues:
-            for origin, queue in list(queues.items()):
-                next_size = self._entries[queue[0]].size()
-                if taken and size + next_size > BATCH_BYTES_MAX:
-                    # What is behind it must not overtake it.
-                    del queues[origin]
-                    continue
-                taken.add(queue.popleft())
-                size += next_size
-                if not queue:
-                    del queues[origin]
-        entries, origins = self._entries, self._origins
-        self._entries = [one for at, one in enumerate(entries) if at not in taken]
-        self._origins = [one for at, one in enumerate(origins) if at not in taken]
-        self._size -= size
-        in_order = sorted(taken)
-        return [entries[at] for at in in_order], [origins[at] for at in in_order]
-
-    def _report(self, index: int, durability: Durability, reason: str) -> None:
+    def _hear(self, index: int, durability: Durability, reason: str) -> None:
         # The log's own thread calls this. The time is that of the sync: the loop may be late.
         now = self._loop.time()
         self._loop.call_soon_threadsafe(self._told, index, durability, reason, now)
@@ -236,41 +241,110 @@ class Pipeline:
         flying = self._flying
         assert flying is not None
         self._flying = None
-        if synced - flying.begun > self.slow_sync:
-            self._tell_slow(flying, synced)
-        self._telling = True
+        flying.index, flying.synced = index, synced
+        if self._applying is None:
+            self._take_report(flying, durability, reason)
+        else:
+            assert self._report is None
+            self._report = Report(flying, durability, reason)
+
+    def _take_report(self, proposal: Proposal, durability: Durability, reason: str) -> None:
+        """Do what the log's word about a proposal asks for."""
+        if proposal.synced - proposal.begun > self.slow_sync:
+            self._tell_slow(proposal, proposal.synced)
         if durability is Durability.DURABLE:
             if self._full:
                 self._full = False
                 logger.warning("there is room again, writes are accepted")
             # The next batch syncs while we apply this one.
             self._look()
-            for entry, origin in zip(flying.entries, flying.origins, strict=True):
-                self._apply(entry, origin)
-            self.applied = index
-            self.applied_entries += len(flying.entries)
-            now = self._loop.time()
-            self.statistics.batch(len(flying.entries), flying.begun, synced, now)
-            if self.on_applied is not None:
-                self.on_applied()
+            self._applying = proposal
+            self._apply_slice()
         elif durability is Durability.NOT_WRITTEN:
             if not self._full:
                 self._full = True
                 logger.error("writes are refused: %s", reason)
-            for entry, origin in zip(flying.entries, flying.origins, strict=True):
-                origin.refuse(entry, SYSTEM_ERROR)
+            self._telling = True
+            for entry, submitter in zip(proposal.entries, proposal.submitters, strict=True):
+                submitter.refuse(entry, SYSTEM_ERROR)
             self._look()
+            self._finish()
         else:
             self._halted = True
+            self._telling = True
             assert self.on_unknown is not None
             self.on_unknown(reason)
+            self._finish()
+
+    def _apply_slice(self) -> None:
+        """Apply the batch until it is through, or the loop should look at its sockets."""
+        proposal = self._applying
+        if proposal is None:
+            return
+        self._telling = True
+        entries, submitters = proposal.entries, proposal.submitters
+        end = self._time() + SLICE_SECONDS
+        while proposal.applied < len(entries):
+            at = proposal.applied
+            entry = entries[at]
+            try:
+                self._apply(entry, submitters[at])
+            except MACHINE_ERRORS as error:
+                self._fail(error)
+                return
+            proposal.applied = at + 1
+            if (
+                proposal.applied % _ENTRIES_A_LOOK == 0 or len(entry.body) > _LARGE_BYTES
+            ) and self._time() >= end:
+                break
+        if proposal.applied < len(entries):
+            # In parts, too: of a large batch it takes as long as a slice.
+            self.machine.digest()
+            self._telling = False
+            self._flush_dirty()
+            self._loop.call_soon(self._apply_slice)
+            return
+        self._applying = None
+        self.applied = proposal.index
+        self.applied_entries += len(entries)
+        self.statistics.batch(len(entries), proposal.begun, proposal.synced, self._time())
+        if self.on_applied is not None:
+            self.on_applied()
+        if self._between:
+            between, self._between = self._between, []
+            for callback in between:
+                callback()
+        self._finish()
+
+    def _finish(self) -> None:
+        """End the work on a batch, and begin that on the next, if the log has said something."""
         self._telling = False
         self._flush_dirty()
         if self.on_room is not None:
             self.on_room()
+        if self._report is not None:
+            self._loop.call_soon(self._take_next_report)
+        elif not self._scheduled and self._gathered.length:
+            # What could not be proposed in the middle of a batch.
+            self._scheduled = True
+            self._loop.call_soon(self._look)
         if self._drained is not None:
             self._drained.set_result(None)
             self._drained = None
+
+    def _take_next_report(self) -> None:
+        report, self._report = self._report, None
+        if report is not None:
+            self._take_report(report.proposal, report.durability, report.reason)
+
+    def _fail(self, error: BaseException) -> None:
+        """Stop for good: this machine is not enough for what the log holds."""
+        self._halted = True
+        self._applying = None
+        self._report = None
+        self._gathered.clear()
+        assert self.on_fatal is not None
+        self.on_fatal(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
     def _tell_slow(self, flying: Proposal, synced: float) -> None:
         count, seconds = len(flying.entries), synced - flying.begun
@@ -281,7 +355,7 @@ class Pipeline:
             extra={"entries": count, "seconds": seconds},
         )
 
-    def _apply(self, entry: Entry, origin: Origin | None) -> None:
+    def _apply(self, entry: Entry, submitter: Submitter | None) -> None:
         outcome = self.machine.apply(entry)
         if self.on_entry is not None:
             self.on_entry(entry, outcome)
@@ -290,16 +364,19 @@ class Pipeline:
         try:
             if outcome.changes:
                 self.watches.publish(outcome.changes)
-            if origin is not None:
-                origin.deliver(entry, outcome)
+            if submitter is not None:
+                submitter.deliver(entry, outcome)
+        except (MemoryError, RecursionError):
+            # Others may not have been told: better nobody is than only some.
+            raise
         except Exception:
             # Whatever one answer runs into, the rest of the batch is durable and must be applied.
             logger.exception("session 0x%x: the outcome could not be told", entry.session)
-            if origin is not None:
-                origin.abort()
+            if submitter is not None:
+                submitter.abort()
 
     def _flush_dirty(self) -> None:
         dirty, self._dirty = self._dirty, []
-        for origin in dirty:
-            origin.is_dirty = False
-            origin.flush()
+        for submitter in dirty:
+            submitter.is_dirty = False
+            submitter.flush()

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from paddock.server.config import ServerConfig
-from paddock.server.pipeline import Origin, Pipeline
+from paddock.server.pipeline import Pipeline
+from paddock.server.submitter import Submitter
 from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
 from paddock.state.tree import TTL_BASE, Node
 
 
-class _Nobody(Origin):
+class _Nobody(Submitter):
     """Waits for no answer: what was not reaped now is looked at again."""
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:

@@ -58,6 +58,9 @@ class Server:
 
     Time of day and randomness are handed in, so that a test can decide what they are; so is the
     disk, if a test wants one that fails.
+
+    If the machine is not enough for the state, nobody is served any more, and `on_fatal` is called:
+    a process that is nothing but a server ends then, at once.
     """
 
     def __init__(
@@ -67,11 +70,15 @@ class Server:
         wall_clock_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
         disk: Disk | None = None,
+        on_fatal: Callable[[], None] | None = None,
     ) -> None:
         self._config = config
         self._wall_clock_ms = wall_clock_ms
         self._random_bytes = random_bytes
         self._disk = disk
+        self._on_fatal = on_fatal
+        # Whether the state was given up.
+        self._is_dead = False
         self._directory: DataDirectory | None = None
         self._log: Log | None = None
         self._audit: AuditLog | None = None
@@ -160,6 +167,13 @@ class Server:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._tell_audit(SERVER_STOP, INVOKED)
+        if self._is_dead:
+            # There is nothing to be answered, and no state to be written down.
+            service.tracker.stop()
+            if self._snapshotter is not None:
+                await self._snapshotter.give_up()
+            await self._let_go()
+            return
         if self._listener is not None:
             self._listener.close()
         if self._secure is not None:
@@ -194,6 +208,28 @@ class Server:
         audit, self._audit = self._audit, None
         if audit is not None:
             audit.close()
+
+    def _die(self, reason: str) -> None:
+        """Serve nobody any more, unanswered: the state is not what the log says."""
+        logger.critical(
+            "this machine is not enough for a request that is in the log: %s. The server ends"
+            " before it answers anything. All that was acknowledged is in the log: start it again,"
+            " with more memory if there is any; if it cannot start, it says how to go on",
+            reason,
+            extra={"reason": reason},
+        )
+        self._is_dead = True
+        service = self._service
+        assert service is not None
+        service.is_open = False
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(service.connections):
+            connection.abort()
+        if self._reaper is not None:
+            self._reaper.stop()
+        if self._on_fatal is not None:
+            self._on_fatal()
 
     async def _say_goodbye(self, service: Service) -> None:
         """Wait until every client has the last of its answers, or had its time to take it."""
@@ -321,6 +357,7 @@ class Server:
         )
         self._outages = Outages(self._service, log)
         pipeline.on_unknown = self._outages.begin
+        pipeline.on_fatal = self._die
         return self._service
 
     def _figures(self, service: Service, recovered: Recovered, load_seconds: float) -> Figures:

@@ -12,9 +12,11 @@ from paddock.server.authentication import Conversation
 from paddock.server.config import ServerConfig
 from paddock.server.expiry import Client, Liveness, SessionTracker
 from paddock.server.outlet import Backlog
-from paddock.server.pipeline import Origin, Pipeline
+from paddock.server.pipeline import Pipeline
 from paddock.server.restriction import MustAuthenticate, Restriction
 from paddock.server.statistics import Statistics
+from paddock.server.submitter import Submitter
+from paddock.server.turns import Turns
 from paddock.state.access import Identities
 from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
@@ -48,6 +50,8 @@ class Service:
         self.statistics = statistics
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
+        # What may take long is done in turns.
+        self.turns = Turns()
         self._must_authenticate: Restriction | None = None
         if config.enforce_authentication:
             self._must_authenticate = MustAuthenticate(config.enforced_schemes)
@@ -249,7 +253,7 @@ class Service:
         self.pipeline.submit(entry, _Expiry(self, liveness, silence, reason))
 
 
-class _Expiry(Origin):
+class _Expiry(Submitter):
     """The end of a session that was silent too long."""
 
     def __init__(self, service: Service, liveness: Liveness, silence: float, reason: str) -> None:

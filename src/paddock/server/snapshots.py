@@ -100,18 +100,21 @@ class Snapshotter:
             await self._take()
         self._executor.shutdown()
 
+    async def give_up(self) -> None:
+        """Let go without a last snapshot: the state is not what the log says."""
+        self._closing = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._executor.shutdown()
+
     async def _take(self) -> None:
         begun = self._loop.time()
-        index = self._pipeline.applied
-        self._entries = self._pipeline.applied_entries
         try:
-            writer = self._store.begin(index)
-            self._writer = writer
-            # Nothing may be applied between reading the index and this.
-            snapshot = Snapshot(self._pipeline.machine, self._spill)
-            self._snapshot = snapshot
-            self._refused = None
-            zxid, nodes = self._pipeline.machine.zxid, len(self._pipeline.machine.tree)
+            index, zxid, nodes = await self._begin()
+            snapshot, writer = self._snapshot, self._writer
+            assert snapshot is not None
+            assert writer is not None
             for chunk in snapshot.chunks():
                 await asyncio.wrap_future(self._write(writer, chunk))
                 if self._refused is not None:
@@ -127,6 +130,29 @@ class Snapshotter:
         finally:
             await self._let_go()
             self._task = None
+
+    def _begin(self) -> asyncio.Future[tuple[int, int, int]]:
+        """Begin a snapshot as soon as no batch is half applied.
+
+        The result is its index, its zxid and how many nodes it will have; or LogError.
+        """
+        begun: asyncio.Future[tuple[int, int, int]] = self._loop.create_future()
+
+        def begin() -> None:
+            pipeline = self._pipeline
+            self._entries = pipeline.applied_entries
+            try:
+                self._writer = self._store.begin(pipeline.applied)
+            except LogError as error:
+                begun.set_exception(error)
+                return
+            self._snapshot = Snapshot(pipeline.machine, self._spill)
+            self._refused = None
+            machine = pipeline.machine
+            begun.set_result((pipeline.applied, machine.zxid, len(machine.tree)))
+
+        self._pipeline.between_batches(begin)
+        return begun
 
     def _tell_taken(self, index: int, zxid: int, nodes: int, size: int, seconds: float) -> None:
         self._pipeline.statistics.snapshot_ms.add(seconds * 1000)

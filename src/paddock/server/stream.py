@@ -12,6 +12,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from paddock.server.turns import Turns
+
 logger: Final = logging.getLogger(__name__)
 
 _PIECE_CHARACTERS: Final = 16 << 10
@@ -44,6 +46,7 @@ class Stream:
         pieces: Iterator[bytes],
         timeout: float,
         done: Callable[[], None],
+        turns: Turns | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport = transport
@@ -52,6 +55,8 @@ class Stream:
         self._timeout = timeout
         # Called when the last piece has been handed over; not if it comes to nothing.
         self._done = done
+        # Who shares the loop's time; without it each piece has a pass of the loop.
+        self._turns = turns
         self._is_paused = False
         # Whether the next piece is due already.
         self._is_scheduled = False
@@ -83,7 +88,13 @@ class Stream:
     def _schedule(self) -> None:
         if not (self._is_scheduled or self._is_paused or self._is_over):
             self._is_scheduled = True
-            self._loop.call_soon(self._send)
+            if self._turns is None:
+                self._loop.call_soon(self._send)
+            else:
+                self._turns.ask(self)
+
+    def take_turn(self) -> None:
+        self._send()
 
     def _send(self) -> None:
         self._is_scheduled = False

@@ -38,9 +38,14 @@ from paddock.state.tree import Node
 from paddock.state.watches import ONE_SHOT, Watcher, Watches, WatchTable
 
 _STAT_BYTES: Final = 68
-# A small multi-read may name a large node many thousand times. What no longer fits into the reply
-# is refused, one by one.
-_MULTI_READ_BYTES_MAX: Final = 16 << 20
+_LENGTH_BYTES: Final = 4
+# What is at least as large is not copied into an answer.
+LARGE_BYTES: Final = 1 << 14
+# A small multi-read may name a large node many thousand times, and is answered in one go. What no
+# longer fits into the reply, and what is beyond this many reads, is refused, one by one.
+MULTI_READ_BYTES_MAX: Final = 16 << 20
+MULTI_READS_MAX: Final = 10_000
+_NO_LIMIT: Final = 1 << 62
 _CHILDREN: Final = 1
 _DATA: Final = 2
 _ANY: Final = 3
@@ -52,6 +57,10 @@ class Queries:
     def __init__(self, machine: StateMachine, watches: Watches) -> None:
         self.machine = machine
         self.watches = watches
+        # A part of the last answer that is large and was not copied: it is to be sent behind the
+        # first `large_at` bytes of the answer. The caller takes it away.
+        self.large: bytes | None = None
+        self.large_at = 0
 
     def answer(
         self, operation: int, body: bytes, watcher: Watcher, identities: Identities, session: int
@@ -66,10 +75,10 @@ class Queries:
             if operation == opcodes.EXISTS:
                 return OK, self._exists(body, watcher)
             if operation == opcodes.GET_CHILDREN:
-                return OK, self._get_children(body, watcher, identities).child_list()
+                return OK, self._list(self._get_children(body, watcher, identities), b"")
             if operation == opcodes.GET_CHILDREN2:
                 node = self._get_children(body, watcher, identities)
-                return OK, node.child_list() + node.data_and_stat()[-_STAT_BYTES:]
+                return OK, self._list(node, node.stat())
             return OK, self._answer_rarer(operation, body, watcher, identities, session)
         except Refused as refusal:
             return refusal.code, b""
@@ -117,7 +126,15 @@ class Queries:
         node = self._readable(path, identities)
         if watch:
             self._watch(self.watches.data, path, watcher)
-        return node.data_and_stat()
+        wire = node.wire
+        if wire is not None:
+            return wire
+        data = node.data
+        if data is None or len(data) < LARGE_BYTES:
+            return self.machine.tree.data_and_stat(node)
+        self.large = data
+        self.large_at = _LENGTH_BYTES
+        return len(data).to_bytes(_LENGTH_BYTES, "big") + node.stat()
 
     def _exists(self, body: bytes, watcher: Watcher) -> bytes:
         reader = Reader(body)
@@ -131,7 +148,7 @@ class Queries:
             self._watch(self.watches.data, path, watcher)
         if node is None:
             raise Refused(NO_NODE)
-        return node.data_and_stat()[-_STAT_BYTES:]
+        return node.stat()
 
     def _get_children(self, body: bytes, watcher: Watcher, identities: Identities) -> Node:
         reader = Reader(body)
@@ -141,6 +158,14 @@ class Queries:
         if watch:
             self._watch(self.watches.child, path, watcher)
         return node
+
+    def _list(self, node: Node, stat: bytes) -> bytes:
+        names = self.machine.tree.child_list(node)
+        if len(names) < LARGE_BYTES:
+            return names + stat
+        self.large = names
+        self.large_at = 0
+        return stat
 
     def _watch(self, table: WatchTable, path: bytes, watcher: Watcher) -> None:
         if not self.watches.has_room(watcher, 1, len(path)) and not table.contains(path, watcher):
@@ -169,18 +194,33 @@ class Queries:
 
     def _multi_read(self, body: bytes, identities: Identities) -> bytes:
         writer = BytesWriter()
-        for operation, path in multi.read_reads(body):
+        tree = self.machine.tree
+        # The length of the shortest list that did not fit: none is encoded in vain twice.
+        too_many = _NO_LIMIT
+        for number, (operation, path) in enumerate(multi.read_reads(body)):
+            if number >= MULTI_READS_MAX:
+                multi.write_error(writer, SYSTEM_ERROR)
+                continue
             try:
                 node = self._readable(path, identities)
             except Refused as refusal:
                 multi.write_error(writer, refusal.code)
                 continue
-            answer = node.data_and_stat() if operation == opcodes.GET_DATA else node.child_list()
-            if len(writer) + len(answer) > _MULTI_READ_BYTES_MAX:
-                multi.write_error(writer, SYSTEM_ERROR)
+            room = MULTI_READ_BYTES_MAX - len(writer)
+            if operation == opcodes.GET_DATA:
+                if _data_bytes(node) > room:
+                    multi.write_error(writer, SYSTEM_ERROR)
+                else:
+                    multi.write_header(writer, operation, False, OK)
+                    node.write_data_and_stat(writer)
                 continue
-            multi.write_header(writer, operation, False, OK)
-            writer.write(answer)
+            names = tree.child_list(node) if node.child_count() < too_many else None
+            if names is None or len(names) > room:
+                too_many = min(too_many, node.child_count())
+                multi.write_error(writer, SYSTEM_ERROR)
+            else:
+                multi.write_header(writer, operation, False, OK)
+                writer.write(names)
         multi.write_header(writer, -1, True, -1)
         return writer.getvalue()
 
@@ -270,6 +310,11 @@ class Queries:
         if kind == _ANY:
             return [self.watches.child, self.watches.data]
         raise Refused(MARSHALLING_ERROR)
+
+
+def _data_bytes(node: Node) -> int:
+    data = node.data
+    return _STAT_BYTES + _LENGTH_BYTES + (0 if data is None else len(data))
 
 
 def _tell(kind: int, path: bytes, node: Node, watcher: Watcher) -> None:

@@ -34,6 +34,8 @@ CONTAINER: Final = -(1 << 63)
 TTL_BASE: Final = -(1 << 56)
 TTL_MS_MAX: Final = (1 << 40) - 1
 
+# How much of what reads were answered with is kept for the next ones, in all.
+CACHED_BYTES_MAX: Final = 64 << 20
 # From this size on, the digest's part for a node's data is kept: no small request may have large
 # data read again and again.
 _LARGE_BYTES: Final = 1 << 12
@@ -111,7 +113,7 @@ class Node:
         # The number of the last snapshot that has this node, or after whose point it was born.
         self.epoch: i32 = 0
         self.children: Children | None = None
-        # What get and get_children answer; thrown away when the node changes.
+        # What get and get_children answer, while the tree keeps it: see `Tree.data_and_stat`.
         self.wire: bytes | None = None
         self.children_wire: bytes | None = None
 
@@ -150,38 +152,26 @@ class Node:
         write_i32_be(writer, int(child_count))
         write_i64_be(writer, self.pzxid)
 
-    def data_and_stat(self) -> bytes:
-        """Give what get answers, encoded at most once for each state of the node."""
-        wire = self.wire
-        if wire is None:
-            data = self.data
-            writer = BytesWriter()
-            if data is None:
-                write_i32_be(writer, -1)
-            else:
-                write_i32_be(writer, len(data))
-                writer.write(data)
-            self.write_stat(writer)
-            wire = writer.getvalue()
-            self.wire = wire
-        return wire
+    def write_data_and_stat(self, writer: BytesWriter) -> None:
+        """Write what get answers."""
+        data = self.data
+        if data is None:
+            write_i32_be(writer, -1)
+        else:
+            write_i32_be(writer, len(data))
+            writer.write(data)
+        self.write_stat(writer)
 
-    def child_list(self) -> bytes:
-        """Give what get_children answers, encoded at most once for each state of the node."""
-        wire = self.children_wire
-        if wire is None:
-            writer = BytesWriter()
-            if self.children is None:
-                write_i32_be(writer, 0)
-            else:
-                names = self.children.names
-                write_i32_be(writer, len(names))
-                for name in names:
-                    write_i32_be(writer, len(name))
-                    writer.write(name)
-            wire = writer.getvalue()
-            self.children_wire = wire
-        return wire
+    def write_children(self, writer: BytesWriter) -> None:
+        """Write what get_children answers."""
+        if self.children is None:
+            write_i32_be(writer, 0)
+        else:
+            names = self.children.names
+            write_i32_be(writer, len(names))
+            for name in names:
+                write_i32_be(writer, len(name))
+                writer.write(name)
 
 
 class NodeImages(Protocol):
@@ -229,6 +219,8 @@ class Tree:
         self.quotas = Quotas()
         # Bytes of all paths and data, for those who watch the server's size.
         self.data_bytes: i64 = 0
+        # Bytes of the answers that nodes keep. Invariant: no more than one over CACHED_BYTES_MAX.
+        self.cached_bytes: i64 = 0
         # Counts snapshots. Invariant: no node's epoch is above it.
         self.epoch: i32 = 0
         # The snapshot being written, if there is one.
@@ -302,6 +294,7 @@ class Tree:
         above = path[:cut]
         parent = self.nodes[above]
         self._touch(above or b"/", parent)
+        self._forget_children(parent)
         node = Node(data, acl, zxid, time_ms, owner)
         node.epoch = self.epoch
         if path not in self._unsettled:
@@ -317,7 +310,6 @@ class Tree:
         children.count(1, _length(data))
         parent.created = _next(parent.created)
         parent.pzxid = zxid
-        parent.children_wire = None
         return node
 
     def delete(self, path: bytes, zxid: i64) -> Node:
@@ -326,10 +318,13 @@ class Tree:
         above = path[:cut]
         parent = self.nodes[above]
         node = self.nodes[path]
+        self._forget_data(node)
+        self._forget_children(node)
+        self._forget_children(parent)
         if parent.pzxid == zxid:
             # The end of a session deletes many children of one node: from the second on nothing
             # changes of the parent but what is counted from its children.
-            parent.wire = None
+            self._forget_data(parent)
         else:
             self._touch(above or b"/", parent)
         self._settle_later(path, node)
@@ -342,7 +337,6 @@ class Tree:
         self.acls.release(node.acl)
         del children.names[path[cut + 1 :]]
         parent.pzxid = zxid
-        parent.children_wire = None
         return node
 
     def set_data(
@@ -385,7 +379,6 @@ class Tree:
                 assert children is not None
                 del children.names[path[cut + 1 :]]
                 children.count(-1, -_length(node.data))
-                parent.children_wire = None
                 self.acls.release(node.acl)
             elif before.kind == Before.DELETED:
                 self.acls.retain(node.acl)
@@ -396,7 +389,6 @@ class Tree:
                 assert children is not None
                 children.names[path[cut + 1 :]] = None
                 children.count(1, _length(node.data))
-                parent.children_wire = None
             else:
                 self._grow(path, _length(before.data) - _length(node.data))
                 node.data = before.data
@@ -412,7 +404,6 @@ class Tree:
                     node.aversion,
                     node.pzxid,
                 ) = before.numbers
-                node.wire = None
         self._journal.clear()
 
     def digest(self) -> int:
@@ -475,6 +466,44 @@ class Tree:
             return 1, size
         return int(children.below) + 1, int(children.below_bytes) + size
 
+    def data_and_stat(self, node: Node) -> bytes:
+        """Return what get answers, encoded once for each state of the node while there is room."""
+        wire = node.wire
+        if wire is None:
+            writer = BytesWriter()
+            node.write_data_and_stat(writer)
+            wire = writer.getvalue()
+            if self.cached_bytes < CACHED_BYTES_MAX:
+                node.wire = wire
+                self.cached_bytes += len(wire)
+        return wire
+
+    def child_list(self, node: Node) -> bytes:
+        """Return what get_children answers, kept likewise."""
+        wire = node.children_wire
+        if wire is None:
+            writer = BytesWriter()
+            node.write_children(writer)
+            wire = writer.getvalue()
+            if self.cached_bytes < CACHED_BYTES_MAX:
+                node.children_wire = wire
+                self.cached_bytes += len(wire)
+        return wire
+
+    def _forget_data(self, node: Node) -> None:
+        """Forget what get was answered with: the node is about to change."""
+        wire = node.wire
+        if wire is not None:
+            self.cached_bytes -= len(wire)
+            node.wire = None
+
+    def _forget_children(self, node: Node) -> None:
+        """Forget what get_children was answered with: the node's children change."""
+        wire = node.children_wire
+        if wire is not None:
+            self.cached_bytes -= len(wire)
+            node.children_wire = None
+
     def _siblings(self, path: bytes) -> Children | None:
         """Return the children among which a node is; None for the root, by either name."""
         return None if len(path) < 2 else self.nodes[path[: path.rfind(b"/")]].children
@@ -490,7 +519,7 @@ class Tree:
     def _touch(self, path: bytes, node: Node) -> None:
         self._settle_later(path, node)
         self._journal.append(Before(Before.CHANGED, path, node))
-        node.wire = None
+        self._forget_data(node)
 
     def _settle_later(self, path: bytes, node: Node) -> None:
         """Keep what the digest has of a node, and what a snapshot wants of it, as it still is."""

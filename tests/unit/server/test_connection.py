@@ -296,6 +296,7 @@ def test_a_multi_read_cannot_ask_for_more_than_a_server_has() -> None:
         await harness.settle()
         client.replies()
         client.send(rq.multi_read(*[rq.get_data("/large")] * 2_000, rq.get_children("/large")))
+        await turn()
         ((_, error, body),) = client.replies()
         assert error == OK
         assert len(body) < 17 << 20

@@ -217,7 +217,6 @@ def test_nothing_is_kept_of_what_comes_after_the_end() -> None:
         client.connection.pause_writing()
         client.send(Request(12345, b""))
         client.connection.resume_writing()
-        client.connection.pause_writing()
         await turn()
         assert client.connection.stage == CLOSED
         for _ in range(10):
@@ -255,11 +254,14 @@ def test_heavy_reads_are_answered_one_in_each_turn() -> None:
         heavy, light = await harness.client(), await harness.client()
         heavy.send(HEAVY, HEAVY, rq.exists("/"), HEAVY)
         light.send(rq.exists("/"))
-        assert numbers(heavy) == [1]
+        assert numbers(heavy) == []
         assert numbers(light) == [1]
         assert not reads_from(heavy)
-        await turn()
-        assert numbers(heavy) == [2, 3, 4]
+        answered = []
+        for _ in range(8):
+            await asyncio.sleep(0)
+            answered.append(numbers(heavy))
+        assert [some for some in answered if some] == [[1], [2], [3, 4]]
         await turn()
         assert reads_from(heavy)
 

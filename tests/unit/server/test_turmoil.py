@@ -201,7 +201,7 @@ def check_that_nothing_is_left(harness: Harness) -> None:
     assert all(one.connection is None for one in service.tracker.all())
     assert not any(one.is_held for one in service.tracker.all())
     assert harness.pipeline.outstanding() == 0
-    assert harness.pipeline._size == 0
+    assert harness.pipeline._gathered.size == 0
 
 
 LIMITS: list[dict[str, int]] = [
