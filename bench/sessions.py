@@ -10,7 +10,7 @@ from bench.stage import Stage
 from bench.zkload import Cell
 
 SESSIONS: Final = 10_000
-EPHEMERALS: Final = 100_000
+EPHEMERALS: Final = 50_000
 
 
 def measure(stage: Stage) -> None:

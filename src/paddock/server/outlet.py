@@ -20,6 +20,8 @@ from paddock.server.statistics import Statistics
 
 # How much may gather before it is sent.
 _GATHERED_BYTES_MAX: Final = 1 << 20
+# A packet of this size is not copied any more.
+_LARGE_BYTES: Final = 1 << 14
 # Pieces that wait are put together as long as they are not larger than this.
 _PIECE_BYTES_MIN: Final = 1 << 12
 # What every peer may have waiting, however much the others have.
@@ -104,8 +106,15 @@ class Outlet:
 
     def packet(self, whole: bytes) -> None:
         """Send something that is encoded already, as it is."""
-        self._gathered.write(whole)
         self._packets += 1
+        if len(whole) >= _LARGE_BYTES:
+            # Many may get the same large event.
+            self._put_gathered()
+            self._put_body(whole)
+            self._large += len(whole)
+            self._statistics.bytes_sent += len(whole)
+            return
+        self._gathered.write(whole)
         if len(self._gathered) > _GATHERED_BYTES_MAX:
             self.flush()
 

@@ -20,8 +20,8 @@ from paddock.state.access import Identities
 
 # The rules of today, and those of entries that older versions have left in a log.
 RULES: Final = 2
-# Before the product of ACLs and identities had bounds.
-UNBOUNDED_ACLS: Final = 1
+# Without bounds on the ACLs of a request, and on the ephemeral nodes of a session.
+UNBOUNDED: Final = 1
 
 # Operations that no client can send; the server decides on them. They live beside the opcodes.
 ATTACH: Final = -12
@@ -103,7 +103,7 @@ class Entry:
     def read(cls, reader: Reader, known: dict[bytes, Identities]) -> Entry:
         """Read one entry. `known` spares decoding the same identities again and again."""
         rules = reader.byte()
-        if rules not in (RULES, UNBOUNDED_ACLS):
+        if rules not in (RULES, UNBOUNDED):
             raise DecodeError(f"entry under rules {rules}, which this version does not have")
         flags = reader.byte()
         operation = reader.int32()

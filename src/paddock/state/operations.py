@@ -32,7 +32,7 @@ from paddock.state.entry import (
     CERTIFICATES,
     ENFORCE_QUOTA,
     EXTENDED_TYPES,
-    UNBOUNDED_ACLS,
+    UNBOUNDED,
     Entry,
 )
 from paddock.state.limits import Quota
@@ -49,6 +49,9 @@ PERSISTENT_TTL: Final = 5
 PERSISTENT_SEQUENTIAL_TTL: Final = 6
 
 NO_TTL: Final = -1
+
+EPHEMERALS_MAX: Final = 50_000
+"""How many ephemeral nodes a session may have: its end deletes them all in one step."""
 
 
 @mypyc_attr(acyclic=True)
@@ -135,6 +138,8 @@ class Operations:
             raise Refused(NODE_EXISTS)
         if parent.owner > 0:
             raise Refused(NO_CHILDREN_FOR_EPHEMERALS)
+        if owner > 0 and not self._has_room(owner):
+            raise Refused(QUOTA_EXCEEDED)
         if self.tree.quotas.size:
             governor = self.tree.quotas.governor(path)
             if governor is not None:
@@ -246,10 +251,15 @@ class Operations:
         if resolver is None:
             entry = self._entry
             resolver = Resolver(
-                self._identities, entry.flags & CERTIFICATES != 0, entry.rules != UNBOUNDED_ACLS
+                self._identities, entry.flags & CERTIFICATES != 0, entry.rules != UNBOUNDED
             )
             self._resolver = resolver
         return resolver.resolve(acls)
+
+    def _has_room(self, session: int) -> bool:
+        """Tell whether a session may have one more ephemeral node."""
+        mine = self.tree.ephemerals.get(session)
+        return mine is None or len(mine) < EPHEMERALS_MAX or self._entry.rules == UNBOUNDED
 
     def _remove(self, path: bytes, node: Node, parent: Node) -> None:
         if node.child_count():

@@ -127,11 +127,12 @@ def test_the_digest_is_that_of_the_logs_there_are(tree: Tree) -> None:
 def test_an_answer_made_between_two_deletes_of_one_entry_is_not_kept(tree: Tree) -> None:
     parent = tree.nodes[b"/a"]
     tree.delete(b"/a/b", 9)
-    between = parent.data_and_stat()
+    between = tree.data_and_stat(parent)
+    tree.child_list(parent)
     tree.delete(b"/a/eph", 9)
-    assert parent.data_and_stat() != between
-    assert parent.data_and_stat().endswith(parent.stat())
-    assert parent.child_list().count(b"eph") == 1
+    assert tree.data_and_stat(parent) != between
+    assert tree.data_and_stat(parent).endswith(parent.stat())
+    assert tree.child_list(parent).count(b"eph") == 1
 
 
 def test_the_digest_forgets_what_came_and_went(tree: Tree) -> None:
