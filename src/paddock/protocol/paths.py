@@ -14,7 +14,7 @@ ROOT: Final = b"/"
 
 # What a path in ASCII may hold; nearly every path has nothing else.
 _PRINTABLE: Final = bytes(range(0x20, 0x7F))
-_REFUSED: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+_REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 
 
 def is_valid(path: bytes) -> bool:

@@ -1,8 +1,8 @@
 """Taking snapshots while the server serves.
 
-The event loop makes the pieces, between one batch and the next; a thread of its own writes them.
-Changes that come faster than the disk takes their old images make the loop wait for it, so what is
-kept in memory stays bounded: also within one batch, since a small entry may delete large nodes.
+The event loop makes the pieces, between one slice of a batch and the next; a thread of its own
+writes them. The loop never waits for the disk: what changes faster than that takes old images stays
+in memory meanwhile. That is data which was there when the snapshot began, and is not copied.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Snapshotter:
         self._task: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
         self._writer: SnapshotWriter | None = None
-        # Why the disk did not take what the snapshot under way had to write at once.
-        self._refused: LogError | None = None
+        # What the snapshot under way has handed to the thread without waiting for it.
+        self._spilled: list[Future[None]] = []
         # Where the last snapshot was taken: as an index, and in entries applied since the start.
         # What was replayed counts, or a server that is killed often would never take one.
         self._index = recovered.snapshot_index
@@ -116,9 +116,11 @@ class Snapshotter:
             assert snapshot is not None
             assert writer is not None
             for chunk in snapshot.chunks():
-                await asyncio.wrap_future(self._write(writer, chunk))
-                if self._refused is not None:
-                    raise self._refused
+                await asyncio.wrap_future(self._write(writer, [chunk]))
+                # The thread has done these before.
+                spilled, self._spilled = self._spilled, []
+                for one in spilled:
+                    await asyncio.wrap_future(one)
             await self._loop.run_in_executor(self._executor, writer.commit)
             self._index = index
             self.newest_zxid = zxid
@@ -147,7 +149,7 @@ class Snapshotter:
                 begun.set_exception(error)
                 return
             self._snapshot = Snapshot(pipeline.machine, self._spill)
-            self._refused = None
+            self._spilled = []
             machine = pipeline.machine
             begun.set_result((pipeline.applied, machine.zxid, len(machine.tree)))
 
@@ -181,21 +183,14 @@ class Snapshotter:
         if writer is not None:
             await self._loop.run_in_executor(self._executor, writer.abort)
 
-    def _spill(self, chunk: bytes) -> None:
-        """Write what has gathered and wait for the disk, so that no more gathers meanwhile."""
-        snapshot, writer = self._snapshot, self._writer
-        assert snapshot is not None
-        assert writer is not None
-        try:
-            self._write(writer, chunk).result()
-        except LogError as error:
-            # Nothing is gathered any more for a snapshot that nothing will come of.
-            self._refused = error
-            snapshot.abandon()
+    def _spill(self, parts: list[bytes]) -> None:
+        """Have written what has gathered, in the middle of an entry."""
+        assert self._writer is not None
+        self._spilled.append(self._write(self._writer, parts))
 
-    def _write(self, writer: SnapshotWriter, chunk: bytes) -> Future[None]:
+    def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> Future[None]:
         # One thread, so chunks are written in the order in which they were made.
-        return self._executor.submit(writer.append, chunk)
+        return self._executor.submit(_append, writer, parts)
 
     async def _purge(self) -> None:
         retain = self._retain
@@ -215,3 +210,7 @@ class Snapshotter:
                     below,
                     extra={"retained": retain, "index": below},
                 )
+
+
+def _append(writer: SnapshotWriter, parts: list[bytes]) -> None:
+    writer.append(b"".join(parts))

@@ -38,6 +38,7 @@ _FORMER_ACL: Final = 6
 # How much goes into one chunk: the longest that the server is held up by it, and its memory.
 _NODES_A_CHUNK: Final = 500
 _CHUNK_BYTES: Final = 1 << 20
+_COPIED_BYTES_MAX: Final = 1 << 10
 # How much may wait to be taken while one entry after the other, or one alone, changes large nodes.
 BACKLOG_BYTES_MAX: Final = 4 << 20
 
@@ -49,15 +50,21 @@ class SnapshotError(PaddockError):
 class Snapshot:
     """One snapshot being taken of a live state machine.
 
-    `spill` is handed what waits as soon as that is too much, also in the middle of an entry, and
-    must not raise. Without it the backlog is as large as the nodes that change between two pieces.
+    `spill` is handed what waits, in parts to be put together, as soon as that is much, also in the
+    middle of an entry, and must not raise. Without it the backlog is as large as the nodes that
+    change between two pieces. Larger data is not copied: a small entry may delete a lot of it.
     """
 
-    def __init__(self, machine: StateMachine, spill: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self, machine: StateMachine, spill: Callable[[list[bytes]], None] | None = None
+    ) -> None:
         tree = machine.tree
         assert tree.images is None, "one snapshot at a time"
         self._tree = tree
         self._writer = BytesWriter()
+        # What waits before what the writer has, and its bytes.
+        self._parts: list[bytes] = []
+        self._parts_bytes = 0
         self._spill = spill
         self._nodes = 0
         self._acls = 0
@@ -83,13 +90,24 @@ class Snapshot:
 
     def backlog(self) -> int:
         """Count the bytes that wait to be taken."""
-        return len(self._writer)
+        return self._parts_bytes + len(self._writer)
 
     def take(self) -> bytes:
         """Take what waits; what was taken before comes before it."""
-        chunk = self._writer.getvalue()
+        return b"".join(self._take_parts())
+
+    def _take_parts(self) -> list[bytes]:
+        self._add_part(b"")
+        parts, self._parts = self._parts, []
+        self._parts_bytes = 0
+        return parts
+
+    def _add_part(self, data: bytes) -> None:
+        """Put data behind what the writer has, as it is."""
+        written = self._writer.getvalue()
         self._writer = BytesWriter()
-        return chunk
+        self._parts += [written, data]
+        self._parts_bytes += len(written) + len(data)
 
     def chunks(self, nodes_a_chunk: int = _NODES_A_CHUNK) -> Iterator[bytes]:
         """Give the snapshot piece by piece; entries may be applied between two pieces."""
@@ -102,7 +120,7 @@ class Snapshot:
             if node is not None and path and node.epoch != epoch:
                 self.save(path, node)
             looked += 1
-            if looked % nodes_a_chunk == 0 or len(self._writer) >= _CHUNK_BYTES:
+            if looked % nodes_a_chunk == 0 or self.backlog() >= _CHUNK_BYTES:
                 yield self.take()
         self._writer.append(_END)
         write_i64_be(self._writer, self._nodes)
@@ -132,7 +150,13 @@ class Snapshot:
         self._nodes += 1
         writer.append(_NODE)
         write_buffer(writer, path)
-        write_buffer(writer, node.data)
+        data = node.data
+        if data is None or len(data) < _COPIED_BYTES_MAX:
+            write_buffer(writer, data)
+        else:
+            write_i32_be(writer, len(data))
+            self._add_part(data)
+            writer = self._writer
         write_i32_be(writer, acl.number)
         write_i64_be(writer, node.czxid)
         write_i64_be(writer, node.mzxid)
@@ -143,8 +167,8 @@ class Snapshot:
         write_i32_be(writer, int(node.created))
         write_i32_be(writer, int(node.aversion))
         write_i64_be(writer, node.owner)
-        if self._spill is not None and len(writer) > BACKLOG_BYTES_MAX:
-            self._spill(self.take())
+        if self._spill is not None and self.backlog() > BACKLOG_BYTES_MAX:
+            self._spill(self._take_parts())
 
 
 def restore(chunks: Iterable[bytes]) -> StateMachine:

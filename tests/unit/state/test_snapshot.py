@@ -113,7 +113,7 @@ def test_one_entry_that_changes_much_does_not_make_it_gather(world: World) -> No
         client.create(b"/large%d" % number, bytes(900_000), flags=1)
     then = dump(world.machine)
     written: list[bytes] = []
-    snapshot = Snapshot(world.machine, written.append)
+    snapshot = Snapshot(world.machine, lambda parts: written.append(b"".join(parts)))
     world.expire(client.session, 1)
     assert len(written) >= 6
     assert max(map(len, written)) < BACKLOG_BYTES_MAX + 1_000_000
