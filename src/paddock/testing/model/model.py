@@ -263,7 +263,7 @@ class Model:
     def _step(self, caller: Caller, operation: int, request: WriteRequest, time_ms: int) -> Result:
         match request:
             case CreateRequest() | CreateTTLRequest():
-                # In a transaction the flags alone say what it becomes.
+                # In a transaction the flags alone say which node it becomes.
                 flags = request.flags
                 ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
                 if flags in _TTL and isinstance(request, CreateRequest):
@@ -271,7 +271,7 @@ class Model:
                 self._check_flags(flags, ttl_ms)
                 kind = {_CONTAINER: "container", 5: "ttl", 6: "ttl"}.get(flags, "")
                 path = self._create(caller, request, kind or _kind_of(0, flags), ttl_ms, time_ms)
-                if kind:
+                if kind or operation == opcodes.CREATE2:
                     return opcodes.CREATE2, errors.OK, Create2Response(path, self.stat(path))
                 return opcodes.CREATE, errors.OK, CreateResponse(path)
             case SetDataRequest():
