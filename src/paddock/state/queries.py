@@ -36,15 +36,29 @@ from paddock.state.access import Identities, user_name, without_secrets
 from paddock.state.machine import StateMachine
 from paddock.state.refusal import Refused
 from paddock.state.tree import Node
-from paddock.state.watches import ONE_SHOT, Watcher, Watches, WatchTable
+from paddock.state.watches import (
+    ALL_MODES,
+    ONE_SHOT,
+    PERSISTENT,
+    RECURSIVE,
+    Watcher,
+    Watches,
+    WatchTable,
+)
 
 _STAT_BYTES: Final = 68
 # A small multi-read may name a large node many thousand times. What no longer fits into the reply
 # is refused, one by one.
 _MULTI_READ_BYTES_MAX: Final = 16 << 20
+# The modes of addWatch.
+_ADD_PERSISTENT: Final = 0
+_ADD_RECURSIVE: Final = 1
+# What removeWatches and checkWatches ask for. The last two are 3.9's.
 _CHILDREN: Final = 1
 _DATA: Final = 2
 _ANY: Final = 3
+_PERSISTENT: Final = 4
+_RECURSIVE: Final = 5
 
 
 class Queries:
@@ -103,8 +117,6 @@ class Queries:
             return self._add_watch(AddWatchRequest.read(reader), watcher)
         if operation == opcodes.CHECK_WATCHES:
             request = WatchesRequest.read(reader)
-            if request.path is None:
-                raise Refused(MARSHALLING_ERROR)
             return self._check_watches(request.path, request.kind, watcher)
         if operation == opcodes.REMOVE_WATCHES:
             request = WatchesRequest.read(reader)
@@ -144,7 +156,9 @@ class Queries:
         return node
 
     def _watch(self, table: WatchTable, path: bytes, watcher: Watcher) -> None:
-        if not self.watches.has_room(watcher, 1, len(path)) and not table.contains(path, watcher):
+        if not self.watches.has_room(watcher, 1, len(path)) and not table.contains(
+            path, watcher, ONE_SHOT
+        ):
             raise Refused(QUOTA_EXCEEDED)
         table.add(path, watcher, ONE_SHOT)
 
@@ -203,23 +217,36 @@ class Queries:
         return writer.getvalue()
 
     def _add_watch(self, request: AddWatchRequest, watcher: Watcher) -> bytes:
-        if request.mode not in (0, 1):
+        path, watches = request.path, self.watches
+        if request.mode == _ADD_PERSISTENT:
+            if not watches.data.contains(path, watcher, PERSISTENT):
+                self._check_room([path, path], watcher)
+            watches.add_persistent(path, watcher)
+        elif request.mode == _ADD_RECURSIVE:
+            if not watches.data.contains(path, watcher, RECURSIVE):
+                self._check_room([path], watcher)
+            watches.add_recursive(path, watcher)
+        else:
             raise Refused(MARSHALLING_ERROR)
-        self._check_room([request.path, request.path], watcher)
-        self.watches.add_persistent(request.path, watcher, request.mode == 1)
         writer = BytesWriter()
         write_i32_be(writer, OK)
         return writer.getvalue()
 
     def _set_watches(self, request: SetWatchesRequest, watcher: Watcher) -> None:
-        """Set watches again after a reconnect; what changed since then fires at once."""
-        kept = request.persistent + request.recursive
-        self._check_room(request.data + request.exists + request.child + kept + kept, watcher)
+        """Set watches again after a reconnect; what changed since then fires at once.
+
+        Such an event has no zxid, since it may stand for several changes.
+        """
+        if watcher.is_leaving:
+            return
+        persistent, recursive = request.persistent, request.recursive
+        one_shot = request.data + request.exists + request.child
+        self._check_room(one_shot + persistent + persistent + recursive, watcher)
         nodes = self.machine.tree.nodes
         for path in request.data:
             node = nodes.get(path)
             if node is None:
-                watcher.notify(events.notification(events.NODE_DELETED, path))
+                _tell_gone(path, watcher)
             elif node.mzxid > request.relative_zxid:
                 _tell(events.NODE_DATA_CHANGED, path, node, watcher)
             else:
@@ -233,49 +260,59 @@ class Queries:
         for path in request.child:
             node = nodes.get(path)
             if node is None:
-                watcher.notify(events.notification(events.NODE_DELETED, path))
+                _tell_gone(path, watcher)
             elif node.pzxid > request.relative_zxid:
                 _tell(events.NODE_CHILDREN_CHANGED, path, node, watcher)
             else:
                 self.watches.child.add(path, watcher, ONE_SHOT)
-        for path in request.persistent:
-            self.watches.add_persistent(path, watcher, False)
-        for path in request.recursive:
-            self.watches.add_persistent(path, watcher, True)
+        for path in persistent:
+            self.watches.add_persistent(path, watcher)
+        for path in recursive:
+            self.watches.add_recursive(path, watcher)
 
     def _check_room(self, paths: list[bytes], watcher: Watcher) -> None:
         """Refuse to set watches of which not all might fit."""
         if not self.watches.has_room(watcher, len(paths), sum(len(path) for path in paths)):
             raise Refused(QUOTA_EXCEEDED)
 
-    def _check_watches(self, path: bytes, kind: int, watcher: Watcher) -> bytes:
-        for table in self._tables(kind):
-            if table.contains(path, watcher):
+    def _check_watches(self, path: bytes | None, kind: int, watcher: Watcher) -> bytes:
+        for table, modes in self._meant(kind):
+            if path is not None and table.contains(path, watcher, modes):
                 return b""
         raise Refused(NO_WATCHER)
 
     def _remove_watches(self, path: bytes | None, kind: int, watcher: Watcher) -> bytes:
         removed = False
-        for table in self._tables(kind):
-            if path is not None and table.remove(path, watcher):
+        for table, modes in self._meant(kind):
+            if path is not None and table.remove(path, watcher, modes):
                 removed = True
         if not removed:
             raise Refused(NO_WATCHER)
         return b""
 
-    def _tables(self, kind: int) -> list[WatchTable]:
+    def _meant(self, kind: int) -> list[tuple[WatchTable, int]]:
+        """Return the tables and modes that a kind means; raises Refused if it is none."""
+        data, child = self.watches.data, self.watches.child
         if kind == _CHILDREN:
-            return [self.watches.child]
+            return [(child, ONE_SHOT)]
         if kind == _DATA:
-            return [self.watches.data]
+            return [(data, ONE_SHOT)]
         if kind == _ANY:
-            return [self.watches.child, self.watches.data]
+            return [(child, ALL_MODES), (data, ALL_MODES)]
+        if kind == _PERSISTENT:
+            return [(child, PERSISTENT), (data, PERSISTENT)]
+        if kind == _RECURSIVE:
+            return [(data, RECURSIVE)]
         raise Refused(MARSHALLING_ERROR)
+
+
+def _tell_gone(path: bytes, watcher: Watcher) -> None:
+    watcher.notify(events.notification(events.NODE_DELETED, path, events.NO_ZXID))
 
 
 def _tell(kind: int, path: bytes, node: Node, watcher: Watcher) -> None:
     if node.acl.permits(READ, watcher.identities):
-        watcher.notify(events.notification(kind, path))
+        watcher.notify(events.notification(kind, path, events.NO_ZXID))
 
 
 def _who_am_i(identities: Identities) -> bytes:

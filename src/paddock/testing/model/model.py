@@ -330,7 +330,7 @@ class Model:
         quota.count(self.nodes, path, more=1, growth=len(node.data or b""))
         parent.created = _int32(parent.created + 1)
         parent.pzxid = zxid
-        self.watches.created(path, node, above, parent)
+        self.watches.created(path, node, above, parent, zxid)
         return path
 
     def _delete_checked(self, caller: Caller, request: VersionRequest) -> None:
@@ -365,7 +365,7 @@ class Model:
         above = path.rpartition(b"/")[0] or b"/"
         parent = self.nodes[above]
         parent.pzxid = self.zxid
-        self.watches.deleted(path, node, above, parent)
+        self.watches.deleted(path, node, above, parent, self.zxid)
 
     def _set_data(self, caller: Caller, request: SetDataRequest, time_ms: int) -> bytes:
         path = _whole(request.path)
@@ -380,7 +380,7 @@ class Model:
         node.version = _int32(node.version + 1)
         node.mzxid = self.zxid
         node.mtime = time_ms
-        self.watches.changed(path, node)
+        self.watches.changed(path, node, self.zxid)
         return path
 
     def _set_acl(self, caller: Caller, request: SetACLRequest) -> bytes:
@@ -456,14 +456,14 @@ class Model:
             if b"\0" in path:
                 raise No(errors.BAD_ARGUMENTS)
             if watch:
-                self.watches.data[path, caller] = "once"
+                self.watches.data.add((path, caller, "once"))
             self._node(path)
             return self.stat(path or b"/")
         node = self._node(path)
         self._need(caller, node, READ)
         if watch:
             table = self.watches.data if operation == opcodes.GET_DATA else self.watches.child
-            table[path, caller] = "once"
+            table.add((path, caller, "once"))
         here = path or b"/"
         if operation == opcodes.GET_DATA:
             return GetDataResponse(node.data, self.stat(here))
