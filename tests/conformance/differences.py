@@ -288,6 +288,13 @@ QUOTA_NODES_ARE_HARMLESS = Difference(
     paddock=True,
 )
 
+EXISTS_NEEDS_READ = Difference(
+    "exists needs READ on a node that is there",
+    "3.8.0 answers anybody; since 3.7.3, 3.8.4 and 3.9.2 it asks (ZOOKEEPER-2590)",
+    apache=False,
+    paddock=True,
+)
+
 WATCH_MODES_ARE_INDEPENDENT = Difference(
     "watches of several modes of one session on one path stand beside each other",
     "3.8.0 keeps the last mode of a path; 3.9 keeps all (ZOOKEEPER-4466, -4471)",

@@ -79,12 +79,12 @@ class Queries:
             if operation == opcodes.GET_DATA:
                 return OK, self._get_data(body, watcher, identities)
             if operation == opcodes.EXISTS:
-                return OK, self._exists(body, watcher)
+                return OK, self._exists(body, watcher, identities)
             if operation == opcodes.GET_CHILDREN:
                 return OK, self._get_children(body, watcher, identities).child_list()
             if operation == opcodes.GET_CHILDREN2:
                 node = self._get_children(body, watcher, identities)
-                return OK, node.child_list() + node.data_and_stat()[-_STAT_BYTES:]
+                return OK, node.child_list() + _stat(node)
             return OK, self._answer_rarer(operation, body, watcher, identities, session)
         except Refused as refusal:
             return refusal.code, b""
@@ -132,19 +132,25 @@ class Queries:
             self._watch(self.watches.data, path, watcher)
         return node.data_and_stat()
 
-    def _exists(self, body: bytes, watcher: Watcher) -> bytes:
+    def _exists(self, body: bytes, watcher: Watcher, identities: Identities) -> bytes:
+        """Answer exists. A node that is there needs READ; one that is not can be waited for."""
         reader = Reader(body)
         path = reader.string()
         watch = reader.boolean()
         node = self.machine.tree.nodes.get(path)
-        # No node has such a name, and no watch may stand on it.
-        if node is None and b"\0" in path:
-            raise Refused(BAD_ARGUMENTS)
+        if node is None:
+            # No node has such a name, and no watch may stand on it.
+            if b"\0" in path:
+                raise Refused(BAD_ARGUMENTS)
+            if watch:
+                self._watch(self.watches.data, path, watcher)
+            raise Refused(NO_NODE)
+        acl = node.acl
+        if not acl.anyone & READ and not acl.permits(READ, identities):
+            raise Refused(NO_AUTH)
         if watch:
             self._watch(self.watches.data, path, watcher)
-        if node is None:
-            raise Refused(NO_NODE)
-        return node.data_and_stat()[-_STAT_BYTES:]
+        return _stat(node)
 
     def _get_children(self, body: bytes, watcher: Watcher, identities: Identities) -> Node:
         reader = Reader(body)
@@ -304,6 +310,12 @@ class Queries:
         if kind == _RECURSIVE:
             return [(data, RECURSIVE)]
         raise Refused(MARSHALLING_ERROR)
+
+
+def _stat(node: Node) -> bytes:
+    """Return the stat alone, which must not make the node keep a copy of its data."""
+    wire = node.wire
+    return node.stat() if wire is None else wire[-_STAT_BYTES:]
 
 
 def _tell_gone(path: bytes, watcher: Watcher) -> None:

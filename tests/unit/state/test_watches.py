@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from paddock.errors import MARSHALLING_ERROR, NO_NODE, NO_WATCHER, OK
+from paddock.errors import MARSHALLING_ERROR, NO_AUTH, NO_NODE, NO_WATCHER, OK
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
 from paddock.protocol.events import (
@@ -491,6 +491,7 @@ def test_a_watch_on_what_cannot_be_read_is_not_set(world: World, writer: Connect
         stranger.get(b"/secret", watch=True)
     with pytest.raises(AssertionError):
         stranger.children(b"/nowhere", watch=True)
+    assert stranger.exists(b"/secret", watch=True) == NO_AUTH
     assert world.watches.data.size == world.watches.child.size == 0
     # What is not there can be waited for, also below what cannot be read.
     assert stranger.exists(b"/nowhere", watch=True) == NO_NODE

@@ -455,6 +455,9 @@ class Model:
         if operation == opcodes.EXISTS:
             if b"\0" in path:
                 raise No(errors.BAD_ARGUMENTS)
+            there = self.nodes.get(path or b"/")
+            if there is not None:
+                self._need(caller, there, READ)
             if watch:
                 self.watches.data.add((path, caller, "once"))
             self._node(path)
