@@ -73,6 +73,28 @@ def test_there_are_at_most_two_branches_for_a_watched_path(
     assert (branch_count(index), index.count) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    "paths",
+    [
+        (b"/a/bc", b"/a/bd"),
+        (b"/a/b", b"/a/bc"),
+        (b"/a/bc", b"/a/b"),
+        (b"/a/b/c/d", b"/a/b/cd"),
+        (b"/a/b/c/d", b"/a/b"),
+        (b"/a/b", b"/a/b/c/d"),
+    ],
+)
+def test_names_that_begin_alike_are_told_apart(paths: tuple[bytes, bytes]) -> None:
+    index, watchers = RecursiveWatches(), [Watcher(), Watcher()]
+    for path, watcher in zip(paths, watchers, strict=True):
+        index.add(path, watcher)
+    for event in (b"/a/x", b"/a/b/x", b"/a/bc/x", b"/a/bd/x", b"/a/b/c/d/x", b"/a/b/cd/x"):
+        found: dict[Watcher, int] = {}
+        index.collect_above(event, found)
+        expected = [one for one, path in zip(watchers, paths, strict=True) if is_above(path, event)]
+        assert {*found} == {*expected}
+
+
 @pytest.mark.parametrize("order", [*itertools.permutations((b"/a", b"/a/b", b"/a/c", b"/a/b/d"))])
 def test_watches_can_be_removed_in_any_order(order: tuple[bytes, ...]) -> None:
     index, watcher = RecursiveWatches(), Watcher()

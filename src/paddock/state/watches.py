@@ -92,8 +92,9 @@ class RecursiveWatches:
     """The recursive watches of a table, found by what happens below them.
 
     It is a radix tree over the segments of paths. There are at most two branches for a watched
-    path, whatever its depth. An event follows its own path from the root and stops where no watch
-    lies ahead, so it looks at each of its bytes once at most. A removal does not walk at all.
+    path, whatever its depth, which keep at most twice its bytes besides. An event follows its own
+    path from the root and stops where no watch lies ahead, so it looks at each of its bytes once
+    at most. A removal does not walk at all.
     """
 
     def __init__(self) -> None:
@@ -153,23 +154,26 @@ class RecursiveWatches:
     def _grow(self, path: bytes) -> Branch:
         """Return the branch of a path, which is made if it is not there."""
         branch = self._root
-        while len(branch.path) < len(path):
-            key = _segment(path, len(branch.path))
+        start = 0
+        while start < len(path):
+            end = path.find(b"/", start + 1)
+            if end < 0:
+                end = len(path)
+            key = path[start:end]
             below = branch.branches.get(key)
             if below is None:
                 below = Branch(path, branch)
                 branch.branches[key] = below
-                return below
-            known = len(branch.path) + len(key)
-            if not _begins_with(path, below.path, known):
+            elif len(below.path) != end and not _begins_with(path, below.path, end):
                 # Only the beginning of the branch is on our way: it gets a branch of its own.
-                shared = _shared(path, below.path, known)
+                shared = _shared(path, below.path, end)
                 middle = Branch(path[:shared], branch)
                 branch.branches[key] = middle
                 middle.branches[_segment(below.path, shared)] = below
                 below.parent = middle
                 below = middle
             branch = below
+            start = len(branch.path)
         return branch
 
 
