@@ -287,3 +287,45 @@ QUOTA_NODES_ARE_HARMLESS = Difference(
     apache=False,
     paddock=True,
 )
+
+EXISTS_NEEDS_READ = Difference(
+    "exists needs READ on a node that is there",
+    "3.8.0 answers anybody; since 3.7.3, 3.8.4 and 3.9.2 it asks (ZOOKEEPER-2590)",
+    apache=False,
+    paddock=True,
+)
+
+WATCH_MODES_ARE_INDEPENDENT = Difference(
+    "watches of several modes of one session on one path stand beside each other",
+    "3.8.0 keeps the last mode of a path; 3.9 keeps all (ZOOKEEPER-4466, -4471)",
+    apache=False,
+    paddock=True,
+)
+
+WATCHES_ARE_REMOVED_BY_MODE = Difference(
+    "removeWatches and checkWatches know the kinds 4, persistent, and 5, recursive",
+    "3.9 has them, and there the other kinds leave lasting watches alone (ZOOKEEPER-4472)",
+    apache=Code.MARSHALLING_ERROR,
+    paddock=Code.OK,
+)
+
+EVENTS_HAVE_A_ZXID = Difference(
+    "the header of an event has the zxid of its change",
+    "3.8.0 always sends -1; 3.9 says which change it was (ZOOKEEPER-4655)",
+    apache=False,
+    paddock=True,
+)
+
+CREATE2_IN_A_MULTI_HAS_A_STAT = Difference(
+    "create2 in a multi is answered as a create2, with the stat",
+    "3.8.0 answers it like a create; 3.9 sends what was asked for (ZOOKEEPER-4026)",
+    apache=False,
+    paddock=True,
+)
+
+CHECK_WATCHES_ON_NULL_PATH = Difference(
+    "checkWatches on a null path",
+    "3.8.0 stumbles over it; to 3.9 it is a path that nobody watches, as to removeWatches",
+    apache=Code.MARSHALLING_ERROR,
+    paddock=Code.NO_WATCHER,
+)

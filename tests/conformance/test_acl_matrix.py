@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -17,6 +17,7 @@ from paddock.protocol import opcodes
 from tests.conformance.conftest import Connect
 from tests.conformance.differences import (
     DELETE_CONTAINER_WORKS,
+    EXISTS_NEEDS_READ,
     SET_WATCHES_SHOWS_THE_UNREADABLE,
 )
 from tests.support import requests as rq
@@ -86,7 +87,8 @@ ROWS: dict[str, Row] = {
     "delete a parent": Row(
         lambda g: rq.delete(g.node), Perm.DELETE, of="above", ends=Code.NOT_EMPTY
     ),
-    "exists": Row(lambda g: rq.exists(g.node), 0),
+    "exists": Row(lambda g: rq.exists(g.node), Perm.READ),
+    "exists of what is not there": Row(lambda g: rq.exists(f"{g.node}/none"), 0, ends=Code.NO_NODE),
     "getData": Row(lambda g: rq.get_data(g.node), Perm.READ),
     "setData": Row(lambda g: rq.set_data(g.node, b"x"), Perm.WRITE),
     "setData of a version": Row(
@@ -170,6 +172,13 @@ def seen(root: Client, ground: Ground) -> list[object]:
     return [(reply.err, reply.body) for reply in replies]
 
 
+def row_on(server: Server, name: str) -> Row:
+    row = ROWS[name]
+    if name == "exists" and not EXISTS_NEEDS_READ.on(server):
+        return replace(row, needs=0)
+    return row
+
+
 def may(row: Row, rights: Rights) -> bool:
     return not row.needs or bool(row.needs & rights[0 if row.of == "above" else 1])
 
@@ -188,9 +197,9 @@ def test_every_operation_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_an_operation_takes_its_permission_and_no_other_will_do(
-    root: Client, ann: Client, base: str, name: str
+    server: Server, root: Client, ann: Client, base: str, name: str
 ) -> None:
-    row = ROWS[name]
+    row = row_on(server, name)
     for rights in (*ALONE, *ALL_BUT):
         ground = prepare(root, base, rights)
         before = seen(root, ground)
@@ -254,9 +263,9 @@ def test_the_opcode_that_deletes_containers_takes_delete(
 
 @pytest.mark.parametrize("name", ROWS)
 def test_who_proves_to_be_somebody_may_from_then_on(
-    connect: Connect, root: Client, base: str, name: str
+    server: Server, connect: Connect, root: Client, base: str, name: str
 ) -> None:
-    row = ROWS[name]
+    row = row_on(server, name)
     client = connect()
     ground = prepare(root, base, (Perm.ALL, Perm.ALL))
     first = client.call(row.make(ground))
@@ -339,6 +348,29 @@ def test_a_read_that_was_refused_has_set_no_watch(
     root.calls(rq.set_acl(ground.node, OPEN), rq.set_data(ground.node, b"x"))
     root.call(rq.create(f"{ground.node}/new"))
     assert ann.drain() == []
+
+
+def test_an_exists_that_was_refused_has_set_no_watch(
+    server: Server, root: Client, ann: Client, base: str
+) -> None:
+    ground = prepare(root, base, (Perm.ALL, Perm.ALL & ~Perm.READ))
+    refused = EXISTS_NEEDS_READ.on(server)
+    assert ann.call(rq.exists(ground.node, watch=True)).err == (
+        Code.NO_AUTH if refused else Code.OK
+    )
+    assert ann.call(rq.remove_watches(ground.node, 3)).err == (
+        Code.NO_WATCHER if refused else Code.OK
+    )
+
+
+def test_exists_of_what_is_not_there_asks_nobody_above(
+    root: Client, ann: Client, base: str
+) -> None:
+    ground = prepare(root, base, (0, 0))
+    missing = f"{ground.node}/new"
+    assert ann.call(rq.exists(missing, watch=True)).err == Code.NO_NODE
+    root.call(rq.create(missing, acl=OPEN))
+    assert ann.drain() == events((CREATED, missing))
 
 
 def test_what_set_watches_fires_at_once_takes_read(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.conformance.conftest import Connect
+from tests.conformance.differences import EVENTS_HAVE_A_ZXID
 from tests.support import requests as rq
 from tests.support.records import Event, EventType, Mode, Op, Reply
+from tests.support.server import Server
 from tests.support.wire import Client
 
 CREATED, DELETED = EventType.CREATED, EventType.DELETED
@@ -97,12 +99,43 @@ def test_a_pings_reply_comes_after_events_sent_before(
     assert shape(other.messages(rq.ping())) == [("event", CHANGED, base), ("reply", Op.PING)]
 
 
-def test_an_event_carries_the_connected_state_and_no_zxid(
-    client: Client, other: Client, base: str
-) -> None:
+def test_an_event_carries_the_connected_state(client: Client, other: Client, base: str) -> None:
     other.call(rq.get_data(base, watch=True))
     client.call(rq.set_data(base, b"x"))
-    assert other.next_event() == Event(CHANGED, base, state=3, zxid=-1)
+    assert other.next_event() == Event(CHANGED, base, state=3)
+
+
+def test_an_event_carries_the_zxid_of_its_change(
+    server: Server, connect: Connect, client: Client, other: Client, base: str
+) -> None:
+    owner = connect()
+    other.call(rq.add_watch(base, 0))
+    other.call(rq.add_watch(f"{base}/n", 1))
+    changes = [
+        client.call(rq.set_data(base, b"x")),
+        client.call(rq.create(f"{base}/n")),
+        client.call(rq.multi(rq.set_data(f"{base}/n", b"x"), rq.create(f"{base}/n/a"))),
+        owner.call(rq.create(f"{base}/n/e", flags=Mode.EPHEMERAL)),
+        owner.call(rq.close_session()),
+        client.call(rq.delete(f"{base}/n/a")),
+        client.call(rq.delete(f"{base}/n")),
+    ]
+    data, created, multi, ephemeral, closed, below, deleted = [reply.zxid for reply in changes]
+    expected = [
+        (CHANGED, base, data),
+        (CREATED, f"{base}/n", created),
+        (CHILDREN, base, created),
+        (CHANGED, f"{base}/n", multi),
+        (CREATED, f"{base}/n/a", multi),
+        (CREATED, f"{base}/n/e", ephemeral),
+        (DELETED, f"{base}/n/e", closed),
+        (DELETED, f"{base}/n/a", below),
+        (DELETED, f"{base}/n", deleted),
+        (CHILDREN, base, deleted),
+    ]
+    if not EVENTS_HAVE_A_ZXID.on(server):
+        expected = [(kind, path, -1) for kind, path, _zxid in expected]
+    assert [(event.type, event.path, event.zxid) for event in other.drain()] == expected
 
 
 def test_an_event_comes_without_being_asked_for(client: Client, other: Client, base: str) -> None:

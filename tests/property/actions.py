@@ -265,7 +265,7 @@ def _read(
     return st.tuples(st.just(operation), requests)
 
 
-_watches = st.builds(WatchesRequest, _maybe_paths, st.sampled_from([1, 2, 3, 3, 0]))
+_watches = st.builds(WatchesRequest, _maybe_paths, st.sampled_from([1, 2, 3, 4, 5, 0, 6]))
 _queries = _weighted(
     (4, _read(opcodes.EXISTS, _watched)),
     (4, _read(opcodes.GET_DATA, _watched)),

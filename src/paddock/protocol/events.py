@@ -25,12 +25,19 @@ CLOSED: Final = 7
 EXPIRED: Final = -112
 
 
-def notification(kind: int, path: bytes) -> bytes:
-    """Give the whole frame that tells of an event; it is the same for everybody who gets it."""
+NO_ZXID: Final = -1
+"""What the header of an event has that no change caused, such as one that setWatches fires."""
+
+
+def notification(kind: int, path: bytes, zxid: int) -> bytes:
+    """Return the whole frame that tells of an event; it is the same for everybody who gets it.
+
+    Its header has the zxid of the change, as in 3.9.
+    """
     writer = BytesWriter()
     write_i32_be(writer, 28 + len(path))
     write_i32_be(writer, NOTIFICATION_XID)
-    write_i64_be(writer, -1)
+    write_i64_be(writer, zxid)
     write_i32_be(writer, 0)
     write_i32_be(writer, kind)
     write_i32_be(writer, SYNC_CONNECTED)

@@ -316,6 +316,7 @@ class Connection(Desk):
         self._serves = False
         self._line.clear()
         self._held.clear()
+        self._setting = None
         self._unfinished = 0
         liveness = self._liveness
         if liveness is not None and liveness.connection is self:

@@ -20,7 +20,7 @@ from typing import Final
 
 from librt.strings import BytesWriter, read_i32_be
 
-from paddock.errors import AUTH_FAILED, OK, UNIMPLEMENTED
+from paddock.errors import AUTH_FAILED, MARSHALLING_ERROR, OK, UNIMPLEMENTED
 from paddock.protocol import opcodes
 from paddock.protocol.framing import FrameBuffer
 from paddock.protocol.jute import DecodeError, Reader
@@ -34,11 +34,14 @@ from paddock.server.service import Service
 from paddock.state.access import Identities
 from paddock.state.entry import Entry
 from paddock.state.queries import LARGE_BYTES
+from paddock.state.refusal import Refused
+from paddock.state.watch_setting import WatchSetting
 
 logger: Final = logging.getLogger(__name__)
 
 # How many requests are served between two looks at the clock.
 REQUESTS_A_LOOK: Final = 16
+_WATCHES_A_LOOK: Final = 100
 # How many requests may wait in line for writes of their client, to be answered within a batch.
 _PLACES_MAX: Final = 1_000
 # A node with more children is not listed within a batch.
@@ -80,6 +83,9 @@ class Desk(Client):
         self._has_turn = False
         self._turn_end = 0.0
         self._until_look = REQUESTS_A_LOOK
+        # The watches that it is setting again, turn by turn, and the number of that request.
+        self._setting: WatchSetting | None = None
+        self._setting_xid = 0
         # Bytes of a frame that comes in many pieces.
         self._unfinished = 0
         # Writes under way, and what must not overtake them.
@@ -162,8 +168,10 @@ class Desk(Client):
         """Serve what was held, as far as it goes now."""
         self._turn_is_due = False
         if self.stage == OPEN and self._outlet.peer_reads:
-            self._serves = True
             self._begin_turn()
+            if self._setting is not None and not self._set_watches():
+                return
+            self._serves = True
             held, self._held = self._held, []
             served = 0
             while served < len(held) and self._serves:
@@ -276,6 +284,8 @@ class Desk(Client):
             elif is_heavy and not self._has_turn:
                 self._hold_back(frame)
                 self._ask_for_turn()
+            elif operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
+                self._begin_setting(operation, xid, frame[8:])
             else:
                 self._answer(operation, xid, frame[8:], self.identities)
                 if is_heavy or self._outlet.is_full():
@@ -309,6 +319,31 @@ class Desk(Client):
                 extra={"session": self.session, "address": self._address},
             )
             self._in_turn(GOODBYE, xid, b"", UNIMPLEMENTED, -1)
+
+    def _begin_setting(self, operation: int, xid: int, body: bytes) -> None:
+        try:
+            self._setting = self._queries.watch_setting(operation, body, self)
+        except Refused as refusal:
+            self._outlet.reply(xid, self._machine.zxid, refusal.code, b"")
+        except DecodeError:
+            self._outlet.reply(xid, self._machine.zxid, MARSHALLING_ERROR, b"")
+        else:
+            self._setting_xid = xid
+            self._set_watches()
+
+    def _set_watches(self) -> bool:
+        """Set watches as long as the turn lasts, and tell whether all are set."""
+        setting = self._setting
+        assert setting is not None
+        while setting.step(_WATCHES_A_LOOK):
+            if self._turns.is_over(self._turn_end):
+                self._serves = False
+                self._ask_for_turn()
+                self._pipeline.mark_dirty(self)
+                return False
+        self._setting = None
+        self._outlet.reply(self._setting_xid, self._machine.zxid, OK, b"")
+        return True
 
     def _authenticate(self, xid: int, frame: bytes) -> None:
         try:

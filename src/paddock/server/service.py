@@ -16,7 +16,7 @@ from paddock.server.pipeline import Pipeline
 from paddock.server.restriction import MustAuthenticate, Restriction
 from paddock.server.statistics import Statistics
 from paddock.server.submitter import Submitter
-from paddock.server.turns import Turns
+from paddock.server.turns import Turns, TurnTaker
 from paddock.state.access import Identities
 from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
@@ -25,6 +25,8 @@ from paddock.state.watches import Watches
 
 logger: Final = logging.getLogger(__name__)
 
+# How many watches of a connection that is gone are removed at a time.
+_WATCHES_A_TURN: Final = 200
 # Ids stay positive and below this, since upstream has meanings for the numbers above.
 _SESSION_ID_MASK: Final = (1 << 56) - 1
 
@@ -150,7 +152,8 @@ class Service:
         self._newcomers.pop(connection, None)
         self._held_back.pop(connection, None)
         self._unfinished_bytes -= self._unfinished.pop(connection, 0)
-        self.watches.remove_watcher(connection)
+        if self.watches.remove_some(connection, _WATCHES_A_TURN):
+            self.turns.ask(_WatchRemoval(self, connection))
 
     def discount(self, address: str) -> None:
         """Count out who was admitted or reserved for; not before its socket is really closed."""
@@ -251,6 +254,22 @@ class Service:
             liveness.connection.hold()
         entry = Entry(EXPIRE, b"", session.id, session.generation, flags=self.flags)
         self.pipeline.submit(entry, _Expiry(self, liveness, silence, reason))
+
+
+class _WatchRemoval(TurnTaker):
+    """The watches of a connection that is gone: it may have had a hundred thousand."""
+
+    def __init__(self, service: Service, connection: Client) -> None:
+        self._service = service
+        self._connection = connection
+
+    def take_turn(self) -> None:
+        turns = self._service.turns
+        end = turns.end()
+        while self._service.watches.remove_some(self._connection, _WATCHES_A_TURN):
+            if turns.is_over(end):
+                turns.ask(self)
+                break
 
 
 class _Expiry(Submitter):

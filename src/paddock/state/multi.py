@@ -97,9 +97,10 @@ def write_error(writer: BytesWriter, code: int) -> None:
 def _read_step(operation: int, reader: Reader) -> Step:
     if operation in (opcodes.CREATE, opcodes.CREATE2, opcodes.CREATE_CONTAINER):
         request = CreateRequest.read(reader)
-        # The flags alone decide: a create2 is a create here, and so is a container without flag.
-        container = request.flags == CONTAINER_MODE
-        return Step(opcodes.CREATE_CONTAINER if container else opcodes.CREATE, request)
+        # The flags alone say what becomes of it, so a container without its flag is a plain node.
+        if request.flags == CONTAINER_MODE:
+            return Step(opcodes.CREATE_CONTAINER, request)
+        return Step(opcodes.CREATE2 if operation == opcodes.CREATE2 else opcodes.CREATE, request)
     if operation == opcodes.CREATE_TTL:
         ttl_request = CreateTTLRequest.read(reader)
         flags = ttl_request.flags

@@ -21,7 +21,7 @@ from paddock.errors import (
     SYSTEM_ERROR,
     UNIMPLEMENTED,
 )
-from paddock.protocol import events, opcodes
+from paddock.protocol import opcodes
 from paddock.protocol.acl import ADMIN, READ
 from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_strings
 from paddock.protocol.requests import (
@@ -35,7 +35,16 @@ from paddock.state.access import Identities
 from paddock.state.machine import StateMachine
 from paddock.state.refusal import Refused
 from paddock.state.tree import Node
-from paddock.state.watches import ONE_SHOT, Watcher, Watches, WatchTable
+from paddock.state.watch_setting import WatchSetting
+from paddock.state.watches import (
+    ALL_MODES,
+    ONE_SHOT,
+    PERSISTENT,
+    RECURSIVE,
+    Watcher,
+    Watches,
+    WatchTable,
+)
 
 _STAT_BYTES: Final = 68
 _LENGTH_BYTES: Final = 4
@@ -46,9 +55,15 @@ LARGE_BYTES: Final = 1 << 14
 MULTI_READ_BYTES_MAX: Final = 16 << 20
 MULTI_READS_MAX: Final = 10_000
 _NO_LIMIT: Final = 1 << 62
+# The modes of addWatch.
+_ADD_PERSISTENT: Final = 0
+_ADD_RECURSIVE: Final = 1
+# What removeWatches and checkWatches ask for. The last two are 3.9's.
 _CHILDREN: Final = 1
 _DATA: Final = 2
 _ANY: Final = 3
+_PERSISTENT: Final = 4
+_RECURSIVE: Final = 5
 
 
 class Queries:
@@ -73,12 +88,12 @@ class Queries:
             if operation == opcodes.GET_DATA:
                 return OK, self._get_data(body, watcher, identities)
             if operation == opcodes.EXISTS:
-                return OK, self._exists(body, watcher)
+                return OK, self._exists(body, watcher, identities)
             if operation == opcodes.GET_CHILDREN:
                 return OK, self._list(self._get_children(body, watcher, identities), b"")
             if operation == opcodes.GET_CHILDREN2:
                 node = self._get_children(body, watcher, identities)
-                return OK, self._list(node, node.stat())
+                return OK, self._list(node, _stat(node))
             return OK, self._answer_rarer(operation, body, watcher, identities, session)
         except Refused as refusal:
             return refusal.code, b""
@@ -101,18 +116,13 @@ class Queries:
             return self._count_descendants(reader.string(), identities)
         if operation == opcodes.WHO_AM_I:
             return identities.who_am_i()
-        if operation == opcodes.SET_WATCHES:
-            self._set_watches(SetWatchesRequest.read_first(reader), watcher)
-            return b""
-        if operation == opcodes.SET_WATCHES2:
-            self._set_watches(SetWatchesRequest.read(reader), watcher)
+        if operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
+            self.watch_setting(operation, body, watcher).step(_NO_LIMIT)
             return b""
         if operation == opcodes.ADD_WATCH:
             return self._add_watch(AddWatchRequest.read(reader), watcher)
         if operation == opcodes.CHECK_WATCHES:
             request = WatchesRequest.read(reader)
-            if request.path is None:
-                raise Refused(MARSHALLING_ERROR)
             return self._check_watches(request.path, request.kind, watcher)
         if operation == opcodes.REMOVE_WATCHES:
             request = WatchesRequest.read(reader)
@@ -136,19 +146,25 @@ class Queries:
         self.large_at = _LENGTH_BYTES
         return len(data).to_bytes(_LENGTH_BYTES, "big") + node.stat()
 
-    def _exists(self, body: bytes, watcher: Watcher) -> bytes:
+    def _exists(self, body: bytes, watcher: Watcher, identities: Identities) -> bytes:
+        """Answer exists. A node that is there needs READ; one that is not can be waited for."""
         reader = Reader(body)
         path = reader.string()
         watch = reader.boolean()
         node = self.machine.tree.nodes.get(path)
-        # No node has such a name, and no watch may stand on it.
-        if node is None and b"\0" in path:
-            raise Refused(BAD_ARGUMENTS)
+        if node is None:
+            # No node has such a name, and no watch may stand on it.
+            if b"\0" in path:
+                raise Refused(BAD_ARGUMENTS)
+            if watch:
+                self._watch(self.watches.data, path, watcher)
+            raise Refused(NO_NODE)
+        acl = node.acl
+        if not acl.anyone & READ and not acl.permits(READ, identities):
+            raise Refused(NO_AUTH)
         if watch:
             self._watch(self.watches.data, path, watcher)
-        if node is None:
-            raise Refused(NO_NODE)
-        return node.stat()
+        return _stat(node)
 
     def _get_children(self, body: bytes, watcher: Watcher, identities: Identities) -> Node:
         reader = Reader(body)
@@ -168,7 +184,9 @@ class Queries:
         return stat
 
     def _watch(self, table: WatchTable, path: bytes, watcher: Watcher) -> None:
-        if not self.watches.has_room(watcher, 1, len(path)) and not table.contains(path, watcher):
+        if not self.watches.has_room(watcher, 1, len(path)) and not table.contains(
+            path, watcher, ONE_SHOT
+        ):
             raise Refused(QUOTA_EXCEEDED)
         table.add(path, watcher, ONE_SHOT)
 
@@ -242,73 +260,66 @@ class Queries:
         return writer.getvalue()
 
     def _add_watch(self, request: AddWatchRequest, watcher: Watcher) -> bytes:
-        if request.mode not in (0, 1):
+        path, watches = request.path, self.watches
+        if request.mode == _ADD_PERSISTENT:
+            if not watches.data.contains(path, watcher, PERSISTENT):
+                self._check_room([path, path], watcher)
+            watches.add_persistent(path, watcher)
+        elif request.mode == _ADD_RECURSIVE:
+            if not watches.data.contains(path, watcher, RECURSIVE):
+                self._check_room([path], watcher)
+            watches.add_recursive(path, watcher)
+        else:
             raise Refused(MARSHALLING_ERROR)
-        self._check_room([request.path, request.path], watcher)
-        self.watches.add_persistent(request.path, watcher, request.mode == 1)
         writer = BytesWriter()
         write_i32_be(writer, OK)
         return writer.getvalue()
 
-    def _set_watches(self, request: SetWatchesRequest, watcher: Watcher) -> None:
-        """Set watches again after a reconnect; what changed since then fires at once."""
-        kept = request.persistent + request.recursive
-        self._check_room(request.data + request.exists + request.child + kept + kept, watcher)
-        nodes = self.machine.tree.nodes
-        for path in request.data:
-            node = nodes.get(path)
-            if node is None:
-                watcher.notify(events.notification(events.NODE_DELETED, path))
-            elif node.mzxid > request.relative_zxid:
-                _tell(events.NODE_DATA_CHANGED, path, node, watcher)
-            else:
-                self.watches.data.add(path, watcher, ONE_SHOT)
-        for path in request.exists:
-            node = nodes.get(path)
-            if node is None:
-                self.watches.data.add(path, watcher, ONE_SHOT)
-            else:
-                _tell(events.NODE_CREATED, path, node, watcher)
-        for path in request.child:
-            node = nodes.get(path)
-            if node is None:
-                watcher.notify(events.notification(events.NODE_DELETED, path))
-            elif node.pzxid > request.relative_zxid:
-                _tell(events.NODE_CHILDREN_CHANGED, path, node, watcher)
-            else:
-                self.watches.child.add(path, watcher, ONE_SHOT)
-        for path in request.persistent:
-            self.watches.add_persistent(path, watcher, False)
-        for path in request.recursive:
-            self.watches.add_persistent(path, watcher, True)
+    def watch_setting(self, operation: int, body: bytes, watcher: Watcher) -> WatchSetting:
+        """Return what setWatches asks for, to be done in steps. Raises Refused, DecodeError."""
+        reader = Reader(body)
+        if operation == opcodes.SET_WATCHES:
+            request = SetWatchesRequest.read_first(reader)
+        else:
+            request = SetWatchesRequest.read(reader)
+        setting = WatchSetting(request, self.machine, self.watches, watcher)
+        if not setting.has_room():
+            raise Refused(QUOTA_EXCEEDED)
+        return setting
 
     def _check_room(self, paths: list[bytes], watcher: Watcher) -> None:
         """Refuse to set watches of which not all might fit."""
         if not self.watches.has_room(watcher, len(paths), sum(len(path) for path in paths)):
             raise Refused(QUOTA_EXCEEDED)
 
-    def _check_watches(self, path: bytes, kind: int, watcher: Watcher) -> bytes:
-        for table in self._tables(kind):
-            if table.contains(path, watcher):
+    def _check_watches(self, path: bytes | None, kind: int, watcher: Watcher) -> bytes:
+        for table, modes in self._meant(kind):
+            if path is not None and table.contains(path, watcher, modes):
                 return b""
         raise Refused(NO_WATCHER)
 
     def _remove_watches(self, path: bytes | None, kind: int, watcher: Watcher) -> bytes:
         removed = False
-        for table in self._tables(kind):
-            if path is not None and table.remove(path, watcher):
+        for table, modes in self._meant(kind):
+            if path is not None and table.remove(path, watcher, modes):
                 removed = True
         if not removed:
             raise Refused(NO_WATCHER)
         return b""
 
-    def _tables(self, kind: int) -> list[WatchTable]:
+    def _meant(self, kind: int) -> list[tuple[WatchTable, int]]:
+        """Return the tables and modes that a kind means; raises Refused if it is none."""
+        data, child = self.watches.data, self.watches.child
         if kind == _CHILDREN:
-            return [self.watches.child]
+            return [(child, ONE_SHOT)]
         if kind == _DATA:
-            return [self.watches.data]
+            return [(data, ONE_SHOT)]
         if kind == _ANY:
-            return [self.watches.child, self.watches.data]
+            return [(child, ALL_MODES), (data, ALL_MODES)]
+        if kind == _PERSISTENT:
+            return [(child, PERSISTENT), (data, PERSISTENT)]
+        if kind == _RECURSIVE:
+            return [(data, RECURSIVE)]
         raise Refused(MARSHALLING_ERROR)
 
 
@@ -317,9 +328,10 @@ def _data_bytes(node: Node) -> int:
     return _STAT_BYTES + _LENGTH_BYTES + (0 if data is None else len(data))
 
 
-def _tell(kind: int, path: bytes, node: Node, watcher: Watcher) -> None:
-    if node.acl.permits(READ, watcher.identities):
-        watcher.notify(events.notification(kind, path))
+def _stat(node: Node) -> bytes:
+    """Return the stat alone, which must not make the node keep a copy of its data."""
+    wire = node.wire
+    return node.stat() if wire is None else wire[-_STAT_BYTES:]
 
 
 def _buffer(value: bytes | None) -> bytes:

@@ -1,21 +1,34 @@
 """Watches: who is told when what happens.
 
 There are two tables, as upstream: data watches hear of a node's creation, data and deletion, child
-watches of its children and its deletion. A watcher stands at most once at a path in a table, with
-one mode; setting a watch again replaces the mode. A persistent watch stands in both tables.
+watches of its children and its deletion. A watcher may watch one path in several modes, which are
+independent of each other, as in 3.9:
 
-* one-shot: the first event takes it away;
-* persistent: stays;
-* recursive: stays, hears of everything at and below its path, but never that children changed,
-  since it hears of the children themselves.
+* one-shot: in one of the tables. The first event takes it away, and leaves the other modes.
+* persistent: stays, in both tables.
+* recursive: stays, in the data table, and hears of everything at and below its path. It never hears
+  that children changed, since it hears of the children themselves.
 
-An event is encoded once for everybody who gets it, and withheld from those without READ.
+An event of one table is told once to a watcher, however many of its watches it concerns; so is a
+deletion, which both tables have. An event is encoded once for everybody who gets it, carries the
+zxid of its change, and is withheld from those without READ.
+
+What it costs, and what counts:
+
+* Setting, removing and looking for a watch, and an event, cost the same whatever is watched at
+  other paths. An event costs the watchers it concerns, and the levels of its path that lead to
+  recursive watches.
+* Each mode in each table counts as one watch with the bytes of its path: a persistent watch counts
+  twice. A watch that stands already is not counted again.
+* A watcher is removed at once or in parts (`remove_some`). From the first part on it is told
+  nothing, and sets no watch any more.
+* A table that was large and is nearly empty is copied into a small one, since dictionaries do not
+  shrink.
 """
 
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -24,9 +37,20 @@ from paddock.protocol.acl import READ
 from paddock.state.access import NOBODY, Identities, NodeACL
 from paddock.state.operations import Change
 
-ONE_SHOT: Final = 0
-PERSISTENT: Final = 1
-RECURSIVE: Final = 2
+# The modes, as bits: what a watcher has at a path is a sum of them.
+ONE_SHOT: Final = 1
+PERSISTENT: Final = 2
+RECURSIVE: Final = 4
+ALL_MODES: Final = ONE_SHOT | PERSISTENT | RECURSIVE
+# How many modes such a sum has.
+_MODE_COUNTS: Final[tuple[int, ...]] = (0, 1, 1, 2, 1, 2, 2, 3)
+
+_SLASH: Final = 47
+# How many watches `remove_watcher` removes at a time.
+_PART: Final = 1000
+# A table of paths is copied when it once had this many, and many times what it has now.
+_LARGE: Final = 1024
+_SPARSE: Final = 32
 
 
 # Compiled or not, anybody may be a watcher: a connection, a test.
@@ -36,87 +60,181 @@ class Watcher:
 
     def __init__(self) -> None:
         self.identities: Identities = NOBODY
-        # What it watches; a persistent watch counts twice, since it stands in both tables.
+        # What it watches, by modes and tables.
         self.watch_count = 0
         self.watch_bytes = 0
+        # Its watches are being removed, and it is told nothing any more.
+        self.is_leaving = False
 
     def notify(self, event: bytes) -> None:
         """Take the frame of an event."""
         raise NotImplementedError
 
 
-class RecursiveWatches:
-    """The recursive watches of a table, found by whatever happens below them.
+class Branch:
+    """A path in the index of recursive watches: one that is watched, or where others part.
 
-    The cuts of a path are looked at from the top, by a checksum that grows with them, so what an
-    event costs follows the depth of the deepest watch, once. A cut itself is only taken, and
-    compared in full, for somebody of whom it is not known yet that the event concerns him: else
-    watches on every level of a deep path would cost its length at each of them.
+    Invariant: it is watched or has two branches at least, unless it is the root.
+    """
+
+    __slots__ = ("branches", "parent", "path", "watchers")
+
+    def __init__(self, path: bytes, parent: Branch | None) -> None:
+        # The root has the empty path here, since it is the beginning of all others.
+        self.path = path
+        self.parent = parent
+        self.watchers: dict[Watcher, int] = {}
+        # By the first segment behind this path, with its slash.
+        self.branches: dict[bytes, Branch] = {}
+
+
+class RecursiveWatches:
+    """The recursive watches of a table, found by what happens below them.
+
+    It is a radix tree over the segments of paths. There are at most two branches for a watched
+    path, whatever its depth, which keep at most twice its bytes besides. An event follows its own
+    path from the root and stops where no watch lies ahead, so it looks at each of its bytes once
+    at most. A removal does not walk at all.
     """
 
     def __init__(self) -> None:
         # How many there are.
         self.count: i64 = 0
-        self._by_path: dict[bytes, dict[Watcher, None]] = {}
-        # The same by the checksum of the path, with how many somebody has of one checksum.
-        self._by_checksum: dict[int, dict[Watcher, int]] = {}
-        # The length of the longest path; -1 if it has to be found out again.
-        self._longest: i64 = 0
+        self._root = Branch(b"", None)
+        # The branches that are watched.
+        self._by_path: dict[bytes, Branch] = {}
 
     def add(self, path: bytes, watcher: Watcher) -> None:
+        """Add a watch that does not stand yet."""
+        if not path.startswith(b"/"):
+            # Nothing is below such a path.
+            return
         self.count += 1
-        self._by_path.setdefault(path, {})[watcher] = None
-        marks = self._by_checksum.setdefault(crc32(path), {})
-        marks[watcher] = marks.get(watcher, 0) + 1
-        if self._longest >= 0 and len(path) > self._longest:
-            self._longest = len(path)
+        branch = self._by_path.get(path)
+        if branch is None:
+            branch = self._root if path == b"/" else self._grow(path)
+            self._by_path[path] = branch
+        branch.watchers[watcher] = RECURSIVE
 
     def remove(self, path: bytes, watcher: Watcher) -> None:
+        """Remove a watch that stands."""
+        if not path.startswith(b"/"):
+            return
         self.count -= 1
-        here = self._by_path[path]
-        del here[watcher]
-        if not here:
+        branch = self._by_path[path]
+        del branch.watchers[watcher]
+        if not branch.watchers:
             del self._by_path[path]
-            self._longest = -1
-        checksum = crc32(path)
-        marks = self._by_checksum[checksum]
-        marks[watcher] -= 1
-        if not marks[watcher]:
-            del marks[watcher]
-            if not marks:
-                del self._by_checksum[checksum]
+            if not self._by_path:
+                self._by_path = {}
+            _prune(branch)
 
-    def collect_above(self, path: bytes, concerned: dict[Watcher, None]) -> None:
+    def collect_above(self, path: bytes, concerned: dict[Watcher, int]) -> None:
         """Add everybody who watches above a path; at the path itself is not above it."""
         if path == b"/":
             return
-        if b"/" in self._by_path:
-            concerned.update(self._by_path[b"/"])
-        if self._longest < 0:
-            self._longest = max([len(one) for one in self._by_path], default=0)
-        checksum = 0
+        branch = self._root
+        concerned.update(branch.watchers)
         start = 0
-        end = path.find(b"/", 1)
-        while 0 < end <= self._longest:
-            checksum = crc32(path[start:end], checksum)
-            marks = self._by_checksum.get(checksum)
-            if marks is not None and not marks.keys() <= concerned.keys():
-                here = self._by_path.get(path[:end])
-                if here is not None:
-                    concerned.update(here)
-            start = end
+        while branch.branches:
             end = path.find(b"/", start + 1)
+            if end < 0:
+                return
+            below = branch.branches.get(path[start:end])
+            if below is None:
+                return
+            start = len(below.path)
+            if start != end and not _begins_with(path, below.path, end):
+                return
+            if start == len(path):
+                return
+            concerned.update(below.watchers)
+            branch = below
+
+    def _grow(self, path: bytes) -> Branch:
+        """Return the branch of a path, which is made if it is not there."""
+        branch = self._root
+        start = 0
+        while start < len(path):
+            end = path.find(b"/", start + 1)
+            if end < 0:
+                end = len(path)
+            key = path[start:end]
+            below = branch.branches.get(key)
+            if below is None:
+                below = Branch(path, branch)
+                branch.branches[key] = below
+            elif len(below.path) != end and not _begins_with(path, below.path, end):
+                # Only the beginning of the branch is on our way: it gets a branch of its own.
+                shared = _shared(path, below.path, end)
+                middle = Branch(path[:shared], branch)
+                branch.branches[key] = middle
+                middle.branches[_segment(below.path, shared)] = below
+                below.parent = middle
+                below = middle
+            branch = below
+            start = len(branch.path)
+        return branch
+
+
+def _prune(branch: Branch) -> None:
+    """Take a branch out that is not watched any more, unless others part there."""
+    parent = branch.parent
+    if parent is None or len(branch.branches) > 1:
+        return
+    key = _segment(branch.path, len(parent.path))
+    for only in branch.branches.values():
+        only.parent = parent
+        parent.branches[key] = only
+        return
+    del parent.branches[key]
+    if not parent.branches:
+        parent.branches = {}
+    if not parent.watchers:
+        # It has lost one of its branches, so this goes no further up.
+        _prune(parent)
+
+
+def _segment(path: bytes, start: int) -> bytes:
+    """Return the segment that begins at a position, with its slash."""
+    end = path.find(b"/", start + 1)
+    return path[start:] if end < 0 else path[start:end]
+
+
+def _begins_with(path: bytes, above: bytes, known: int) -> bool:
+    """Tell whether `above` is the path or above it, if that is `known` up to a position."""
+    length = len(above)
+    if length > len(path) or path[known:length] != above[known:]:
+        return False
+    return length == len(path) or path[length] == _SLASH
+
+
+def _shared(one: bytes, other: bytes, known: int) -> int:
+    """Return how many bytes two paths share, in whole segments; `known` are the same for sure."""
+    low, high = known, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    if (low == len(one) or one[low] == _SLASH) and (low == len(other) or other[low] == _SLASH):
+        return low
+    return one.rfind(b"/", 0, low)
 
 
 class WatchTable:
     """One of the two tables."""
 
     def __init__(self) -> None:
+        # Who watches a path, in which modes.
         self._by_path: dict[bytes, dict[Watcher, int]] = {}
         self._by_watcher: dict[Watcher, dict[bytes, None]] = {}
+        # The most paths since the table was last copied.
+        self._path_count_max: i64 = 0
         # The recursive ones among them, by the paths above an event's.
         self._recursive = RecursiveWatches()
-        # Invariant: the number of (path, watcher) pairs.
+        # Invariant: the number of (path, watcher) pairs, in whatever modes. It is what is reported.
         self.size: i64 = 0
 
     def paths(self) -> list[bytes]:
@@ -139,110 +257,157 @@ class WatchTable:
     def watcher_count(self) -> int:
         return len(self._by_watcher)
 
-    def add(self, path: bytes, watcher: Watcher, mode: int) -> None:
+    def add(self, path: bytes, watcher: Watcher, mode: i64) -> None:
+        """Add a watch of one mode, unless it stands already."""
+        if watcher.is_leaving:
+            return
         here = self._by_path.get(path)
         if here is None:
             here = {}
             self._by_path[path] = here
-        old = here.get(watcher, -1)
-        here[watcher] = mode
-        if old < 0:
+            if len(self._by_path) > self._path_count_max:
+                self._path_count_max = len(self._by_path)
+        old: i64 = here.get(watcher, 0)
+        if old & mode:
+            return
+        here[watcher] = old | mode
+        watcher.watch_count += 1
+        watcher.watch_bytes += len(path)
+        if not old:
             self.size += 1
-            watcher.watch_count += 1
-            watcher.watch_bytes += len(path)
             mine = self._by_watcher.get(watcher)
             if mine is None:
                 mine = {}
                 self._by_watcher[watcher] = mine
             mine[path] = None
-        if (old == RECURSIVE) != (mode == RECURSIVE):
-            if mode == RECURSIVE:
-                self._recursive.add(path, watcher)
-            else:
-                self._recursive.remove(path, watcher)
+        if mode == RECURSIVE:
+            self._recursive.add(path, watcher)
 
-    def contains(self, path: bytes, watcher: Watcher) -> bool:
+    def contains(self, path: bytes, watcher: Watcher, modes: i64) -> bool:
+        """Tell whether somebody watches a path in one of the modes."""
         here = self._by_path.get(path)
-        return here is not None and watcher in here
-
-    def remove(self, path: bytes, watcher: Watcher) -> bool:
-        """Take a watch away, and tell whether there was one."""
-        here = self._by_path.get(path)
-        if here is None or watcher not in here:
+        if here is None:
             return False
-        mine = self._by_watcher[watcher]
-        del mine[path]
-        if not mine:
-            del self._by_watcher[watcher]
+        found: i64 = here.get(watcher, 0)
+        return found & modes != 0
+
+    def remove(self, path: bytes, watcher: Watcher, modes: i64) -> bool:
+        """Take the watches of some modes away, and tell whether there was one."""
+        here = self._by_path.get(path)
+        if here is None:
+            return False
+        old: i64 = here.get(watcher, 0)
+        gone = old & modes
+        if not gone:
+            return False
+        if gone != old:
+            here[watcher] = old - gone
+            self._uncount(path, watcher, gone)
+            return True
+        self._forget(path, watcher)
         self._drop(path, here, watcher)
         return True
 
-    def remove_watcher(self, watcher: Watcher) -> None:
-        """Forget somebody altogether."""
-        for path in self._by_watcher.pop(watcher, {}):
+    def remove_some(self, watcher: Watcher, limit: i64) -> i64:
+        """Take everything away from up to `limit` paths of somebody; tell from how many."""
+        mine = self._by_watcher.get(watcher)
+        if mine is None:
+            return 0
+        done: i64 = 0
+        while mine and done < limit:
+            # The last one, since the first is behind the gaps that earlier removals left.
+            path, _ = mine.popitem()
             self._drop(path, self._by_path[path], watcher)
+            done += 1
+        if not mine:
+            del self._by_watcher[watcher]
+        return done
 
     def trigger(
-        self,
-        kind: int,
-        path: bytes,
-        acl: NodeACL,
-        told: dict[Watcher, None] | None,
-        event: bytes | None = None,
-    ) -> dict[Watcher, None] | None:
+        self, kind: int, path: bytes, acl: NodeACL, zxid: int, told: dict[Watcher, int] | None
+    ) -> dict[Watcher, int] | None:
         """Tell everybody whom an event concerns, but not those who were `told` already.
 
-        They hear of it in the order in which they came to watch. Gives all whom it concerned, also
-        those who may not see it.
+        They hear of it in the order in which they came to watch. Returns all whom it concerned,
+        also those who may not see it.
         """
         # Not a set, whose order would differ from one run to the next.
-        concerned: dict[Watcher, None] | None = None
+        concerned: dict[Watcher, int] | None = None
         here = self._by_path.get(path)
         if here is not None:
-            concerned = self._concerned_here(kind, path, here)
-        if self._recursive.count and kind != events.NODE_CHILDREN_CHANGED:
+            self._fire(path, here)
+            concerned = here
+        if self._recursive.count:
             if concerned is None:
                 concerned = {}
             self._recursive.collect_above(path, concerned)
         if concerned:
+            event: bytes | None = None
             open_to_all = acl.anyone & READ
             for watcher in concerned:
-                if (told is None or watcher not in told) and (
-                    open_to_all or acl.permits(READ, watcher.identities)
+                if (
+                    (told is None or watcher not in told)
+                    and not watcher.is_leaving
+                    and (open_to_all or acl.permits(READ, watcher.identities))
                 ):
                     if event is None:
-                        event = events.notification(kind, path)
+                        event = events.notification(kind, path, zxid)
                     watcher.notify(event)
         return concerned
 
-    def _concerned_here(
-        self, kind: int, path: bytes, here: dict[Watcher, int]
-    ) -> dict[Watcher, None] | None:
-        concerned: dict[Watcher, None] = {}
-        fired: list[Watcher] = []
-        for watcher, mode in here.items():
-            if mode == RECURSIVE and kind == events.NODE_CHILDREN_CHANGED:
-                continue
-            concerned[watcher] = None
-            if mode == ONE_SHOT:
-                fired.append(watcher)
-        for watcher in fired:
-            mine = self._by_watcher[watcher]
-            del mine[path]
-            if not mine:
-                del self._by_watcher[watcher]
-            self._drop(path, here, watcher)
-        return concerned
+    def _fire(self, path: bytes, here: dict[Watcher, int]) -> None:
+        """Take the one-shot watches of a path away.
+
+        What stays is in a new dictionary, and the old one is the caller's: who is told may do
+        anything to the table.
+        """
+        lasting: dict[Watcher, int] | None = None
+        for watcher, found in here.items():
+            modes: i64 = found
+            if modes & ONE_SHOT:
+                watcher.watch_count -= 1
+                watcher.watch_bytes -= len(path)
+                if modes == ONE_SHOT:
+                    self.size -= 1
+                    self._forget(path, watcher)
+                    continue
+            if lasting is None:
+                lasting = {}
+            lasting[watcher] = modes & ~ONE_SHOT
+        if lasting is None:
+            self._drop_path(path)
+        else:
+            self._by_path[path] = lasting
+
+    def _forget(self, path: bytes, watcher: Watcher) -> None:
+        """Take a path out of those of its watcher."""
+        mine = self._by_watcher[watcher]
+        del mine[path]
+        if not mine:
+            del self._by_watcher[watcher]
 
     def _drop(self, path: bytes, here: dict[Watcher, int], watcher: Watcher) -> None:
-        mode = here.pop(watcher)
+        """Take a watcher out of those of a path."""
+        modes: i64 = here.pop(watcher)
         self.size -= 1
-        watcher.watch_count -= 1
-        watcher.watch_bytes -= len(path)
-        if mode == RECURSIVE:
-            self._recursive.remove(path, watcher)
+        self._uncount(path, watcher, modes)
         if not here:
-            del self._by_path[path]
+            self._drop_path(path)
+
+    def _drop_path(self, path: bytes) -> None:
+        by_path = self._by_path
+        del by_path[path]
+        if self._path_count_max > _LARGE and len(by_path) * _SPARSE < self._path_count_max:
+            self._by_path = dict(by_path)
+            self._path_count_max = len(by_path)
+
+    def _uncount(self, path: bytes, watcher: Watcher, modes: i64) -> None:
+        """Count the watches of these modes no longer."""
+        count = _MODE_COUNTS[modes]
+        watcher.watch_count -= count
+        watcher.watch_bytes -= len(path) * count
+        if modes & RECURSIVE:
+            self._recursive.remove(path, watcher)
 
 
 class Watches:
@@ -255,38 +420,61 @@ class Watches:
         self._bytes_max = bytes_max
 
     def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
-        """Tell whether somebody may watch so many more paths of so many bytes together."""
+        """Tell whether somebody may have so many more watches, of so many bytes together."""
         return not (
             0 < self._count_max < watcher.watch_count + count
             or 0 < self._bytes_max < watcher.watch_bytes + size
         )
 
-    def add_persistent(self, path: bytes, watcher: Watcher, recursive: bool) -> None:
-        mode = RECURSIVE if recursive else PERSISTENT
-        self.data.add(path, watcher, mode)
-        self.child.add(path, watcher, mode)
+    def add_persistent(self, path: bytes, watcher: Watcher) -> None:
+        self.data.add(path, watcher, PERSISTENT)
+        self.child.add(path, watcher, PERSISTENT)
+
+    def add_recursive(self, path: bytes, watcher: Watcher) -> None:
+        self.data.add(path, watcher, RECURSIVE)
 
     def remove_watcher(self, watcher: Watcher) -> None:
-        self.data.remove_watcher(watcher)
-        self.child.remove_watcher(watcher)
+        """Remove somebody with all of its watches."""
+        while self.remove_some(watcher, _PART):
+            pass
+
+    def remove_some(self, watcher: Watcher, limit: i64) -> bool:
+        """Remove up to `limit` watches of somebody who leaves; tell whether some are left.
+
+        A path counts once for each table that it is in.
+        """
+        watcher.is_leaving = True
+        done = self.data.remove_some(watcher, limit)
+        self.child.remove_some(watcher, limit - done)
+        return watcher.watch_count > 0
 
     def publish(self, changes: list[Change]) -> None:
         """Tell everybody of what has just been applied, before anything else is."""
+        data, child = self.data, self.child
         for change in changes:
-            path, acl = change.path, change.node.acl
-            if change.kind == Change.DATA:
-                if self.data.size:
-                    self.data.trigger(events.NODE_DATA_CHANGED, path, acl, None)
-            elif change.kind == Change.CREATED:
-                self.data.trigger(events.NODE_CREATED, path, acl, None)
-                self._children_changed(change)
-            elif change.kind == Change.DELETED:
-                told = self.data.trigger(events.NODE_DELETED, path, acl, None)
-                self.child.trigger(events.NODE_DELETED, path, acl, told)
-                self._children_changed(change)
+            kind = change.kind
+            if kind == Change.DATA:
+                if data.size:
+                    acl = change.node.acl
+                    data.trigger(events.NODE_DATA_CHANGED, change.path, acl, change.zxid, None)
+            elif kind == Change.CREATED:
+                if data.size:
+                    acl = change.node.acl
+                    data.trigger(events.NODE_CREATED, change.path, acl, change.zxid, None)
+                if child.size:
+                    self._children_changed(change)
+            elif kind == Change.DELETED:
+                path, acl, zxid = change.path, change.node.acl, change.zxid
+                told: dict[Watcher, int] | None = None
+                if data.size:
+                    told = data.trigger(events.NODE_DELETED, path, acl, zxid, None)
+                if child.size:
+                    child.trigger(events.NODE_DELETED, path, acl, zxid, told)
+                    self._children_changed(change)
 
     def _children_changed(self, change: Change) -> None:
         assert change.parent is not None
         cut = change.path.rfind(b"/")
         above = change.path[:cut] if cut else b"/"
-        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, change.parent.acl, None)
+        acl = change.parent.acl
+        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, acl, change.zxid, None)

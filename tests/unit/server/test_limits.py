@@ -9,7 +9,7 @@ import pytest
 from paddock.errors import QUOTA_EXCEEDED
 from paddock.server.desk import CLOSED, OPEN
 from tests.support import requests as rq
-from tests.support.records import Code, Request
+from tests.support.records import Code, Op, Request
 from tests.unit.server.harness import (
     MIB,
     FakeClient,
@@ -336,6 +336,33 @@ def test_watches_of_a_session_are_bounded(watching: Request) -> None:
         await turn()
         assert errors(client) == [Code.OK, Code.OK]
         assert QUOTA_EXCEEDED not in errors(other)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("watching", "counts"),
+    [
+        (rq.get_data("/", watch=True), 1),
+        (rq.add_watch("/", 0), 2),
+        (rq.add_watch("/", 1), 1),
+        (rq.set_watches2(1 << 40, ["/"], [], ["/"], ["/"], ["/"]), 5),
+    ],
+    ids=["data", "persistent", "recursive", "setWatches2"],
+)
+def test_each_mode_of_a_watch_counts_in_each_table(watching: Request, counts: int) -> None:
+    async def scenario() -> None:
+        for room, code in ((counts, Code.OK), (counts - 1, QUOTA_EXCEEDED)):
+            # One is taken by another watch.
+            harness = Harness(max_watches_per_session=room + 1)
+            client = await harness.client()
+            client.send(rq.exists("/none", watch=True), watching)
+            await turn()
+            assert errors(client) == [Code.NO_NODE, code]
+            assert client.connection.watch_count == 1 + (counts if code == Code.OK else 0)
+            if code == Code.OK and watching.op == Op.ADD_WATCH:
+                client.send(watching)
+                assert errors(client) == [Code.OK], "it stands already"
 
     run(scenario)
 

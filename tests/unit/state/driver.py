@@ -96,11 +96,14 @@ def set_watches_body(zxid: int, *lists: list[bytes]) -> bytes:
     return writer.getvalue()
 
 
-def read_event(frame: bytes) -> tuple[int, bytes]:
+def read_event(frame: bytes) -> tuple[int, bytes, int]:
+    """Read an event: its type, its path, and the zxid of its header."""
     reader = Reader(frame, 4)
-    assert ReplyHeader.read(reader).xid == -1
+    header = ReplyHeader.read(reader)
+    assert (header.xid, header.error) == (-1, 0)
     event = WatcherEvent.read(reader)
-    return event.kind, event.path
+    assert reader.rest() == b""
+    return event.kind, event.path, header.zxid
 
 
 class Connection(Watcher):
@@ -113,9 +116,13 @@ class Connection(Watcher):
         self.generation = generation
         # Events, in the order in which they were told.
         self.told: list[tuple[int, bytes]] = []
+        # The same with the zxid of each.
+        self.events: list[tuple[int, bytes, int]] = []
 
     def notify(self, event: bytes) -> None:
-        self.told.append(read_event(event))
+        kind, path, zxid = read_event(event)
+        self.told.append((kind, path))
+        self.events.append((kind, path, zxid))
 
     def be(self, *identities: Identity) -> None:
         self.identities = self.identities.adding(*identities)

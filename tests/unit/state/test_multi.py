@@ -6,6 +6,9 @@ import pytest
 
 from paddock.errors import BAD_VERSION, MARSHALLING_ERROR, NO_NODE, OK, RUNTIME_INCONSISTENCY
 from paddock.protocol import opcodes
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import MultiHeader, Stat
+from paddock.protocol.replies import Create2Response, CreateResponse
 from paddock.protocol.requests import (
     CreateRequest,
     CreateTTLRequest,
@@ -32,7 +35,7 @@ class TestMulti:
         assert outcome.error == OK
         assert multi_results(outcome.body) == [
             (opcodes.CREATE, OK, b"/a/x"),
-            (opcodes.CREATE, OK, b"/a/y0000000001"),
+            (opcodes.CREATE2, OK, b"/a/y0000000001"),
             (opcodes.CREATE2, OK, b"/c"),
             (opcodes.CREATE2, OK, b"/t"),
             (opcodes.SET_DATA, OK, 1),
@@ -40,6 +43,31 @@ class TestMulti:
             (opcodes.CHECK, OK, None),
             (opcodes.DELETE, OK, None),
         ]
+
+    def test_which_creates_are_answered_with_a_stat(self, client: Connection, world: World) -> None:
+        outcome = client.multi(
+            (opcodes.CREATE, CreateRequest(b"/a", b"", OPEN, 0)),
+            (opcodes.CREATE2, CreateRequest(b"/b", b"", OPEN, 0)),
+            (opcodes.CREATE2, CreateRequest(b"/c", b"", OPEN, 1)),
+            (opcodes.CREATE, CreateRequest(b"/d", b"", OPEN, 4)),
+            (opcodes.CREATE2, CreateRequest(b"/e", b"", OPEN, 4)),
+            (opcodes.CREATE_TTL, CreateTTLRequest(b"/f", b"", OPEN, 0, -1)),
+            (opcodes.CREATE_TTL, CreateTTLRequest(b"/g", b"", OPEN, 5, 10)),
+            (opcodes.CREATE2, CreateRequest(b"/b/below", b"", OPEN, 0)),
+        )
+        reader = Reader(outcome.body)
+        with_stat: dict[bytes, Stat] = {}
+        while not (header := MultiHeader.read(reader)).done:
+            if header.operation == opcodes.CREATE2:
+                created = Create2Response.read(reader)
+                with_stat[created.path] = created.stat
+            else:
+                assert header.operation == opcodes.CREATE
+                CreateResponse.read(reader)
+        assert [*with_stat] == [b"/b", b"/c", b"/d", b"/e", b"/g", b"/b/below"]
+        # The stat is that of the moment: what later steps did is not in it.
+        assert (with_stat[b"/b"].num_children, world.stat(b"/b").num_children) == (0, 1)
+        assert with_stat[b"/c"] == world.stat(b"/c")
 
     def test_the_flags_alone_say_what_is_created(self, client: Connection, world: World) -> None:
         client.multi(

@@ -112,12 +112,48 @@ def test_reads_need_read(world: World) -> None:
     owner.be(BOB)
     owner.create(b"/secret", b"s", acls=[ACL(ALL, BOB)])
     request = WatchedRequest(b"/secret", False)
-    for operation in (opcodes.GET_DATA, opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
+    for operation in (
+        *(opcodes.GET_DATA, opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2),
+        opcodes.EXISTS,
+    ):
         assert error_of(stranger, operation, request) == NO_AUTH
         assert error_of(owner, operation, request) == OK
-    assert error_of(stranger, opcodes.EXISTS, request) == OK
     counting = PathRequest(b"/secret")
     assert error_of(stranger, opcodes.GET_ALL_CHILDREN_NUMBER, counting) == NO_AUTH
+
+
+def test_exists_asks_for_read_on_the_node_itself_and_only_if_it_is_there(world: World) -> None:
+    """It does not matter who may read its parent."""
+    owner, stranger = world.open(), world.open()
+    owner.be(BOB)
+    owner.create(b"/secret", acls=[ACL(ALL, BOB)])
+    owner.create(b"/secret/open")
+    owner.create(b"/writable", acls=[ACL(ALL & ~READ, ANYONE)])
+    for path, code in (
+        (b"/secret/open", OK),
+        (b"/secret/none", NO_NODE),
+        (b"/secret", NO_AUTH),
+        (b"/writable", NO_AUTH),
+    ):
+        assert error_of(stranger, opcodes.EXISTS, WatchedRequest(path, False)) == code
+    stranger.be(BOB)
+    assert error_of(stranger, opcodes.EXISTS, WatchedRequest(b"/secret", False)) == OK
+
+
+@pytest.mark.parametrize("operation", [opcodes.EXISTS, opcodes.GET_CHILDREN2])
+def test_what_does_not_send_the_data_does_not_keep_a_copy_of_it(
+    world: World, operation: int
+) -> None:
+    client = world.open()
+    client.create(b"/large", b"x" * 1000)
+    node = world.machine.tree.nodes[b"/large"]
+    body = encode(WatchedRequest(b"/large", False))
+    error, answer = client.ask(operation, body)
+    assert (error, answer[-68:]) == (OK, node.stat())
+    assert node.wire is None
+    # It is the same when a read has made one.
+    client.get(b"/large")
+    assert client.ask(operation, body) == (OK, answer)
 
 
 def test_a_query_is_answered_for_who_asked_then(world: World) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import tracemalloc
+from collections.abc import Callable
 from random import Random
-from zlib import crc32
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from paddock.errors import MARSHALLING_ERROR, NO_NODE, NO_WATCHER, OK
+from paddock.errors import MARSHALLING_ERROR, NO_AUTH, NO_NODE, NO_WATCHER, OK
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
 from paddock.protocol.events import (
@@ -23,6 +27,8 @@ from tests.unit.state.driver import OPEN, Connection, World, set_watches_body
 
 BOB = Identity("digest", "bob:hash")
 PERSISTENT, RECURSIVE = 0, 1
+CHILD_KIND, DATA_KIND, ANY_KIND, PERSISTENT_KIND, RECURSIVE_KIND = 1, 2, 3, 4, 5
+EACH_KIND = (CHILD_KIND, DATA_KIND, PERSISTENT_KIND, RECURSIVE_KIND)
 
 
 @pytest.fixture
@@ -181,50 +187,209 @@ def test_a_refused_change_is_told_to_nobody(watcher: Connection, writer: Connect
     assert watcher.told == []
 
 
-def test_setting_a_watch_again_replaces_its_mode(watcher: Connection, writer: Connection) -> None:
-    watcher.add_watch(b"/a", RECURSIVE)
+def test_a_one_shot_watch_that_fires_leaves_a_persistent_one(
+    watcher: Connection, writer: Connection
+) -> None:
     watcher.add_watch(b"/a", PERSISTENT)
-    writer.create(b"/a/c")
-    assert watcher.told == [CHILDREN_A]
-    # A one-shot watch in its place makes the data half fire once; the child half stays.
     watcher.get(b"/a", watch=True)
+    watcher.children(b"/a", watch=True)
     writer.set(b"/a", b"1")
     writer.set(b"/a", b"2")
-    writer.delete(b"/a/c")
-    assert watcher.told == [CHILDREN_A, DATA_A, CHILDREN_A]
-    watcher.add_watch(b"/a", RECURSIVE)
+    assert watcher.told == [DATA_A, DATA_A]
     writer.create(b"/a/c")
-    assert watcher.told[3:] == [CREATED_C]
+    writer.delete(b"/a/c")
+    assert watcher.told[2:] == [CHILDREN_A, CHILDREN_A]
+    assert watcher.check_watches(b"/a", DATA_KIND) == NO_WATCHER
+    assert watcher.check_watches(b"/a", CHILD_KIND) == NO_WATCHER
+    assert watcher.check_watches(b"/a", PERSISTENT_KIND) == OK
+    assert watcher.watch_count == 2
 
 
-@pytest.mark.parametrize("mode", [PERSISTENT, RECURSIVE])
-def test_one_half_of_a_persistent_watch_can_be_removed(
-    watcher: Connection, writer: Connection, mode: int
+def test_a_one_shot_watch_that_fires_leaves_a_recursive_one(
+    watcher: Connection, writer: Connection
 ) -> None:
-    children, data, both = 1, 2, 3
+    watcher.add_watch(b"/a", RECURSIVE)
+    watcher.get(b"/a", watch=True)
+    watcher.children(b"/a", watch=True)
+    writer.set(b"/a", b"1")
+    writer.set(b"/a/b", b"1")
+    writer.set(b"/a", b"2")
+    assert watcher.told == [DATA_A, DATA_B, DATA_A]
+    writer.create(b"/a/c")
+    assert watcher.told[3:] == [CREATED_C, CHILDREN_A]
+    writer.delete(b"/a/c")
+    assert watcher.told[5:] == [(NODE_DELETED, b"/a/c")]
+
+
+@pytest.mark.parametrize("modes", [(PERSISTENT, RECURSIVE), (RECURSIVE, PERSISTENT)])
+def test_a_persistent_and_a_recursive_watch_stand_beside_each_other(
+    watcher: Connection, writer: Connection, modes: tuple[int, int]
+) -> None:
+    for mode in modes:
+        watcher.add_watch(b"/a", mode)
+    writer.create(b"/a/c")
+    writer.set(b"/a", b"1")
+    writer.set(b"/a/c", b"1")
+    assert watcher.told == [CREATED_C, CHILDREN_A, DATA_A, (NODE_DATA_CHANGED, b"/a/c")]
+    del watcher.told[:]
+    # All three hear of it, and it is told once.
+    watcher.get(b"/a/b", watch=True)
+    writer.delete(b"/a/b")
+    writer.delete(b"/a/c")
+    writer.delete(b"/a")
+    assert watcher.told == [
+        *(DELETED_B, CHILDREN_A, (NODE_DELETED, b"/a/c"), CHILDREN_A),
+        (NODE_DELETED, b"/a"),
+    ]
+
+
+def watch_in_every_mode(watcher: Connection) -> None:
+    watcher.get(b"/a", watch=True)
+    watcher.children(b"/a", watch=True)
+    watcher.add_watch(b"/a", PERSISTENT)
+    watcher.add_watch(b"/a", RECURSIVE)
+
+
+@pytest.mark.parametrize("kind", EACH_KIND)
+def test_removing_one_kind_leaves_the_others(watcher: Connection, kind: int) -> None:
+    watch_in_every_mode(watcher)
+    assert watcher.remove_watches(b"/a", kind) == OK
+    assert watcher.remove_watches(b"/a", kind) == NO_WATCHER
+    for other in EACH_KIND:
+        assert watcher.check_watches(b"/a", other) == (NO_WATCHER if other == kind else OK)
+    assert watcher.check_watches(b"/a", ANY_KIND) == OK
+
+
+def test_removing_any_kind_takes_all(watcher: Connection, writer: Connection) -> None:
+    watch_in_every_mode(watcher)
+    assert watcher.remove_watches(b"/a", ANY_KIND) == OK
+    for kind in (*EACH_KIND, ANY_KIND):
+        assert watcher.check_watches(b"/a", kind) == NO_WATCHER
+        assert watcher.remove_watches(b"/a", kind) == NO_WATCHER
+    change_everything(writer)
+    assert watcher.told == []
+    assert (watcher.watch_count, watcher.watch_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "left"),
+    [
+        (CHILD_KIND, [DATA_A, DATA_B, CREATED_C, CHILDREN_A, DEEP]),
+        (DATA_KIND, [DATA_A, DATA_B, CREATED_C, CHILDREN_A, DEEP]),
+        (PERSISTENT_KIND, [DATA_A, DATA_B, CREATED_C, CHILDREN_A, DEEP]),
+        (RECURSIVE_KIND, [DATA_A, CHILDREN_A]),
+        (ANY_KIND, []),
+    ],
+)
+def test_what_was_not_removed_still_fires(
+    watcher: Connection, writer: Connection, kind: int, left: list[tuple[int, bytes]]
+) -> None:
+    watch_in_every_mode(watcher)
+    watcher.remove_watches(b"/a", kind)
+    writer.set(b"/a", b"1")
+    writer.set(b"/a/b", b"1")
+    writer.create(b"/a/c")
+    writer.create(b"/a/b/x")
+    assert watcher.told == left
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"), [(PERSISTENT, PERSISTENT_KIND), (RECURSIVE, RECURSIVE_KIND)]
+)
+def test_a_lasting_watch_is_found_by_its_own_kind_only(
+    watcher: Connection, mode: int, kind: int
+) -> None:
     watcher.add_watch(b"/a", mode)
-    assert watcher.remove_watches(b"/a", children) == OK
-    assert watcher.check_watches(b"/a", children) == NO_WATCHER
-    assert watcher.check_watches(b"/a", data) == OK
-    assert watcher.check_watches(b"/a", both) == OK
+    for other in EACH_KIND:
+        assert watcher.check_watches(b"/a", other) == (OK if other == kind else NO_WATCHER)
+        if other != kind:
+            assert watcher.remove_watches(b"/a", other) == NO_WATCHER
+    assert watcher.check_watches(b"/a/b", kind) == NO_WATCHER
+    assert watcher.remove_watches(b"/a", kind) == OK
+    assert watcher.world.watches.data.size == watcher.world.watches.child.size == 0
+
+
+def test_each_mode_counts_in_each_table_until_it_is_gone(
+    watcher: Connection, writer: Connection
+) -> None:
+    counts: list[tuple[int, int]] = []
+
+    def note() -> None:
+        counts.append((watcher.watch_count, watcher.watch_bytes))
+
+    for _ in range(2):
+        # What stands already is not counted again.
+        watch_in_every_mode(watcher)
+        note()
     writer.set(b"/a", b"1")
-    assert watcher.told == [DATA_A]
-    assert watcher.remove_watches(b"/a", children) == NO_WATCHER
-    assert watcher.remove_watches(b"/a", both) == OK
+    note()
+    writer.create(b"/a/c")
+    note()
+    for kind in (RECURSIVE_KIND, PERSISTENT_KIND):
+        watcher.remove_watches(b"/a", kind)
+        note()
+    assert counts == [(5, 10), (5, 10), (4, 8), (3, 6), (2, 4), (0, 0)]
+
+
+def test_set_watches_sets_modes_beside_each_other(watcher: Connection, writer: Connection) -> None:
+    now = watcher.world.machine.zxid
+    every = [[b"/a"], [], [b"/a"], [b"/a"], [b"/a"]]
+    assert watcher.ask(opcodes.SET_WATCHES2, set_watches_body(now, *every)) == (OK, b"")
+    for kind in EACH_KIND:
+        assert watcher.check_watches(b"/a", kind) == OK
     writer.set(b"/a", b"1")
-    assert watcher.told == [DATA_A]
+    writer.set(b"/a", b"2")
+    writer.create(b"/a/c")
+    writer.delete(b"/a/c")
+    assert watcher.told == [
+        *(DATA_A, DATA_A, CREATED_C, CHILDREN_A, (NODE_DELETED, b"/a/c"), CHILDREN_A)
+    ]
 
 
 def test_removing_or_checking_what_is_not_there_finds_no_watcher(watcher: Connection) -> None:
     other = watcher.world.open()
     other.add_watch(b"/a", PERSISTENT)
-    for path in (b"/a", b"/b", b"", None):
-        assert watcher.remove_watches(path, 3) == NO_WATCHER
-    assert watcher.check_watches(b"/a", 3) == NO_WATCHER
-    assert watcher.check_watches(None, 3) == MARSHALLING_ERROR
-    assert watcher.remove_watches(b"/a", 4) == MARSHALLING_ERROR
-    assert watcher.check_watches(b"/a", 0) == MARSHALLING_ERROR
+    for kind in (*EACH_KIND, ANY_KIND):
+        for path in (b"/a", b"/b", b"", None):
+            assert watcher.remove_watches(path, kind) == NO_WATCHER
+            assert watcher.check_watches(path, kind) == NO_WATCHER
+    for kind in (-1, 0, 6):
+        assert watcher.remove_watches(b"/a", kind) == MARSHALLING_ERROR
+        assert watcher.check_watches(b"/a", kind) == MARSHALLING_ERROR
     assert watcher.add_watch(b"/a", 2) == MARSHALLING_ERROR
+    assert watcher.add_watch(b"/a", -1) == MARSHALLING_ERROR
+
+
+def test_an_event_has_the_zxid_of_its_change(watcher: Connection, writer: Connection) -> None:
+    watcher.add_watch(b"/a", PERSISTENT)
+    watcher.add_watch(b"/a", RECURSIVE)
+    data = writer.set(b"/a", b"1").zxid
+    created = writer.create(b"/a/c").zxid
+    deleted = writer.delete(b"/a/c").zxid
+    both = writer.multi(
+        (opcodes.SET_DATA, SetDataRequest(b"/a", b"1", -1)),
+        (opcodes.DELETE, VersionRequest(b"/a/b", -1)),
+    ).zxid
+    assert data < created < deleted < both
+    assert watcher.events == [
+        (*DATA_A, data),
+        (*CREATED_C, created),
+        (*CHILDREN_A, created),
+        (NODE_DELETED, b"/a/c", deleted),
+        (*CHILDREN_A, deleted),
+        (*DATA_A, both),
+        (*DELETED_B, both),
+        (*CHILDREN_A, both),
+    ]
+
+
+def test_the_events_of_a_sessions_end_have_its_zxid(world: World, writer: Connection) -> None:
+    writer.create(b"/mine", flags=1)
+    watcher = world.open()
+    watcher.add_watch(b"/", RECURSIVE)
+    assert watcher.events == []
+    zxid = world.expire(writer.session, writer.generation).zxid
+    assert watcher.events == [(NODE_DELETED, b"/mine", zxid)]
 
 
 def test_a_watcher_that_is_removed_leaves_nothing_behind(world: World, writer: Connection) -> None:
@@ -242,6 +407,65 @@ def test_a_watcher_that_is_removed_leaves_nothing_behind(world: World, writer: C
     assert other.told == [DATA_A]
     for table in (world.watches.data, world.watches.child):
         assert (table.size, table.path_count(), table.watcher_count()) == (0, 0, 0)
+    assert (watcher.watch_count, watcher.watch_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+def test_a_watcher_can_be_removed_in_parts(world: World, writer: Connection, limit: int) -> None:
+    leaving = world.open()
+    paths = [b"/n%d" % number for number in range(7)]
+    for path in paths:
+        writer.create(path)
+        leaving.get(path, watch=True)
+        leaving.children(path, watch=True)
+        leaving.add_watch(path, RECURSIVE)
+    standing = [world.watches.data.size + world.watches.child.size]
+    while world.watches.remove_some(leaving, limit):
+        standing.append(world.watches.data.size + world.watches.child.size)
+    standing.append(world.watches.data.size + world.watches.child.size)
+    assert standing == [*range(14, 0, -limit), 0]
+    assert (leaving.watch_count, leaving.watch_bytes) == (0, 0)
+    assert not world.watches.remove_some(leaving, limit)
+
+
+def test_a_watcher_that_leaves_is_told_nothing_and_sets_nothing(
+    world: World, writer: Connection
+) -> None:
+    writer.create(b"/a")
+    leaving, other = world.open(), world.open()
+    for one in (leaving, other):
+        one.add_watch(b"/", RECURSIVE)
+        one.add_watch(b"/a", PERSISTENT)
+        one.get(b"/a", watch=True)
+    assert world.watches.remove_some(leaving, 1)
+    left = leaving.watch_count
+    leaving.get(b"/a", watch=True)
+    leaving.exists(b"/b", watch=True)
+    leaving.add_watch(b"/c", RECURSIVE)
+    leaving.ask(opcodes.SET_WATCHES, set_watches_body(0, [b"/a", b"/gone"], [], [b"/a"]))
+    assert leaving.watch_count == left
+    writer.set(b"/a", b"1")
+    writer.create(b"/a/b")
+    writer.delete(b"/a/b")
+    assert leaving.told == []
+    assert other.told == [DATA_A, (NODE_CREATED, b"/a/b"), CHILDREN_A, DELETED_B, CHILDREN_A]
+
+
+def test_a_table_that_was_large_does_not_stay_so(world: World) -> None:
+    """Dictionaries do not shrink by themselves, and somebody always watches something."""
+    table, one, many = world.watches.data, world.open(), world.open()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        table.add(b"/kept", one, ONE_SHOT)
+        for number in range(20_000):
+            table.add(b"/%d" % number, many, ONE_SHOT)
+        world.watches.remove_watcher(many)
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert table.paths() == [b"/kept"]
+    assert after - before < 100_000
 
 
 def test_the_tables_know_their_size(watcher: Connection, writer: Connection) -> None:
@@ -251,9 +475,12 @@ def test_the_tables_know_their_size(watcher: Connection, writer: Connection) -> 
     writer.exists(b"/a", watch=True)
     watcher.add_watch(b"/a/b", RECURSIVE)
     assert (data.size, data.path_count(), data.watcher_count()) == (3, 2, 2)
-    assert (child.size, child.path_count(), child.watcher_count()) == (1, 1, 1)
+    # As in 3.9: a recursive watch is one of data only, and modes at one path are one watch.
+    assert (child.size, child.path_count(), child.watcher_count()) == (0, 0, 0)
+    watcher.add_watch(b"/a", PERSISTENT)
+    assert (data.size, child.size) == (3, 1)
     writer.set(b"/a", b"1")
-    assert (data.size, data.path_count(), data.watcher_count()) == (1, 1, 1)
+    assert (data.size, data.path_count(), data.watcher_count()) == (2, 2, 1)
 
 
 def test_a_watch_on_what_cannot_be_read_is_not_set(world: World, writer: Connection) -> None:
@@ -264,10 +491,12 @@ def test_a_watch_on_what_cannot_be_read_is_not_set(world: World, writer: Connect
         stranger.get(b"/secret", watch=True)
     with pytest.raises(AssertionError):
         stranger.children(b"/nowhere", watch=True)
+    assert stranger.exists(b"/secret", watch=True) == NO_AUTH
     assert world.watches.data.size == world.watches.child.size == 0
-    # exists needs no permission, and waits for what is not there.
+    # What is not there can be waited for, also below what cannot be read.
     assert stranger.exists(b"/nowhere", watch=True) == NO_NODE
-    assert world.watches.data.size == 1
+    assert stranger.exists(b"/secret/nothing", watch=True) == NO_NODE
+    assert world.watches.data.size == 2
 
 
 def test_events_are_withheld_from_those_who_may_not_read(world: World, writer: Connection) -> None:
@@ -277,7 +506,6 @@ def test_events_are_withheld_from_those_who_may_not_read(world: World, writer: C
     friend.be(BOB)
     for one in (stranger, friend):
         one.add_watch(b"/", RECURSIVE)
-        one.exists(b"/secret", watch=True)
         one.add_watch(b"/secret", PERSISTENT)
     writer.set(b"/secret", b"1")
     writer.create(b"/secret/open")
@@ -322,6 +550,8 @@ def test_set_watches_tells_at_once_what_was_missed(watcher: Connection, writer: 
         CHILDREN_A,
         (NODE_CHILDREN_CHANGED, b"/a/c"),
     ]
+    # They may stand for several changes, so they have no zxid.
+    assert {zxid for _, _, zxid in watcher.events} == {-1}
     # The others stand.
     del watcher.told[:]
     writer.create(b"/a/d")
@@ -381,34 +611,67 @@ def test_recursive_watches_are_found_among_many_of_other_lengths(
     ]
 
 
+def steps_of(call: Callable[..., object], *arguments: object) -> int:
+    """Return how many lines of the module for watches a call runs.
+
+    Compiled code is not seen; it is the same code.
+    """
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        if not frame.f_code.co_filename.endswith("state/watches.py"):
+            return None
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call(*arguments)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
 @pytest.mark.parametrize("where", ["at the root", "elsewhere", "on every level"])
 def test_a_deep_tree_under_recursive_watches_costs_its_depth_once(
-    world: World, writer: Connection, where: str, monkeypatch: pytest.MonkeyPatch
+    world: World, writer: Connection, where: str
 ) -> None:
     """Apache took 55 ms for each of these deletes, and others waited for 24 s."""
-    looked_at = 0
-
-    def counted(data: bytes, value: int = 0) -> int:
-        nonlocal looked_at
-        looked_at += len(data)
-        return crc32(data, value)
-
-    levels = 600
+    levels = 300
     watcher = world.open()
     paths = [b"/d" * depth for depth in range(1, levels + 1)]
     watcher.add_watch(b"/", RECURSIVE)
     for number, path in enumerate(paths):
         if where != "at the root":
             watcher.add_watch(b"/x/%d" % number if where == "elsewhere" else path, RECURSIVE)
-    # Compiled code does not notice; it is the same code.
-    monkeypatch.setattr("paddock.state.watches.crc32", counted)
-    for path in paths:
-        writer.create(path)
+    steps = [steps_of(writer.create, path) for path in paths]
     for path in reversed(paths):
         writer.delete(path)
     assert [path for _, path in watcher.told] == paths + paths[::-1]
-    # No byte of a path more than once for each table that is asked.
-    assert looked_at <= 3 * sum(len(path) for path in paths)
+    if where == "on every level":
+        assert steps[-1] <= 50 + 20 * levels
+    else:
+        assert max(steps) <= 100
+
+
+@pytest.mark.parametrize("many", [10, 3000])
+def test_an_event_and_a_removal_cost_the_same_whatever_is_watched_elsewhere(
+    world: World, writer: Connection, many: int
+) -> None:
+    """Whoever removed a recursive watch made the next event look at all others: 3.7 s."""
+    watcher, crowd = world.open(), world.open()
+    writer.create(b"/a")
+    watcher.add_watch(b"/a", RECURSIVE)
+    for number in range(many):
+        crowd.add_watch(b"/x/%d/y" % number, RECURSIVE)
+        crowd.add_watch(b"/" + b"z/" * (number % 40) + b"%d" % number, RECURSIVE)
+    for path in (b"/x/7/y", b"/7"):
+        assert steps_of(crowd.remove_watches, path, RECURSIVE_KIND) <= 60
+        assert steps_of(writer.create, b"/a/b") <= 60
+        assert steps_of(writer.delete, b"/a/b") <= 60
+    assert len(watcher.told) == 4
 
 
 def test_watchers_hear_of_an_event_in_the_order_in_which_they_came() -> None:
@@ -430,5 +693,5 @@ def test_watchers_hear_of_an_event_in_the_order_in_which_they_came() -> None:
     watchers = [Numbered(number) for number in range(50)]
     for number in order:
         watches.data.add(b"/a", watchers[number], ONE_SHOT)
-    watches.data.trigger(NODE_CREATED, b"/a", NodeACL((ACL(ALL, ANYONE),), b""), None)
+    watches.data.trigger(NODE_CREATED, b"/a", NodeACL((ACL(ALL, ANYONE),), b""), 1, None)
     assert told == order

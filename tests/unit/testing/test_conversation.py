@@ -95,7 +95,7 @@ def test_pings_are_not_counted() -> None:
 
 def test_an_event_is_no_reply() -> None:
     conversation = begun()
-    event = conversation.answer(events.notification(events.NODE_CREATED, b"/a")[4:])
+    event = conversation.answer(events.notification(events.NODE_CREATED, b"/a", 7)[4:])
     assert isinstance(event, SeenEvent)
     assert (event.kind, event.path) == (events.NODE_CREATED, "/a")
 

@@ -263,7 +263,7 @@ class Model:
     def _step(self, caller: Caller, operation: int, request: WriteRequest, time_ms: int) -> Result:
         match request:
             case CreateRequest() | CreateTTLRequest():
-                # In a transaction the flags alone say what it becomes.
+                # In a transaction the flags alone say which node it becomes.
                 flags = request.flags
                 ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
                 if flags in _TTL and isinstance(request, CreateRequest):
@@ -271,7 +271,7 @@ class Model:
                 self._check_flags(flags, ttl_ms)
                 kind = {_CONTAINER: "container", 5: "ttl", 6: "ttl"}.get(flags, "")
                 path = self._create(caller, request, kind or _kind_of(0, flags), ttl_ms, time_ms)
-                if kind:
+                if kind or operation == opcodes.CREATE2:
                     return opcodes.CREATE2, errors.OK, Create2Response(path, self.stat(path))
                 return opcodes.CREATE, errors.OK, CreateResponse(path)
             case SetDataRequest():
@@ -330,7 +330,7 @@ class Model:
         quota.count(self.nodes, path, more=1, growth=len(node.data or b""))
         parent.created = _int32(parent.created + 1)
         parent.pzxid = zxid
-        self.watches.created(path, node, above, parent)
+        self.watches.created(path, node, above, parent, zxid)
         return path
 
     def _delete_checked(self, caller: Caller, request: VersionRequest) -> None:
@@ -365,7 +365,7 @@ class Model:
         above = path.rpartition(b"/")[0] or b"/"
         parent = self.nodes[above]
         parent.pzxid = self.zxid
-        self.watches.deleted(path, node, above, parent)
+        self.watches.deleted(path, node, above, parent, self.zxid)
 
     def _set_data(self, caller: Caller, request: SetDataRequest, time_ms: int) -> bytes:
         path = _whole(request.path)
@@ -380,7 +380,7 @@ class Model:
         node.version = _int32(node.version + 1)
         node.mzxid = self.zxid
         node.mtime = time_ms
-        self.watches.changed(path, node)
+        self.watches.changed(path, node, self.zxid)
         return path
 
     def _set_acl(self, caller: Caller, request: SetACLRequest) -> bytes:
@@ -455,15 +455,18 @@ class Model:
         if operation == opcodes.EXISTS:
             if b"\0" in path:
                 raise No(errors.BAD_ARGUMENTS)
+            there = self.nodes.get(path or b"/")
+            if there is not None:
+                self._need(caller, there, READ)
             if watch:
-                self.watches.data[path, caller] = "once"
+                self.watches.data.add((path, caller, "once"))
             self._node(path)
             return self.stat(path or b"/")
         node = self._node(path)
         self._need(caller, node, READ)
         if watch:
             table = self.watches.data if operation == opcodes.GET_DATA else self.watches.child
-            table[path, caller] = "once"
+            table.add((path, caller, "once"))
         here = path or b"/"
         if operation == opcodes.GET_DATA:
             return GetDataResponse(node.data, self.stat(here))

@@ -74,12 +74,15 @@ class ModelSession:
 
 @dataclass(eq=False)
 class Caller:
-    """One connection: whose it is, who is behind it, and what it was told."""
+    """One connection: whose it is, who is behind it, and what it was told.
+
+    An event is its type, its path, and the zxid of the change or -1.
+    """
 
     session: int
     generation: int = 1
     identities: tuple[Identity, ...] = ()
-    events: list[tuple[int, bytes]] = field(default_factory=list)
+    events: list[tuple[int, bytes, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
