@@ -171,14 +171,14 @@ class Watching:
     def _make_do(self, path: str, full: bytes, mode: int) -> None:
         """Come as near to dropping a mode as it goes on a server that has one at a path."""
         watches, served = self._watches, self._served
+
+        def replaced(code: int, is_wanted: bool) -> int:
+            if code == OK:
+                served.add(full, PERSISTENT)
+                self._shed(path)
+            return code
+
         if mode == RECURSIVE and full in watches.persistent:
-
-            def replaced(code: int, is_wanted: bool) -> int:
-                if code == OK:
-                    served.add(full, PERSISTENT)
-                    self._shed(path)
-                return code
-
             _ignore(self._ask_for(path, full, PERSISTENT, replaced))
         elif mode == PERSISTENT and full in watches.recursive:
             # The recursive one has taken its place.

@@ -248,6 +248,29 @@ def test_where_kinds_are_not_known_the_recursive_watch_stays_when_the_persistent
         await client.sync()
         assert recursive.told == [(CREATED, "/a/b", None)]
         assert persistent.told == []
+        # Of children it does not tell.
+        server.has_asked()
+        await client.children("/a", watch=Heard())
+        assert server.has_asked() == [(opcodes.GET_CHILDREN, watched(b"/a", True))]
+
+    on(server, story)
+
+
+def test_where_kinds_are_not_known_a_lasting_watch_stays_for_the_read_whose_place_it_took() -> None:
+    server = Played(knows_lasting_kinds=False)
+
+    async def story(client: Client) -> None:
+        once = Heard()
+        await client.get("/a", watch=once)
+        await client.add_watch("/a", Heard(), recursive=True)
+        server.has_asked()
+        await client.remove_watches("/a", WatchKind.RECURSIVE)
+        await settle(client)
+        assert server.has_asked() == [REMOVE_RECURSIVE]
+        server.tell(CHANGED, "/a")
+        await settle(client)
+        assert once.told == [(CHANGED, "/a", None)]
+        assert server.has_asked() == [REMOVE_ANY]
 
     on(server, story)
 
@@ -285,6 +308,64 @@ def test_a_watch_that_reads_rely_on_goes_when_the_last_of_them_is_over(server: P
         assert once.told == [(CHANGED, "/a", None)]
         assert lasting.told == []
         assert server.has_asked() == [REMOVE_ANY]
+
+    on(server, story)
+
+
+def test_a_watch_that_reads_rely_on_goes_when_the_last_of_them_is_forgotten() -> None:
+    server = Played(knows_lasting_kinds=True)
+
+    async def story(client: Client) -> None:
+        once = Heard()
+        await client.add_watch("/a", Heard(), recursive=True)
+        await client.get("/a", watch=once)
+        await client.remove_watches("/a", WatchKind.RECURSIVE)
+        server.has_asked()
+        client.forget_watcher(once)
+        await settle(client)
+        assert server.has_asked() == [REMOVE_ANY]
+
+    on(server, story)
+
+
+@pytest.mark.parametrize("server", old_and_new(), ids=["old", "new"])
+def test_a_watch_that_reads_rely_on_is_not_cut_in_halves(server: Played) -> None:
+    async def story(client: Client) -> None:
+        of_data, of_children = Heard(), Heard()
+        await client.add_watch("/a", Heard())
+        await client.get("/a", watch=of_data)
+        await client.children("/a", watch=of_children)
+        server.has_asked()
+        for kind in (WatchKind.PERSISTENT, WatchKind.DATA):
+            await client.remove_watches("/a", kind)
+        await settle(client)
+        assert server.has_asked() == []
+        server.tell(CHILDREN, "/a")
+        await settle(client)
+        assert of_children.told == [(CHILDREN, "/a", None)]
+        assert server.has_asked() == [REMOVE_ANY]
+
+    on(server, story)
+
+
+def test_what_is_removed_while_a_read_is_under_way_is_dropped_after_it() -> None:
+    server = Played(knows_lasting_kinds=True)
+
+    async def story(client: Client) -> None:
+        await add_both(client)
+        server.tell(CHANGED, "/a", 5)
+        await client.sync()
+        server.has_asked()
+        reading = client.get("/a", watch=Heard())
+        await client.remove_watches("/a", WatchKind.RECURSIVE)
+        await reading
+        await settle(client)
+        assert server.has_asked() == [
+            (opcodes.GET_DATA, watched(b"/a", True)),
+            # It only waits for its turn.
+            (opcodes.CHECK_WATCHES, encoded(WatchesRequest(b"/a", WatchKind.ANY))),
+            REMOVE_RECURSIVE,
+        ]
 
     on(server, story)
 
