@@ -1,16 +1,19 @@
-"""Watches of several modes on one path: a server has one of them, and nobody misses anything."""
+"""Watches of several modes on one path: however many of them a server has, each hears its own."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
 import pytest
 
 from paddock.client.client import Client
-from paddock.client.states import EventType
+from paddock.client.states import Event, EventType
 from paddock.client.watches import WatchKind
+from paddock.errors import NoWatcherError
+from paddock.protocol.records import WatcherEvent
 from tests.integration.test_client import client_of, path, run, server
 from tests.integration.test_client_watches import CHANGED, CHILDREN, CREATED, DELETED, Heard
 from tests.support.apis import lose_connection
@@ -182,6 +185,155 @@ def test_a_read_does_not_count_on_a_lasting_watch_that_was_given_up(
     run(server, scenario)
 
 
+class Four:
+    """A watcher of each kind on one path."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self.client = client
+        self.path = path
+        self.heard = {kind: Heard() for kind in WatchKind if kind is not WatchKind.ANY}
+
+    async def set(self, *, lasting_first: bool) -> None:
+        client, path, heard = self.client, self.path, self.heard
+        steps: list[Callable[[], Awaitable[object]]] = [
+            lambda: client.get(path, watch=heard[WatchKind.DATA]),
+            lambda: client.children(path, watch=heard[WatchKind.CHILDREN]),
+            lambda: client.add_watch(path, heard[WatchKind.PERSISTENT]),
+            lambda: client.add_watch(path, heard[WatchKind.RECURSIVE], recursive=True),
+        ]
+        for step in reversed(steps) if lasting_first else steps:
+            await step()
+
+    async def check_all_but(self, *gone: WatchKind) -> None:
+        """Change the node and its children twice; see what everybody hears, but for some."""
+        node = f"{self.path}/node"
+        for data in (b"1", b"2"):
+            await self.client.set(self.path, data)
+            await self.client.create(node)
+            await self.client.delete(node)
+        await self.client.sync()
+        changed, children = (CHANGED, self.path), (CHILDREN, self.path)
+        expected = {
+            WatchKind.DATA: [changed],
+            WatchKind.CHILDREN: [children],
+            WatchKind.PERSISTENT: [changed, children, children] * 2,
+            WatchKind.RECURSIVE: [changed, (CREATED, node), (DELETED, node)] * 2,
+        }
+        told = {kind: heard.told for kind, heard in self.heard.items()}
+        assert told == {**expected, **{kind: [] for kind in gone}}
+
+
+FOUR = [kind for kind in WatchKind if kind is not WatchKind.ANY]
+
+
+@pytest.mark.parametrize("loses_connection", [False, True])
+@pytest.mark.parametrize("lasting_first", [False, True])
+@pytest.mark.parametrize("gone", FOUR)
+def test_one_kind_is_removed_and_the_three_others_hear_everything(
+    server: Service, path: str, gone: WatchKind, lasting_first: bool, loses_connection: bool
+) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        four = Four(client, path)
+        await four.set(lasting_first=lasting_first)
+        if loses_connection:
+            await reconnect(client)
+        await client.remove_watches(path, gone)
+        await four.check_all_but(gone)
+        with pytest.raises(NoWatcherError):
+            await client.remove_watches(path, gone)
+
+    run(server, scenario)
+
+
+@pytest.mark.parametrize("stays", FOUR)
+def test_three_kinds_are_removed_and_the_one_that_is_left_hears_everything(
+    server: Service, path: str, stays: WatchKind
+) -> None:
+    async def scenario(client: Client) -> None:
+        await client.create(path)
+        four = Four(client, path)
+        await four.set(lasting_first=True)
+        gone = [kind for kind in FOUR if kind is not stays]
+        for kind in gone:
+            await client.remove_watches(path, kind, watcher=four.heard[kind])
+        await four.check_all_but(*gone)
+
+    run(server, scenario)
+
+
+def told_by_server(client: Client) -> list[str]:
+    """Return where everything goes that the server tells from now on, also if nobody needs it."""
+    told: list[str] = []
+    exchange = client._session.exchange
+    listen = exchange._on_event
+
+    def note(event: WatcherEvent, zxid: int) -> None:
+        told.append(event.path.decode())
+        listen(event, zxid)
+
+    exchange._on_event = note
+    return told
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_recursive_watch_that_went_leaves_no_events_of_what_is_below(
+    server: Service, path: str, is_known: bool
+) -> None:
+    """The persistent one beside it stays, whatever the server makes of two."""
+
+    async def scenario(client: Client) -> None:
+        node = f"{path}/node"
+        await client.create(node, make_parents=True)
+        recursive, persistent = Heard(), Heard()
+        await client.add_watch(path, recursive, recursive=True)
+        await client.add_watch(path, persistent)
+        if is_known:
+            # It may tell by its event of what kind it is.
+            await client.set(path, b"0")
+        await client.remove_watches(path, WatchKind.RECURSIVE)
+        # What follows from the answer is asked, too.
+        for _ in range(2):
+            await client.sync()
+        told = told_by_server(client)
+        await client.set(node, b"1")
+        await client.set(path, b"1")
+        await client.sync()
+        assert told == [path]
+        assert persistent.told[is_known:] == [(CHANGED, path)]
+        assert len(recursive.told) == is_known
+
+    run(server, scenario)
+
+
+def test_events_have_the_zxid_of_their_change_if_the_server_tells(
+    server: Service, path: str
+) -> None:
+    async def scenario(client: Client) -> None:
+        node = f"{path}/node"
+        zxids: list[int | None] = []
+
+        def note(event: Event) -> None:
+            if event.type is not EventType.NONE:
+                zxids.append(event.zxid)
+
+        await client.create(path)
+        await client.add_watch(path, note, recursive=True)
+        created = await client.create_with_stat(node)
+        changed = await client.set(node, b"1")
+        await client.delete(node)
+        above = await client.exists(path)
+        assert above is not None
+        await client.sync()
+        assert zxids in (
+            [created.stat.czxid, changed.mzxid, above.pzxid],
+            # Before 3.9.
+            [None] * 3,
+        )
+
+    run(server, scenario)
+
+
 def test_streams_of_a_node_and_of_its_tree_do_not_disturb_each_other(
     server: Service, path: str
 ) -> None:
@@ -259,9 +411,7 @@ def test_nobody_misses_anything_whatever_is_watched_beside_it(
         await writer.delete(node)
         await client.sync()
         for heard, kinds in waiting:
-            told = [kind for kind, _ in heard.told]
-            # That children changed may be told twice.
-            assert told == kinds or (set(told) == set(kinds) and len(told) > len(kinds) > 1)
+            assert [kind for kind, _ in heard.told] == kinds
         if client._session.watches.has(path.encode(), WatchKind.ANY):
             await client.remove_watches(path)
 

@@ -102,9 +102,15 @@ def test_a_redo_of_nothing_tells_its_usage(seen: Terminal) -> None:
 
 
 def test_help_has_the_flags_that_upstreams_usage_leaves_out(seen: Terminal) -> None:
+    seen.type(f"help removewatches{ENTER}")
+    seen.wait_for("removewatches [-p] [-r] path [-c|-d|-a] [-l]\n")
+    seen.wait_for("-r  persistent recursive watcher type\n")
+
+
+def test_help_tells_of_the_formats_of_data(seen: Terminal) -> None:
     seen.type(f"help get set{ENTER}")
     seen.wait_for("get [-s] [-w] [-b] [-x] path\n")
-    seen.wait_for("set [-s] [-v version] [-b] path data\n")
+    seen.wait_for("set path data [-s] [-v version] [-b]\n")
 
 
 def test_whoever_loses_the_session_by_credentials_is_told_how_to_get_another(

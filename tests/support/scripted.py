@@ -169,8 +169,8 @@ def reply(xid: int, body: bytes = b"", *, code: int = 0, zxid: int = 1) -> bytes
     return struct.pack(">iqi", xid, zxid, code) + body
 
 
-def event(kind: int, path: bytes) -> bytes:
-    return reply(-1, struct.pack(">ii", kind, 3) + buffer(path), zxid=-1)
+def event(kind: int, path: bytes, zxid: int = -1) -> bytes:
+    return reply(-1, struct.pack(">ii", kind, 3) + buffer(path), zxid=zxid)
 
 
 def handshake_reply(

@@ -12,6 +12,8 @@ Only what follows is made equal or left out, and each of it says why:
 * The order of those whom `whoami` names, which is that of a hash table in an Apache server.
 * The order of the servers in `config -c`, which is that of a hash table in Apache's shell.
 * An exit status that is not 0 is 1. Apache's shell has 127 for a command that there is not.
+* How `get` and `set` are used. Ours is that of Apache's shell 3.9, where they have more flags and
+  explain them; the shell it is compared with is 3.8. `zkcli_39.txt` has what 3.9 says.
 """
 
 from __future__ import annotations
@@ -40,6 +42,14 @@ _CHANGING: Final = (
     # The version of a configuration is a zxid.
     (re.compile(r"^version=[0-9a-f]+$"), "version=#"),
     (re.compile(r"^(ZooKeeper CLI version: 3\.8\.0-).*$"), r"\1#"),
+)
+_OF_LATER_VERSION: Final = (
+    (re.compile(r"\n -b +(?:Output|Supply) data in base64 format\n(?: -\w .+\n)+"), ""),
+    (re.compile(r"\bget \[-s\] \[-w\] \[-b\] \[-x\] path"), "get [-s] [-w] path"),
+    (
+        re.compile(r"\bset path data \[-s\] \[-v version\] \[-b\]"),
+        "set [-s] [-v version] path data",
+    ),
 )
 _FOR_CLIENTS: Final = re.compile(r"[0-9a-f]{9,16} ([0-9.:,]*)")
 _WHO: Final = re.compile(r"(?:ip|digest): .*")
@@ -146,6 +156,8 @@ class Conversation:
 
 
 def _comparable(text: str) -> list[str]:
+    for pattern, earlier in _OF_LATER_VERSION:
+        text = pattern.sub(earlier, text)
     lines = [_normal(line) for line in text.split("\n") if not _NOISE.fullmatch(line)]
     return _with_sorted_runs(lines, _WHO)
 

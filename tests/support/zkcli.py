@@ -52,14 +52,20 @@ def run(
 
     Raises `ServerMissingError` if the shell is not installed.
     """
-    lines: list[str] = []
-    for number, command in enumerate(commands):
-        lines += [command, f"get {_MARK}{number}"]
     java = [find_java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     java += [f"-D{key}={value}" for key, value in (properties or {}).items()]
     java += ["-cp", ":".join(map(str, (find_jar(), *NETTY)))]
+    java += ["org.apache.zookeeper.ZooKeeperMain", "-server", f"{address[0]}:{address[1]}"]
+    return run_shell(java, commands)
+
+
+def run_shell(shell: Sequence[str], commands: Sequence[str]) -> Transcript:
+    """Run the commands in any shell of this kind, such as ours."""
+    lines: list[str] = []
+    for number, command in enumerate(commands):
+        lines += [command, f"get {_MARK}{number}"]
     finished = subprocess.run(
-        [*java, "org.apache.zookeeper.ZooKeeperMain", "-server", f"{address[0]}:{address[1]}"],
+        shell,
         input="".join(f"{line}\n" for line in [*lines, "quit"]),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

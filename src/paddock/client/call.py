@@ -32,6 +32,8 @@ _NAMES: Final = {
     opcodes.GET_ALL_CHILDREN_NUMBER: "count_descendants",
     opcodes.GET_EPHEMERALS: "ephemerals",
     opcodes.CHECK_WATCHES: "remove_watches",
+    # How it is asked by itself; after a reconnect nobody waits for it.
+    opcodes.SET_WATCHES2: "add_watch",
     opcodes.MULTI: "transaction",
     opcodes.CLOSE_SESSION: "close",
 }

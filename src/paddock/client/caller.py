@@ -150,27 +150,30 @@ class Caller:
         return default
 
     def _set_watch(self, call: Call[Any], full: bytes, watcher: Watcher) -> None:
-        """Have a read set a watch, by itself or by way of a lasting one that is there."""
+        """Have a read set a watch of its own, or rely on a lasting one that is there."""
         watches = self._session.watches
+        served = watches.served
         is_child = call.operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
-        is_carried = watches.is_carried(full, is_child, soon=True)
-        call.body = watched(full, not is_carried)
+        relies = not served.keeps_modes_apart and served.carries(full, is_child, soon=True)
+        call.body = watched(full, not relies)
 
         def set_watch(code: int, is_wanted: bool) -> int | None:
             # Only what the server has set, too: otherwise a watch would stand here for ever.
             is_missing = code == NO_NODE and call.operation == opcodes.EXISTS
             if code != OK and not is_missing:
                 return code
-            if not is_child and not is_carried:
-                watches.serve_no_more(full)
+            if not is_child and not relies:
+                served.take_read(full)
             if not is_wanted:
                 # Whoever asked has gone, and would not know that there is something to remove.
                 return code
-            if is_carried and not watches.is_carried(full, is_child):
-                # What was to bring the event is gone, or never came.
-                self._set_watch(call, full, watcher)
-                self._exchange.submit(call)
-                return None
+            if relies:
+                if not served.carries(full, is_child):
+                    # What was to bring the event is gone, or never came.
+                    self._set_watch(call, full, watcher)
+                    self._exchange.submit(call)
+                    return None
+                served.rely_on(full)
             table = watches.exists if is_missing else watches.data
             watches.add(watches.child if is_child else table, full, watcher)
             return code

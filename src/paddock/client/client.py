@@ -170,7 +170,7 @@ class Client:
 
         After a `sync`, what is larger was written since.
         """
-        return self._session.exchange.last_zxid
+        return self._session.exchange.seen_zxid
 
     def states(self) -> AsyncIterator[SessionState]:
         """Give the present state of the session, then every newer one, until a final one.
@@ -407,8 +407,9 @@ class Client:
             await client.create("/config/color")
 
         A recursive watch hears of everything at and below the path, and not that children came or
-        went, since it hears of the children themselves. What changed while the connection was lost
-        is not told; `watch` finds out. Servers before 3.6 do not know it: UnimplementedError.
+        went, since it hears of the children themselves. Watches of both modes and of reads may
+        stand on one path: each hears its own, once. What changed while the connection was lost is
+        not told; `watch` finds out. Servers before 3.6 do not know it: UnimplementedError.
         """
         check_watcher("watcher", watcher)
         check_flag("recursive", recursive)
@@ -419,8 +420,10 @@ class Client:
     ) -> asyncio.Future[None]:
         """Remove all watches of this client on a path, or those of a kind, or of one watcher.
 
-        The server is told unless others of this client still need its watch. While there is no
-        connection it is done at once, since a new server is only told of the watches there are.
+        Those of other kinds and watchers stay, on every server, also on one that has only one watch
+        for a connection at a path, as up to ZooKeeper 3.8. The server keeps no more than is needed.
+        While there is no connection it is done at once, since a new server is only told of the
+        watches there are.
         Raises NoWatcherError if there were none when it was asked for. A lost connection is no
         matter: watches that are gone when it is asked again are what we wanted.
         """
@@ -439,9 +442,10 @@ class Client:
                 await client.delete("/config")
 
         A node that is not there has neither data nor stat. Changes in quick succession may come as
-        one; the last state of each node always comes. The stream goes on over lost connections, and
-        raises SessionExpiredError when the session is over. Below the node, what we may not read is
-        left out; of the node itself that raises NoAuthError.
+        one; the last state of each node always comes. What is given was read, and may be newer than
+        the event that led to it: `change.stat.mzxid` is the zxid of the data. The stream goes on
+        over lost connections, and raises SessionExpiredError when the session is over. Below the
+        node, what we may not read is left out; of the node itself that raises NoAuthError.
         """
         self._encode.full(path)
         check_flag("recursive", recursive)

@@ -53,7 +53,8 @@ class Exchange:
         clock: SessionClock,
         outstanding: Outstanding,
         *,
-        on_event: Callable[[WatcherEvent], None],
+        on_event: Callable[[WatcherEvent, int], None],
+        on_watches_set: Callable[[], None],
         on_word: Callable[[int], None],
         on_expired: Callable[[Link], None],
         on_recovered: Callable[[], None],
@@ -62,9 +63,11 @@ class Exchange:
         self._loop = loop
         self._clock = clock
         self._outstanding = outstanding
-        # Called with an event; with the result of our credentials; when an answer says that the
-        # session has expired; when it is not overdue any more; with why a server is to be left.
+        # Called with an event and the zxid of its header; when watches were set again; with the
+        # result of our credentials; when an answer says that the session has expired; when it is
+        # not overdue any more; with why a server is to be left.
         self._on_event = on_event
+        self._on_watches_set = on_watches_set
         self._on_word = on_word
         self._on_expired = on_expired
         self._on_recovered = on_recovered
@@ -73,8 +76,10 @@ class Exchange:
         self.link: Link | None = None
         # Why a request fails that is asked now; None if it does not.
         self.refusal: Failure | None = _NOT_STARTED
-        # The last zxid in any reply: what a server must have seen to be of use to us.
+        # The last zxid in any reply. Every event of a transaction up to it has come.
         self.last_zxid = 0
+        # The last one in any event: others of the same transaction may not have come.
+        self._told_zxid = 0
         # One for all replies, which are read one after the other.
         self._reader = Reader(b"")
         self._flush_is_due = False
@@ -82,6 +87,11 @@ class Exchange:
         self._is_gathering = False
         # Whether the last write had many requests: who asks like that does better with one write.
         self._comes_in_crowds = False
+
+    @property
+    def seen_zxid(self) -> int:
+        """The newest zxid that we know of: what a server must have seen to be of use to us."""
+        return max(self.last_zxid, self._told_zxid)
 
     def check_started(self) -> None:
         """Raise UsageError if nothing that is asked would ever be sent."""
@@ -187,7 +197,10 @@ class Exchange:
             zxid: int = read_i64_be(frame, _ZXID)
             self._answer(xid, zxid, code)
         elif xid == NOTIFICATION_XID:
-            self._on_event(WatcherEvent.read(reader))
+            told: int = read_i64_be(frame, _ZXID)
+            if told > self._told_zxid:
+                self._told_zxid = told
+            self._on_event(WatcherEvent.read(reader), told)
         elif xid == PING_XID:
             # A connection may outlive its session: when somebody else has closed that one just
             # while we took it back. The next handshake tells.
@@ -197,7 +210,9 @@ class Exchange:
                 raise RemoteProtocolError("an answer to a ping that was not sent")
         elif xid == AUTH_XID:
             self._on_word(code)
-        elif xid != SET_WATCHES_XID:
+        elif xid == SET_WATCHES_XID:
+            self._on_watches_set()
+        else:
             raise RemoteProtocolError(f"a reply with the number {xid}")
 
     def _answer(self, xid: int, zxid: int, code: int) -> None:

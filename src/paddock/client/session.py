@@ -97,6 +97,7 @@ class Session:
             self._clock,
             self._outstanding,
             on_event=self._notify,
+            on_watches_set=self.watches.served.end_replay,
             on_word=self._take_word,
             on_expired=self._expire,
             on_recovered=self._recover,
@@ -215,7 +216,7 @@ class Session:
     async def _run(self) -> None:
         while not self.state.is_final:
             try:
-                seen = self.exchange.last_zxid
+                seen = self.exchange.seen_zxid
                 link, reply, asked_at = await self._seeker.attach(seen, self.timeout)
             except AuthenticationError as error:
                 logger.error("session 0x%x: %s", self.id, error)
@@ -350,7 +351,7 @@ class Session:
         reason = f"the credentials of the scheme {scheme!r} were not accepted"
         self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, reason))
 
-    def _notify(self, told: WatcherEvent) -> None:
+    def _notify(self, told: WatcherEvent, header_zxid: int) -> None:
         try:
             kind = EventType(told.kind)
         except ValueError:
@@ -358,8 +359,11 @@ class Session:
         if kind is EventType.NONE:
             # What concerns the session we know ourselves: no server tells us.
             raise RemoteProtocolError(f"an event of the unknown type {told.kind}")
-        self.watches.tell(Event(self.state, kind, self._own_path(told.path)), told.path)
-        above = self.watches.parent_to_tell(kind, told.path)
+        zxid = header_zxid if header_zxid > 0 else None
+        served = self.watches.served
+        served.hear(zxid)
+        self.watches.tell(Event(self.state, kind, self._own_path(told.path), zxid), told.path)
+        above = served.parent_to_tell(kind, told.path, zxid)
         if above is not None:
             changed = EventType.CHILDREN_CHANGED
             self.watches.tell(Event(self.state, changed, self._own_path(above)), above)

@@ -79,8 +79,14 @@ class Event:
     Of a node it has the path; of the session the type is NONE, there is no path, and every watcher
     of the client is told. The watch of a read is over with its first event of a node. Watchers are
     called on the event loop, in the order of what happened, and must not block.
+
+    The zxid is that of the transaction that changed the node: what is read afterwards has it, or a
+    later one, in its stat (`mzxid` for data, `pzxid` for children). It is None where the server
+    does not tell: before ZooKeeper 3.9, for what was missed while the connection was lost, and
+    for the session.
     """
 
     state: SessionState
     type: EventType
     path: str | None
+    zxid: int | None = None

@@ -29,7 +29,10 @@ _READS_MAX: Final = 256
 
 
 class Change(NamedTuple):
-    """A node as it was found; without data and stat there was none."""
+    """A node as it was found; without data and stat there was none.
+
+    The zxid of the change that made it so is `stat.mzxid`.
+    """
 
     path: str
     data: bytes | None

@@ -2,13 +2,7 @@
 
 The server tells a connection only once of an event, however many watchers of the client it
 concerns; here it is passed on to all of them. A one-shot watch is over with its first event. All
-paths are the server's, with the chroot.
-
-The server has one watch for a connection at a path, and the latest request says of which mode, up
-to ZooKeeper 3.8: a read with a watch would end a persistent one there, and one persistent watch a
-recursive one. So where there is a lasting watch, a read asks for none, and is told by that one; and
-a recursive one stays recursive. Such a watch does not tell that children changed, but it tells of
-the children, and from that we know.
+paths are the server's, with the chroot. Which watches the server has for all this is in `served`.
 """
 
 from __future__ import annotations
@@ -18,6 +12,7 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from paddock.client.served import PERSISTENT, RECURSIVE, ServedWatches
 from paddock.client.states import Event, EventType, SessionState
 from paddock.protocol import paths
 from paddock.protocol.requests import SetWatchesRequest
@@ -30,11 +25,17 @@ _CHUNK_BYTES_MAX: Final = 128 * 1024
 
 
 class WatchKind(IntEnum):
-    """Which watches on a path are meant."""
+    """Which watches on a path are meant, as upstream numbers them.
+
+    CHILDREN: those of `children`. DATA: those of `get` and `exists`. PERSISTENT and RECURSIVE:
+    those of `add_watch`, without and with `recursive`. ANY: all of them.
+    """
 
     CHILDREN = 1
     DATA = 2
     ANY = 3
+    PERSISTENT = 4
+    RECURSIVE = 5
 
 
 class ClientWatches:
@@ -50,10 +51,13 @@ class ClientWatches:
         self.recursive: Table = {}
         # In the order in which a request has them that sets them again.
         self._all = (self.data, self.exists, self.child, self.persistent, self.recursive)
-        # Where the server has a lasting watch, whoever needs it, and whether it is recursive.
-        self._served: dict[bytes, bool] = {}
-        # The lasting watches that are asked for there, the latest last: whether it is recursive.
-        self._expected: dict[bytes, list[bool]] = {}
+        # Those that a read has set.
+        self._one_shot = (self.data, self.exists, self.child)
+        # What the server has.
+        self.served = ServedWatches()
+        # Called with a path where the server's lasting watch was kept for the watches of reads,
+        # once the last one of them is over.
+        self.on_free: Callable[[bytes], None] | None = None
         # Told of every state, and of the events of those watches that were set for it.
         self.default: Watcher | None = None
 
@@ -61,6 +65,7 @@ class ClientWatches:
         """Pass an event on to everybody whom it concerns."""
         for watcher in self.take(event.type, path):
             _tell(watcher, event)
+        self.settle(path)
 
     def tell_everybody(self, state: SessionState) -> None:
         """Pass the state of the session on."""
@@ -74,47 +79,30 @@ class ClientWatches:
     def add(self, table: Table, path: bytes, watcher: Watcher) -> None:
         table.setdefault(path, {})[watcher] = None
 
-    def expect(self, path: bytes, recursive: bool) -> None:
-        """Take note that the server is asked for a lasting watch."""
-        self._expected.setdefault(path, []).append(recursive)
-
-    def expect_no_more(self, path: bytes, recursive: bool) -> None:
-        """Take note that it was answered, or is not waited for."""
-        modes = self._expected[path]
-        modes.remove(recursive)
-        if not modes:
-            del self._expected[path]
+    def settle(self, path: bytes) -> None:
+        """See whether watches of reads still rely on a lasting one."""
+        if self.served.is_relied_on(path) and not self._is_read_watched(path):
+            self.served.rely_no_more(path)
+            if self.on_free is not None:
+                self.on_free(path)
 
     def is_recursive(self, path: bytes) -> bool:
         """Tell whether there is a recursive watch on a path, or will be."""
-        return path in self.recursive or True in self._expected.get(path, [])
+        return path in self.recursive or self.served.is_expected(path, RECURSIVE)
 
-    def serve(self, path: bytes, recursive: bool) -> None:
-        """Take note that the server has a lasting watch, and of which mode."""
-        self._served[path] = recursive
+    def unneeded(self, path: bytes) -> list[int]:
+        """Return the modes of lasting watches that the server has and nobody here needs."""
+        if self.served.is_relied_on(path) and self._is_read_watched(path):
+            return []
+        tables = ((PERSISTENT, self.persistent), (RECURSIVE, self.recursive))
+        modes = self.served.at(path)
+        return [mode for mode, table in tables if modes & mode and path not in table]
 
-    def serve_no_more(self, path: bytes) -> None:
-        """Take note that it has none."""
-        self._served.pop(path, None)
-
-    def is_carried(self, path: bytes, is_child: bool, *, soon: bool = False) -> bool:
-        """Tell whether a lasting watch brings what a one-shot watch waits for, or will soon."""
-        mode = self._served.get(path)
-        if soon and path in self._expected:
-            mode = self._expected[path][-1]
-        return mode is False if is_child else mode is not None
-
-    def parent_to_tell(self, kind: EventType, path: bytes) -> bytes | None:
-        """Give the node whose children changed with an event, if the server does not tell so."""
-        if not self._served or path == paths.ROOT:
-            return None
-        if kind not in (EventType.CREATED, EventType.DELETED):
-            return None
-        above = paths.parent(path)
-        return above if self._served.get(above) else None
+    def _is_read_watched(self, path: bytes) -> bool:
+        return any(path in table for table in self._one_shot)
 
     def take(self, kind: int, path: bytes) -> list[Watcher]:
-        """Give everybody whom an event concerns, each once; one-shot watches are over with it."""
+        """Return everybody whom an event concerns, each once; one-shot watches are over with it."""
         concerned: dict[Watcher, None] = {}
         if kind in (EventType.CREATED, EventType.CHANGED, EventType.DELETED):
             concerned.update(self.data.pop(path, {}))
@@ -139,10 +127,15 @@ class ClientWatches:
     def are_others(self, path: bytes, kind: WatchKind, watcher: Watcher | None) -> bool:
         """Tell whether the server's watch would be missed by others, if these were removed there.
 
-        A persistent watch is one of both kinds there, and has no halves here.
+        For some servers a lasting watch is one of both kinds, and has no halves here. One that is
+        lasting is removed with all that is there, as every server understands it.
         """
         meant = self._tables_of(kind)
-        touched = meant if kind is WatchKind.ANY else (*meant, self.persistent, self.recursive)
+        touched: tuple[Table, ...] = self._all
+        if kind in (WatchKind.DATA, WatchKind.CHILDREN):
+            if self.served.at(path):
+                return True
+            touched = (*meant, self.persistent, self.recursive)
         for table in touched:
             others = dict(table.get(path, {}))
             if any(table is one for one in meant):
@@ -168,6 +161,10 @@ class ClientWatches:
             return (self.data, self.exists)
         if kind is WatchKind.CHILDREN:
             return (self.child,)
+        if kind is WatchKind.PERSISTENT:
+            return (self.persistent,)
+        if kind is WatchKind.RECURSIVE:
+            return (self.recursive,)
         return self._all
 
     def lasting(self, watcher: Watcher) -> list[bytes]:
@@ -182,31 +179,38 @@ class ClientWatches:
                 del table[path][watcher]
                 if not table[path]:
                     del table[path]
+                    self.settle(path)
 
     def everybody(self) -> list[Watcher]:
         """Give every watcher once, for what concerns the session."""
         return list({one: None for table in self._all for some in table.values() for one in some})
 
     def clear(self) -> None:
-        self._served.clear()
+        self.served.clear()
         for table in self._all:
             table.clear()
 
     def requests(self, last_zxid: int) -> Iterator[SetWatchesRequest]:
         """Give what sets all of them again, in pieces of a bounded size."""
-        # Recursive ones come last, so they count.
-        self._served = dict.fromkeys(self.persistent, False) | dict.fromkeys(self.recursive, True)
+        self.served.begin(self.persistent, self.recursive)
         piece: list[list[bytes]] = [[] for _ in self._all]
         size = 0
         for number, table in enumerate(self._all):
             for path in table:
                 if size and size + len(path) > _CHUNK_BYTES_MAX:
-                    yield SetWatchesRequest(last_zxid, *piece)
+                    yield self._request(last_zxid, piece)
                     piece, size = [[] for _ in self._all], 0
                 piece[number].append(path)
                 size += len(path) + 4
         if size:
-            yield SetWatchesRequest(last_zxid, *piece)
+            yield self._request(last_zxid, piece)
+
+    def _request(self, last_zxid: int, piece: list[list[bytes]]) -> SetWatchesRequest:
+        request = SetWatchesRequest(last_zxid, *piece)
+        # Lasting ones fire nothing. They come last, so nothing else waits for an answer after them.
+        if request.data or request.exists or request.child:
+            self.served.expect_replay()
+        return request
 
 
 def _tell(watcher: Watcher, event: Event) -> None:

@@ -43,15 +43,31 @@ class Command:
     new_form: str = ""
     # Whether it concerns the shell alone, and works without a session.
     is_own: bool = False
+    # Whether upstream tells of the flags, too, when it is used wrongly.
+    explains_flags: bool = False
 
     @property
     def usage_line(self) -> str:
         return f"{self.name} {self.usage}"
 
+    @property
+    def complaint(self) -> str:
+        """What is told when it is used wrongly."""
+        if not self.explains_flags or self.flags is None:
+            return self.usage_line
+        shown = {
+            f"-{flag.name} <arg>" if flag.takes_value else f"-{flag.name}": flag.says
+            for flag in sorted(self.flags.known, key=lambda flag: flag.name)
+        }
+        width = max(map(len, shown)) + 3
+        rows = [f" {name:<{width}}{says}" for name, says in shown.items()]
+        return "\n".join([self.usage_line, *rows, ""])
+
 
 _PATH: Final = Argument("path", is_path=True)
 _ACL: Final = Argument("acl")
 _STAT: Final = Flag("s", "stats")
+_STAT_TOO: Final = Flag("s", "Print znode stats additionally")
 _WATCH: Final = Flag("w", "watch")
 _VERSION: Final = Flag("v", "version", takes_value=True)
 _NONE: Final = Flags()
@@ -140,12 +156,20 @@ _COMMANDS: Final = (
     ),
     Command(
         "get",
-        "[-s] [-w] path",
+        "[-s] [-w] [-b] [-x] path",
         "Print the data of a node.",
         reading.get,
-        Flags((_STAT, _WATCH, Flag("b", "base64"), Flag("x", "hexdump"))),
+        Flags(
+            (
+                _STAT_TOO,
+                Flag("w", "Watch for changes on the znode"),
+                Flag("b", "Output data in base64 format"),
+                Flag("x", "Output data in hexdump format"),
+            )
+        ),
         (_PATH,),
         fewest=1,
+        explains_flags=True,
         old_form="get path [watch]",
         new_form="get [-s] [-w] path",
     ),
@@ -246,6 +270,8 @@ _COMMANDS: Final = (
             (
                 Flag("c", "child watcher type"),
                 Flag("d", "data watcher type"),
+                Flag("p", "persistent watcher type"),
+                Flag("r", "persistent recursive watcher type"),
                 Flag("a", "any watcher type"),
                 Flag("l", "remove locally when there is no server connection"),
             )
@@ -255,12 +281,19 @@ _COMMANDS: Final = (
     ),
     Command(
         "set",
-        "[-s] [-v version] path data",
+        "path data [-s] [-v version] [-b]",
         "Replace the data of a node.",
         writing.set_data,
-        Flags((_STAT, _VERSION, Flag("b", "base64"))),
+        Flags(
+            (
+                _STAT_TOO,
+                Flag("v", "Set with an expected version", takes_value=True),
+                Flag("b", "Supply data in base64 format"),
+            )
+        ),
         (_PATH, Argument("data")),
         fewest=2,
+        explains_flags=True,
     ),
     Command(
         "setAcl",

@@ -182,7 +182,7 @@ class Shell:
         given = command.flags.parse(rest)
         count = len(given.arguments)
         if count < command.fewest or (command.most is not None and count > command.most):
-            raise CommandError(command.usage_line)
+            raise CommandError(command.complaint)
         if not command.old_form or count <= 1:
             return given
         self.err(

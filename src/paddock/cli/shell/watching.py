@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from paddock.cli.shell.shell import Shell
 
 _MODES: Final = {"PERSISTENT": False, "PERSISTENT_RECURSIVE": True}
+# What is told of watches that were removed, in this order.
+_REMOVED: Final = {
+    WatchKind.CHILDREN: EventType.CHILD_WATCH_REMOVED,
+    WatchKind.DATA: EventType.DATA_WATCH_REMOVED,
+    WatchKind.PERSISTENT: EventType.PERSISTENT_WATCH_REMOVED,
+    WatchKind.RECURSIVE: EventType.PERSISTENT_WATCH_REMOVED,
+}
+# The first one counts, if several are given.
+_KINDS: Final = {
+    "c": WatchKind.CHILDREN,
+    "d": WatchKind.DATA,
+    "p": WatchKind.PERSISTENT,
+    "r": WatchKind.RECURSIVE,
+}
 
 
 class Watches:
@@ -31,8 +45,9 @@ class Watches:
     def add_child(self, path: str) -> None:
         self._noted.add(self._noted.child, path.encode(), _somebody)
 
-    def add_lasting(self, path: str) -> None:
-        self._noted.add(self._noted.persistent, path.encode(), _somebody)
+    def add_lasting(self, path: str, *, recursive: bool) -> None:
+        table = self._noted.recursive if recursive else self._noted.persistent
+        self._noted.add(table, path.encode(), _somebody)
 
     def take(self, event: Event) -> None:
         """Take note of an event: watches that are told once are over with it."""
@@ -40,17 +55,14 @@ class Watches:
             self._noted.take(event.type, event.path.encode())
 
     def remove(self, path: str, kind: WatchKind) -> list[EventType]:
-        """Take note that watches were removed; give what there is to tell of it."""
+        """Take note that watches were removed; return what there is to tell of it."""
         full = path.encode()
-        told = []
-        if kind is not WatchKind.DATA and full in self._noted.child:
-            told.append(EventType.CHILD_WATCH_REMOVED)
-        if kind is not WatchKind.CHILDREN and full in self._noted.data:
-            told.append(EventType.DATA_WATCH_REMOVED)
-        if kind is WatchKind.ANY and full in self._noted.persistent:
-            told.append(EventType.PERSISTENT_WATCH_REMOVED)
-        self._noted.remove(full, kind)
-        return told
+        # The two modes of lasting watches have one event.
+        told: dict[EventType, None] = {}
+        for one, event in _REMOVED.items():
+            if kind in (one, WatchKind.ANY) and self._noted.remove(full, one):
+                told[event] = None
+        return list(told)
 
 
 def _somebody(event: Event) -> None:
@@ -67,17 +79,13 @@ async def add_watch(shell: Shell, given: Given) -> None:
     check_path(path)
     client = await shell.client()
     await client.add_watch(path, shell.watcher, recursive=_MODES[mode])
-    shell.watches.add_lasting(path)
+    shell.watches.add_lasting(path, recursive=_MODES[mode])
 
 
 async def remove_watches(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
     check_path(path)
-    kind = WatchKind.ANY
-    if given.has("c"):
-        kind = WatchKind.CHILDREN
-    elif given.has("d"):
-        kind = WatchKind.DATA
+    kind = next((kind for flag, kind in _KINDS.items() if given.has(flag)), WatchKind.ANY)
     client = await shell.client()
     await client.remove_watches(path, kind)
     for removed in shell.watches.remove(path, kind):
