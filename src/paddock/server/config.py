@@ -74,6 +74,7 @@ class ServerConfig:
     # What a session may watch; more is refused with QuotaExceeded.
     max_watches_per_session: int = 100_000
     max_watch_bytes_per_session: int = 32 << 20
+    max_watches: int = 2_000_000
     # Entries of the log between two snapshots.
     snapshot_every: int = 100_000
     # How many snapshots a purge leaves, with the log that they need.

@@ -314,6 +314,7 @@ class Connection(Desk):
             self._abort_after(_GOODBYE_TIMEOUT)
         self.stage = CLOSED
         self._serves = False
+        self._pipeline.waiting_bytes -= self._line.places_size()
         self._line.clear()
         self._held.clear()
         self._setting = None

@@ -43,7 +43,7 @@ logger: Final = logging.getLogger(__name__)
 REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
 # How many requests may wait in line for writes of their client, to be answered within a batch.
-_PLACES_MAX: Final = 1_000
+_PLACES_MAX: Final = 500
 # A node with more children is not listed within a batch.
 _CHILDREN_MAX: Final = 1_000
 
@@ -280,7 +280,7 @@ class Desk(Client):
                 if is_heavy or self._must_wait(operation, frame):
                     self._hold_back(frame)
                 else:
-                    self._line.put(Waiting(operation, xid, frame[8:], self.identities))
+                    self._put(Waiting(operation, xid, frame[8:], self.identities))
             elif is_heavy and not self._has_turn:
                 self._hold_back(frame)
                 self._ask_for_turn()
@@ -380,14 +380,20 @@ class Desk(Client):
 
     def _in_turn(self, operation: int, xid: int, body: bytes, error: int, zxid: int) -> None:
         """Send a reply that needs no work, behind everything that came before it."""
-        self._line.put(Waiting(operation, xid, body, self.identities, error, zxid))
+        self._put(Waiting(operation, xid, body, self.identities, error, zxid))
         self._answer_line()
+
+    def _put(self, place: Waiting) -> None:
+        self._line.put(place)
+        self._pipeline.waiting_bytes += len(place.body)
 
     def _answer_line(self) -> None:
         """Answer what is first in line, up to the next write."""
         line = self._line
         while line.can_answer() and not self._outlet.is_overdue:
             place = line.take()
+            self._pipeline.waiting_bytes -= len(place.body)
+            self._pipeline.work += 1
             if place.operation in opcodes.READS:
                 self._answer(place.operation, place.xid, place.body, place.identities)
                 if self._outlet.is_full():

@@ -1,7 +1,7 @@
 """Writes that wait to be proposed: in order for each origin, fair between them.
 
-As long as all that waits fits into one batch, a batch is all of it, in the order in which it came.
-When more waits, origins take turns:
+As long as all that waits fits into one batch, by its bytes and by what the caller allows in number,
+a batch is all of it, in the order in which it came. When more waits, origins take turns:
 
 * The next small entry of each origin in turn, round after round, as many as fit. Who has sent much
   does not keep who has sent little waiting.
@@ -32,6 +32,8 @@ class FairQueue:
         # Bytes of all that wait, and how many they are.
         self.size = 0
         self.length = 0
+        # How many entries a batch may have if more wait.
+        self.entries_max = 1 << 30
         # What came since the last batch, in its order.
         self._entries: list[Entry] = []
         self._origins: list[Submitter] = []
@@ -48,7 +50,8 @@ class FairQueue:
 
     def take(self) -> tuple[list[Entry], list[Submitter]]:
         """Take the next batch: the entries, and the origin of each."""
-        if not self._backlog and self.size <= BATCH_BYTES_MAX:
+        is_short = self.length <= self.entries_max
+        if not self._backlog and is_short and self.size <= BATCH_BYTES_MAX:
             entries, self._entries = self._entries, []
             origins, self._origins = self._origins, []
             self.size = 0
@@ -84,14 +87,16 @@ class FairQueue:
         origins: list[Submitter] = []
         room = _BEFORE_LARGE_BYTES if self._large else BATCH_BYTES_MAX
         candidates = [one for one in self._backlog if one not in self._large]
-        while candidates and room > 0:
+        count = self.entries_max
+        while candidates and room > 0 and count > 0:
             still: list[Submitter] = []
             for origin in candidates:
                 entry = self._take_first(origin)
                 entries.append(entry)
                 origins.append(origin)
                 room -= entry.size()
-                if room <= 0:
+                count -= 1
+                if room <= 0 or count <= 0:
                     break
                 if origin in self._backlog and origin not in self._large:
                     still.append(origin)

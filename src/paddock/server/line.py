@@ -57,6 +57,7 @@ class Line:
         "_bytes_max",
         "_length_max",
         "_places",
+        "_places_size",
         "_size",
         "_submitted",
         "length",
@@ -71,8 +72,9 @@ class Line:
         # Writes so far. Invariant: answered <= submitted.
         self._submitted = 0
         self._answered = 0
-        # Bytes of all requests in line.
+        # Bytes of all requests in line, and of those among them that have a place.
         self._size = 0
+        self._places_size = 0
         # How many there are. Invariant: the writes that are not answered, and all places.
         self.length = 0
 
@@ -93,12 +95,14 @@ class Line:
         self._places.append(place)
         self.length += 1
         self._size += len(place.body)
+        self._places_size += len(place.body)
 
     def take(self) -> Waiting:
         """Take the first place."""
         place = self._places.popleft()
         self.length -= 1
         self._size -= len(place.body)
+        self._places_size -= len(place.body)
         return place
 
     def places(self) -> int:
@@ -114,8 +118,13 @@ class Line:
         """Tell whether it is longer than this share of the limit: 1 all of it, 2 half of it."""
         return 0 < self._length_max // share < self.length or self._size > self._bytes_max // share
 
+    def places_size(self) -> int:
+        """Count the bytes of those that wait in line."""
+        return self._places_size
+
     def clear(self) -> None:
         self._places.clear()
+        self._places_size = 0
         self._answered = self._submitted
         self._size = 0
         self.length = 0

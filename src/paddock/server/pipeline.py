@@ -36,15 +36,20 @@ from paddock.state.watches import Watches
 logger: Final = logging.getLogger(__name__)
 
 SLICE_SECONDS: Final = 0.01
-# How often a slice looks at the clock: after so many small entries, and after each large one.
+# How long a batch should take to be applied, as far as that can be foreseen, if more waits.
+_BATCH_SECONDS: Final = 0.05
+_BATCH_ENTRIES_MIN: Final = 100
+# How often a slice looks at the clock: after so many small entries, or answers to reads that waited
+# for them, and after each large entry.
 _ENTRIES_A_LOOK: Final = 8
+_ANSWERS_A_LOOK: Final = 64
 _LARGE_BYTES: Final = 1 << 12
 
 
 class Proposal:
     """A batch under way."""
 
-    __slots__ = ("applied", "begun", "entries", "index", "submitters", "synced")
+    __slots__ = ("applied", "begun", "entries", "index", "seconds", "submitters", "synced")
 
     def __init__(self, entries: list[Entry], submitters: list[Submitter], begun: float) -> None:
         self.entries = entries
@@ -54,6 +59,8 @@ class Proposal:
         self.index = 0
         self.synced = 0.0
         self.applied = 0
+        # How long earlier slices of it took.
+        self.seconds = 0.0
 
 
 class Report:
@@ -95,6 +102,10 @@ class Pipeline:
         self.on_fatal: Callable[[str], None] | None = None
         # Called with each entry that was applied, and with what came of it.
         self.on_entry: Callable[[Entry, Outcome], None] | None = None
+        # Bytes of the reads that wait for writes, of all connections.
+        self.waiting_bytes = 0
+        # Reads that were answered since the slice being applied last looked at the clock.
+        self.work = 0
         # A sync that takes more seconds than this gets a line.
         self.slow_sync = 1.0
         # Called when a batch is through, and there may be room for more.
@@ -118,6 +129,8 @@ class Pipeline:
         self._report: Report | None = None
         # What waits for the end of the batch that is being applied.
         self._between: list[Callable[[], None]] = []
+        # How many seconds an entry takes to be applied, lately.
+        self._pace = 0.00001
         # Whether a look at what has gathered is on its way.
         self._scheduled = False
         # Whether the log is not to be written to: it is broken, or we are stopping.
@@ -172,7 +185,7 @@ class Pipeline:
         """Tell whether more has gathered than this share of the limit: 1 all of it, 2 half."""
         return (
             0 < self._entries_max // share < self._gathered.length
-            or 0 < self._bytes_max // share < self._gathered.size
+            or 0 < self._bytes_max // share < self._gathered.size + self.waiting_bytes
         )
 
     async def drain(self) -> None:
@@ -283,7 +296,8 @@ class Pipeline:
             return
         self._telling = True
         entries, submitters = proposal.entries, proposal.submitters
-        end = self._time() + SLICE_SECONDS
+        begun = self._time()
+        end = begun + SLICE_SECONDS
         while proposal.applied < len(entries):
             at = proposal.applied
             entry = entries[at]
@@ -294,12 +308,17 @@ class Pipeline:
                 return
             proposal.applied = at + 1
             if (
-                proposal.applied % _ENTRIES_A_LOOK == 0 or len(entry.body) > _LARGE_BYTES
-            ) and self._time() >= end:
-                break
+                proposal.applied % _ENTRIES_A_LOOK == 0
+                or self.work > _ANSWERS_A_LOOK
+                or len(entry.body) > _LARGE_BYTES
+            ):
+                self.work = 0
+                if self._time() >= end:
+                    break
         if proposal.applied < len(entries):
             # In parts, too: of a large batch it takes as long as a slice.
             self.machine.digest()
+            proposal.seconds += self._time() - begun
             self._telling = False
             self._flush_dirty()
             self._loop.call_soon(self._apply_slice)
@@ -307,7 +326,9 @@ class Pipeline:
         self._applying = None
         self.applied = proposal.index
         self.applied_entries += len(entries)
-        self.statistics.batch(len(entries), proposal.begun, proposal.synced, self._time())
+        now = self._time()
+        self._learn_pace((proposal.seconds + now - begun) / len(entries))
+        self.statistics.batch(len(entries), proposal.begun, proposal.synced, now)
         if self.on_applied is not None:
             self.on_applied()
         if self._between:
@@ -315,6 +336,13 @@ class Pipeline:
             for callback in between:
                 callback()
         self._finish()
+
+    def _learn_pace(self, seconds: float) -> None:
+        """Take note of how long an entry takes to be applied, and make batches no longer than that
+        allows: who writes little should not wait for long behind who makes every write expensive.
+        """
+        self._pace += (seconds - self._pace) / 4
+        self._gathered.entries_max = max(_BATCH_ENTRIES_MIN, int(_BATCH_SECONDS / self._pace))
 
     def _finish(self) -> None:
         """End the work on a batch, and begin that on the next, if the log has said something."""

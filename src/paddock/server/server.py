@@ -325,7 +325,11 @@ class Server:
         """Put the parts together that serve the state."""
         config, machine = self._config, recovered.machine
         statistics = Statistics()
-        watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
+        watches = Watches(
+            config.max_watches_per_session,
+            config.max_watch_bytes_per_session,
+            config.max_watches,
+        )
         pipeline = Pipeline(
             machine,
             watches,

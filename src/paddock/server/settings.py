@@ -241,6 +241,11 @@ SETTINGS: Final = (
         "paddock.maxWatchBytesPerSession",
         "The bytes of the paths that a session watches.",
     ),
+    count_limit(
+        "max_watches",
+        "paddock.maxWatches",
+        "Watches of all sessions together; more are refused with QuotaExceeded.",
+    ),
     Setting(
         "super_digest",
         "DigestAuthenticationProvider.superDigest",

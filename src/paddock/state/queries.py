@@ -176,10 +176,13 @@ class Queries:
         return node
 
     def _list(self, node: Node, stat: bytes) -> bytes:
-        names = self.machine.tree.child_list(node)
-        if len(names) < LARGE_BYTES:
-            return names + stat
-        self.large = names
+        return self._behind(self.machine.tree.child_list(node), stat)
+
+    def _behind(self, wire: bytes, stat: bytes) -> bytes:
+        """Answer with something that is kept, and a stat behind it."""
+        if len(wire) < LARGE_BYTES:
+            return wire + stat
+        self.large = wire
         self.large_at = 0
         return stat
 
@@ -206,9 +209,8 @@ class Queries:
         acl = node.acl
         if not acl.permits(READ | ADMIN, identities):
             raise Refused(NO_AUTH)
-        if acl.permits(ADMIN, identities):
-            return acl.wire + node.stat()
-        return acl.masked() + node.stat()
+        wire = acl.wire if acl.permits(ADMIN, identities) else acl.masked()
+        return self._behind(wire, node.stat())
 
     def _multi_read(self, body: bytes, identities: Identities) -> bytes:
         writer = BytesWriter()

@@ -11,7 +11,9 @@ independent of each other, as in 3.9:
 
 An event of one table is told once to a watcher, however many of its watches it concerns; so is a
 deletion, which both tables have. An event is encoded once for everybody who gets it, carries the
-zxid of its change, and is withheld from those without READ.
+zxid of its change, and is withheld from those without READ. Events of one entry that follow each
+other and concern the same watchers are told as one piece: a transaction, or the end of a session,
+may be fifty thousand events for everybody who watches above it.
 
 What it costs, and what counts:
 
@@ -46,6 +48,9 @@ ALL_MODES: Final = ONE_SHOT | PERSISTENT | RECURSIVE
 _MODE_COUNTS: Final[tuple[int, ...]] = (0, 1, 1, 2, 1, 2, 2, 3)
 
 _SLASH: Final = 47
+# With more changes than this, an entry's events are told in pieces, of about this size.
+_FEW: Final = 16
+_GATHERED_BYTES: Final = 256 << 10
 # How many watches `remove_watcher` removes at a time.
 _PART: Final = 1000
 # A table of paths is copied when it once had this many, and many times what it has now.
@@ -283,6 +288,10 @@ class WatchTable:
         if mode == RECURSIVE:
             self._recursive.add(path, watcher)
 
+    def has(self, watcher: Watcher) -> bool:
+        """Tell whether somebody watches anything."""
+        return watcher in self._by_watcher
+
     def contains(self, path: bytes, watcher: Watcher, modes: i64) -> bool:
         """Tell whether somebody watches a path in one of the modes."""
         here = self._by_path.get(path)
@@ -324,7 +333,13 @@ class WatchTable:
         return done
 
     def trigger(
-        self, kind: int, path: bytes, acl: NodeACL, zxid: int, told: dict[Watcher, int] | None
+        self,
+        kind: int,
+        path: bytes,
+        acl: NodeACL,
+        zxid: int,
+        told: dict[Watcher, int] | None,
+        gathered: Gathered | None = None,
     ) -> dict[Watcher, int] | None:
         """Tell everybody whom an event concerns, but not those who were `told` already.
 
@@ -341,7 +356,9 @@ class WatchTable:
             if concerned is None:
                 concerned = {}
             self._recursive.collect_above(path, concerned)
-        if concerned:
+        if concerned and gathered is not None:
+            gathered.add(kind, path, acl, zxid, concerned, told)
+        elif concerned:
             event: bytes | None = None
             open_to_all = acl.anyone & READ
             for watcher in concerned:
@@ -410,19 +427,67 @@ class WatchTable:
             self._recursive.remove(path, watcher)
 
 
-class Watches:
-    """All watches of this server, with what one watcher may have of them; 0 is no limit."""
+class Gathered:
+    """The events of one entry with many changes, for as long as they concern the same watchers."""
 
-    def __init__(self, count_max: int = 0, bytes_max: int = 0) -> None:
+    def __init__(self) -> None:
+        self._watchers: dict[Watcher, int] = {}
+        self._events: list[bytes] = []
+        self._size: i64 = 0
+
+    def add(
+        self,
+        kind: int,
+        path: bytes,
+        acl: NodeACL,
+        zxid: int,
+        concerned: dict[Watcher, int],
+        told: dict[Watcher, int] | None,
+    ) -> None:
+        """Tell of an event, now or with the next ones, all of `concerned` who may see it."""
+        if told:
+            concerned = {one: modes for one, modes in concerned.items() if one not in told}
+        if not acl.anyone & READ:
+            concerned = {
+                one: modes for one, modes in concerned.items() if acl.permits(READ, one.identities)
+            }
+        if not concerned:
+            return
+        if self._size > _GATHERED_BYTES or concerned.keys() != self._watchers.keys():
+            self.tell()
+            # A copy: the table's own changes.
+            self._watchers = dict(concerned)
+        event = events.notification(kind, path, zxid)
+        self._events.append(event)
+        self._size += len(event)
+
+    def tell(self) -> None:
+        """Tell of all that has gathered."""
+        if self._events:
+            piece = b"".join(self._events)
+            for watcher in self._watchers:
+                if not watcher.is_leaving:
+                    watcher.notify(piece)
+            self._events = []
+            self._size = 0
+
+
+class Watches:
+    """All watches of this server. Limits: those of one watcher, in number and bytes, and of all."""
+
+    def __init__(self, count_max: int = 0, bytes_max: int = 0, total_max: int = 0) -> None:
         self.data = WatchTable()
         self.child = WatchTable()
+        # 0 is no limit.
         self._count_max = count_max
         self._bytes_max = bytes_max
+        self._total_max = total_max
 
     def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
         """Tell whether somebody may have so many more watches, of so many bytes together."""
         return not (
             0 < self._count_max < watcher.watch_count + count
+            or 0 < self._total_max < self.data.size + self.child.size + count
             or 0 < self._bytes_max < watcher.watch_bytes + size
         )
 
@@ -446,35 +511,40 @@ class Watches:
         watcher.is_leaving = True
         done = self.data.remove_some(watcher, limit)
         self.child.remove_some(watcher, limit - done)
-        return watcher.watch_count > 0
+        return self.data.has(watcher) or self.child.has(watcher)
 
     def publish(self, changes: list[Change]) -> None:
         """Tell everybody of what has just been applied, before anything else is."""
         data, child = self.data, self.child
+        gathered = Gathered() if len(changes) > _FEW else None
         for change in changes:
             kind = change.kind
             if kind == Change.DATA:
                 if data.size:
                     acl = change.node.acl
-                    data.trigger(events.NODE_DATA_CHANGED, change.path, acl, change.zxid, None)
+                    data.trigger(
+                        events.NODE_DATA_CHANGED, change.path, acl, change.zxid, None, gathered
+                    )
             elif kind == Change.CREATED:
                 if data.size:
                     acl = change.node.acl
-                    data.trigger(events.NODE_CREATED, change.path, acl, change.zxid, None)
+                    data.trigger(events.NODE_CREATED, change.path, acl, change.zxid, None, gathered)
                 if child.size:
-                    self._children_changed(change)
+                    self._children_changed(change, gathered)
             elif kind == Change.DELETED:
                 path, acl, zxid = change.path, change.node.acl, change.zxid
                 told: dict[Watcher, int] | None = None
                 if data.size:
-                    told = data.trigger(events.NODE_DELETED, path, acl, zxid, None)
+                    told = data.trigger(events.NODE_DELETED, path, acl, zxid, None, gathered)
                 if child.size:
-                    child.trigger(events.NODE_DELETED, path, acl, zxid, told)
-                    self._children_changed(change)
+                    child.trigger(events.NODE_DELETED, path, acl, zxid, told, gathered)
+                    self._children_changed(change, gathered)
+        if gathered is not None:
+            gathered.tell()
 
-    def _children_changed(self, change: Change) -> None:
+    def _children_changed(self, change: Change, gathered: Gathered | None) -> None:
         assert change.parent is not None
         cut = change.path.rfind(b"/")
         above = change.path[:cut] if cut else b"/"
         acl = change.parent.acl
-        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, acl, change.zxid, None)
+        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, acl, change.zxid, None, gathered)

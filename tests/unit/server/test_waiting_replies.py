@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from paddock.server.desk import CLOSED, OPEN
 from tests.support import requests as rq
-from tests.support.records import OPEN as OPEN_ACL
-from tests.support.records import Acl, Perm
 from tests.unit.server.harness import (
     MIB,
     Harness,
@@ -61,13 +59,10 @@ def test_a_client_that_does_not_read_its_events_is_dropped() -> None:
 def test_copies_that_wait_behind_a_write_are_bounded() -> None:
     async def scenario() -> None:
         harness = Harness(max_reply_bytes_per_connection=MIB)
-        client = await harness.client()
-        long_acl = [Acl(Perm.ALL, "digest", f"user{number}:x") for number in range(2_000)]
-        client.send(rq.create("/guarded", acl=[*OPEN_ACL, *long_acl]))
-        await harness.settle()
-        client.replies()
+        # So small that it is copied.
+        client = await with_node(harness, "/small", bytes(15_000))
         client.transport.on_write = client.connection.pause_writing
-        client.send(rq.set_data("/", b""), *[rq.get_acl("/guarded")] * 900, rq.set_data("/", b""))
+        client.send(rq.set_data("/", b""), *[rq.get_data("/small")] * 400, rq.set_data("/", b""))
         await harness.settle()
         assert not client.transport.is_open
         assert harness.service.backlog.size == 0
