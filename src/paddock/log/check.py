@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.exchange import generation, is_interrupted
-from paddock.log.interface import LogError, Record
+from paddock.log.interface import LogError, Record, Torn, ends_before_snapshot
 from paddock.log.layout import FORMAT
 from paddock.log.load import load
 from paddock.log.replay import OtherStateError, Replay, UnreadableBatchError
 from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
-from paddock.log.walk import Gap, Segment, Torn, user_of, walk
+from paddock.log.walk import Gap, Segment, user_of, walk
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
 
@@ -251,6 +251,7 @@ class _Check:
         # The first gap behind the snapshot ends the replay; what follows is only counted.
         broken = False
         end = 0
+        torn: Torn | None = None
         # Up to where the last file of the log says that there were records, if it holds none.
         promised = 0
         report.last_index = start
@@ -272,20 +273,24 @@ class _Check:
                     broken = broken or not within
                     if item.last is None:
                         report.last_index = max(report.last_index, item.first)
+                    else:
+                        end = max(end, item.last)
                 case Torn():
-                    self._torn(item)
+                    torn = item
                 case Segment():
                     report.segments.append(item)
                     end = max(end, item.last_index)
                     promised = item.last_index
         report.last_index = max(report.last_index, end, replay.index)
         is_short = not broken and end < start
+        if torn is not None:
+            self._torn(torn, end, start)
         if not broken and promised > replay.index:
             broken = True
             self._beginning_missing(replay.index, promised + 1)
         report.loses = broken or is_short
         report.digests = replay.verified
-        if is_short:
+        if is_short and torn is None:
             self._damage(
                 "missing-records",
                 self._log,
@@ -356,17 +361,27 @@ class _Check:
             advice = _REPAIR
         self._damage("damaged-record", gap.path, gap.offset, what, advice)
 
-    def _torn(self, torn: Torn) -> None:
-        if self._report.user is not None:
-            return
-        self._note(
-            "torn-tail",
-            torn.path,
-            torn.offset,
-            f"torn tail: {torn.size_bytes} bytes after the last whole record, from a write that"
-            " was interrupted; nothing that was acknowledged is lost",
-            "nothing; a server cuts it at its next start",
-        )
+    def _torn(self, torn: Torn, end: int, start: int) -> None:
+        """Tell of what follows the last record, which is `end`; the newest snapshot is `start`."""
+        if end < start:
+            self._damage(
+                "damaged-record",
+                torn.path,
+                torn.offset,
+                f"{ends_before_snapshot(end, start, torn)}. Everything up to the snapshot is there;"
+                " if the log went on behind it, that is lost, and a server refuses the folder",
+                _REPAIR,
+            )
+        elif self._report.user is None:
+            self._note(
+                "torn-tail",
+                torn.path,
+                torn.offset,
+                f"torn tail: {torn.size_bytes} bytes after record {end}, the last whole one, from a"
+                " write that was interrupted; then nothing that was acknowledged is lost. If there"
+                " was no crash, it may be the last acknowledged write, damaged since",
+                "nothing after a crash; a server cuts it at its next start, and says so",
+            )
 
     def _look_for_leftovers(self) -> None:
         if self._report.user is not None:

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.log.exchange import generation, is_interrupted
-from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
+from paddock.log.interface import (
+    WAY_ON,
+    LogCorruptError,
+    LogError,
+    Record,
+    Torn,
+    ends_before_snapshot,
+)
 from paddock.log.replay import Replay
 from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
 from paddock.log.walk import Gap, Segment, walk
@@ -65,6 +72,7 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
     machine, start = _newest_state(folder / "snapshots", up_to)
     replay = Replay(machine, start)
     end = 0
+    torn: Torn | None = None
     for item in walk(folder / "log", start):
         if up_to is not None and replay.index == up_to:
             break
@@ -77,13 +85,13 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
                     f" {item.index}. {WAY_ON}"
                 )
             replay.apply(item)
+        if isinstance(item, Torn):
+            torn = item
         if isinstance(item, Segment):
             end = item.last_index
     if up_to is None and end < start:
-        raise LogCorruptError(
-            f"{folder / 'log'}: the log ends with record {end}, but there is a snapshot at {start},"
-            f" so what came behind that is missing. {WAY_ON}"
-        )
+        where = f"{folder / 'log'}: " if torn is None else f"{torn.path}: offset {torn.offset}: "
+        raise LogCorruptError(f"{where}{ends_before_snapshot(end, start, torn)}. {WAY_ON}")
     if up_to is None and end > replay.index:
         # A segment without records promises those before it.
         raise LogCorruptError(

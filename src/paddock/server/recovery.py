@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from paddock.log.interface import WAY_ON, Log, LogCorruptError
+from paddock.log.interface import WAY_ON, Log, LogCorruptError, ends_before_snapshot
 from paddock.log.replay import Replay
 from paddock.log.snapshots import Damaged, SnapshotStore
 from paddock.state.machine import StateMachine
@@ -46,6 +46,7 @@ def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
                 zxid = machine.zxid
             except SnapshotError as error:
                 raise LogCorruptError(f"{newest.snapshot.path}: {error}. {WAY_ON}") from error
+    torn = log.torn
     replay = Replay(machine, index)
     for record in log.records(index):
         replay.apply(record)
@@ -58,8 +59,19 @@ def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
             )
     if log.last_index < index:
         # Nothing gets into a snapshot that was not in the log before.
+        where = "" if torn is None else f"{torn.path}: offset {torn.offset}: "
         raise LogCorruptError(
-            f"the log ends with record {log.last_index}, but there is a snapshot at {index}, so"
-            f" what came behind that is missing. {WAY_ON}"
+            f"{where}{ends_before_snapshot(log.last_index, index, torn)}. {WAY_ON}"
+        )
+    if torn is not None:
+        logger.warning(
+            "%s: offset %d: dropped a torn tail of %d bytes behind record %d, from a write that was"
+            " interrupted and not acknowledged; if there was no crash, it may be the last"
+            " acknowledged write, damaged since",
+            torn.path,
+            torn.offset,
+            torn.size_bytes,
+            log.last_index,
+            extra={"file": str(torn.path), "offset": torn.offset, "bytes": torn.size_bytes},
         )
     return Recovered(machine, replay.index, index, zxid, replay.entries)
