@@ -18,7 +18,7 @@ from paddock.log.interface import (
     Torn,
     ends_before_snapshot,
 )
-from paddock.log.replay import Replay
+from paddock.log.replay import Replay, TooMuchForThisMachineError, within_memory
 from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
 from paddock.log.walk import Gap, Segment, walk
 from paddock.state.machine import StateMachine
@@ -40,8 +40,13 @@ class Loaded:
 def load(folder: Path, up_to: int | None = None) -> Loaded:
     """Load the state; with `up_to`, as it was after that batch, which must not be purged.
 
-    Raises LogCorruptError if something of it is damaged or missing, LogError if it cannot be read.
+    Raises LogCorruptError if something of it is damaged or missing, LogError if it cannot be read,
+    TooMuchForThisMachineError if there is not enough memory.
     """
+    return within_memory(f"{folder}: what is stored", lambda: _load_settled(folder, up_to))
+
+
+def _load_settled(folder: Path, up_to: int | None) -> Loaded:
     suspected = ""
     for _ in range(_ATTEMPTS):
         before = generation(folder)
@@ -55,6 +60,8 @@ def load(folder: Path, up_to: int | None = None) -> Loaded:
             loaded = _load(folder, up_to)
         except FileNotFoundError:
             continue
+        except TooMuchForThisMachineError:
+            raise
         except LogError as error:
             # Beside a server, what was purged between two looks seems to be missing, for once.
             if generation(folder) == before and str(error) == suspected:
@@ -100,13 +107,18 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
     return Loaded(machine, replay.index)
 
 
+def read_state(path: Path, index: int) -> StateMachine:
+    """Build the state of a snapshot. Raises SnapshotDamagedError, SnapshotError, and as `load`."""
+    return within_memory(f"{path}: the snapshot", lambda: restore(read_snapshot(path, index)))
+
+
 def _newest_state(folder: Path, up_to: int | None) -> tuple[StateMachine, int]:
     files = snapshot_files(folder) if folder.exists() else []
     for index, path in reversed(files):
         if up_to is not None and index > up_to:
             continue
         try:
-            return restore(read_snapshot(path, index)), index
+            return read_state(path, index), index
         except (SnapshotDamagedError, SnapshotError):
             # An older one does as well, as long as the log reaches back to it.
             continue

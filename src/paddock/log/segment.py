@@ -60,6 +60,7 @@ PAYLOAD_BYTES_MAX: Final = (1 << 32) - 2
 # How many zeros there are at least behind the last record, before it is written and ever after.
 SPARE_BYTES: Final = 1
 
+_PIECE_BYTES: Final = 1 << 16
 # What a disk writes whole or not at all. Larger ones are a multiple of it.
 _SECTOR_BYTES: Final = 512
 _END: Final = b"\xe5"
@@ -202,7 +203,15 @@ class SegmentReader:
     @property
     def remains_bytes(self) -> int:
         """How much follows the last good record before the zeros that reach to the end."""
-        return max(0, len(self._data.rstrip(b"\0")) - self.end_offset)
+        end = len(self._data)
+        while end > self.end_offset:
+            # In pieces: a copy of all of it would take as much memory again.
+            begin = max(self.end_offset, end - _PIECE_BYTES)
+            piece = self._data[begin:end].rstrip(b"\0")
+            if piece:
+                return begin + len(piece) - self.end_offset
+            end = begin
+        return 0
 
     def tail(self) -> Tail:
         """Judge what follows the last good record, once iterating has stopped."""

@@ -91,7 +91,13 @@ def _walk_segment(path: Path, first_index: int, end: int | None) -> Iterator[Ite
             return
         header = guessed
         yield Gap(path, 0, first_index, first_index - 1, str(error))
-    reader = _settled(path, header) if end is None else SegmentReader(data, header)
+    size_bytes = len(data)
+    if end is None:
+        # It is read anew, and may be large.
+        del data
+        reader = _settled(path, header)
+    else:
+        reader = SegmentReader(data, header)
     count = 0
     last_index = first_index - 1
     while True:
@@ -121,7 +127,7 @@ def _walk_segment(path: Path, first_index: int, end: int | None) -> Iterator[Ite
         yield Gap(path, offset, first, missing, reason)
         if not goes_on:
             break
-    yield Segment(path, len(data), count, first_index, last_index)
+    yield Segment(path, size_bytes, count, first_index, last_index)
 
 
 def _settled(path: Path, header: SegmentHeader) -> SegmentReader:
