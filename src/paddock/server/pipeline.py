@@ -57,12 +57,14 @@ class Origin(Watcher):
 class Proposal:
     """A batch under way."""
 
-    __slots__ = ("begun", "entries", "origins")
+    __slots__ = ("begun", "entries", "origins", "size")
 
     def __init__(self, entries: list[Entry], origins: list[Origin], begun: float) -> None:
         self.entries = entries
         self.origins = origins
         self.begun = begun
+        # Bytes of the batch in the log.
+        self.size = 0
 
 
 class Pipeline:
@@ -83,8 +85,10 @@ class Pipeline:
         self.watches = watches
         # The index of the last batch that was applied.
         self.applied = index
-        # Entries applied since the server started; snapshots are taken by it.
+        # Entries applied since the server started, and their bytes in the log; snapshots are taken
+        # by both.
         self.applied_entries = 0
+        self.applied_bytes = 0
         # Called after a batch was applied, before anybody hears of it.
         self.on_applied: Callable[[], None] | None = None
         # Called when it is not known whether a batch was written.
@@ -192,7 +196,9 @@ class Pipeline:
         for entry in entries:
             entry.time_ms = self._stamp_ms
         self._flying = Proposal(entries, origins, self._loop.time())
-        self._log.propose(Batch(entries, self.applied, self.machine.digest()).encode())
+        payload = Batch(entries, self.applied, self.machine.digest()).encode()
+        self._flying.size = len(payload)
+        self._log.propose(payload)
 
     def _take_fairly(self) -> tuple[list[Entry], list[Origin]]:
         """Take what fits into one batch, the next entry of each origin in turn.
@@ -249,6 +255,7 @@ class Pipeline:
                 self._apply(entry, origin)
             self.applied = index
             self.applied_entries += len(flying.entries)
+            self.applied_bytes += flying.size
             now = self._loop.time()
             self.statistics.batch(len(flying.entries), flying.begun, synced, now)
             if self.on_applied is not None:

@@ -306,7 +306,13 @@ class Server:
         if store is not None:
             retain = config.purge_retain_count if config.purge_interval_hours else None
             self._snapshotter = Snapshotter(
-                pipeline, log, store, config.snapshot_every, retain, recovered
+                pipeline,
+                log,
+                store,
+                config.snapshot_every,
+                retain,
+                recovered,
+                config.snapshot_every_kib << 10,
             )
             pipeline.on_applied = self._snapshotter.look
         self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
