@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from paddock.log.file import FileLog
-from paddock.log.interface import LogCorruptError, LogError
-from paddock.log.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES
+from paddock.log.interface import LogCorruptError, LogError, Torn
+from paddock.log.segment import (
+    RECORD_BYTES,
+    SEGMENT_HEADER_BYTES,
+    SegmentHeader,
+    encode_record,
+)
 from paddock.log.snapshots import SnapshotStore
 from tests.unit.log.helpers import FailingDisk, Proposer, fill, flip, payloads, read, segments
 
@@ -31,35 +36,55 @@ def copy_of(folder: Path, name: str) -> Path:
 
 
 def last_record_offset(folder: Path) -> int:
-    return SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES + len(BATCHES[-2])
+    return SEGMENT_HEADER_BYTES + RECORD_BYTES + len(BATCHES[-2])
 
 
-def test_last_record_cut_at_any_byte_is_dropped_and_written_over(small_log: Path) -> None:
-    start = last_record_offset(small_log)
-    for length in range(start, start + RECORD_HEADER_BYTES + len(BATCHES[-1])):
+def test_last_file_that_was_cut_short_anywhere_stops_the_start(small_log: Path) -> None:
+    segment = segments(small_log)[-1]
+    end = last_record_offset(small_log) + RECORD_BYTES + len(BATCHES[-1])
+    for length in range(end + 1):
         folder = copy_of(small_log, f"cut-{length}")
-        with segments(folder)[-1].open("r+b") as file:
+        with (folder / segment.name).open("r+b") as file:
             file.truncate(length)
-        assert payloads(folder) == BATCHES[:-1]
-        with contextlib.closing(FileLog(folder, segment_bytes=SEGMENT_BYTES)) as log:
-            assert log.last_index == 4
-            Proposer(log).write(b"again")
-        assert payloads(folder) == [*BATCHES[:-1], b"again"]
+        with pytest.raises(LogCorruptError) as raised:
+            FileLog(folder)
+        assert str(folder / segment.name) in str(raised.value)
+        assert "short" in str(raised.value)
+        assert (folder / segment.name).stat().st_size == length
+    # What is cut of the space behind it loses nothing, and is made again when it is needed.
+    folder = copy_of(small_log, "cut-space")
+    with (folder / segment.name).open("r+b") as file:
+        file.truncate(end + 1)
+    assert payloads(folder) == BATCHES
+    with contextlib.closing(FileLog(folder, segment_bytes=4096)) as log:
+        Proposer(log).write(b"more")
+    assert len(segments(folder)) == 2
+    assert payloads(folder) == [*BATCHES, b"more"]
 
 
-def test_last_record_of_which_only_a_part_arrived_leaves_no_remains(small_log: Path) -> None:
+def test_last_record_of_which_only_a_part_arrived_is_dropped_and_written_over(
+    small_log: Path,
+) -> None:
     start = last_record_offset(small_log)
-    end = start + RECORD_HEADER_BYTES + len(BATCHES[-1])
-    for arrived in range(start, end):
-        folder = copy_of(small_log, f"torn-{arrived}")
+    end = start + RECORD_BYTES + len(BATCHES[-1])
+    for number, lost in enumerate(
+        [(start, arrived) for arrived in range(start + 1, end + 1)]
+        + [(arrived, end) for arrived in range(start, end)]
+    ):
+        folder = copy_of(small_log, f"torn-{number}")
         path = segments(folder)[-1]
         data = bytearray(path.read_bytes())
-        data[start:arrived] = bytes(arrived - start)
+        data[slice(*lost)] = bytes(lost[1] - lost[0])
         path.write_bytes(data)
-        expected = BATCHES if arrived == start else BATCHES[:-1]
-        assert payloads(folder) == expected
-        if arrived > start:
+        with contextlib.closing(FileLog(folder, segment_bytes=SEGMENT_BYTES)) as log:
+            assert log.last_index == 4
+            remains = len(data.rstrip(b"\0")) - start
+            assert log.torn == (Torn(path, start, remains) if remains > 0 else None)
+            assert path.read_bytes() == data, "opening it changes nothing"
+            proposer = Proposer(log)
             assert not any(path.read_bytes()[start:])
+            proposer.write(b"again")
+        assert payloads(folder) == [*BATCHES[:-1], b"again"]
 
 
 def test_flipped_byte_anywhere_stops_the_start_or_costs_nothing(small_log: Path) -> None:
@@ -68,18 +93,59 @@ def test_flipped_byte_anywhere_stops_the_start_or_costs_nothing(small_log: Path)
         for offset in range(segment.stat().st_size):
             folder = copy_of(small_log, f"flip-{number}-{offset}")
             flip(folder / segment.name, offset)
-            in_last_record = number == 1 and offset >= last_record_offset(small_log)
             try:
                 found = payloads(folder)
             except LogCorruptError as error:
                 stopped.append((segment.name, str(error)))
             else:
-                # A damaged last record cannot be told from a torn one.
-                assert found == BATCHES or (in_last_record and found == BATCHES[:-1])
+                assert found == BATCHES
     assert all(name in text for name, text in stopped)
-    # Every byte of both headers and of every record but the last; the zeros hold nothing.
-    records = sum(RECORD_HEADER_BYTES + len(batch) for batch in BATCHES[:-1])
+    # Every byte of both headers and of every record; the zeros hold nothing.
+    records = sum(RECORD_BYTES + len(batch) for batch in BATCHES)
     assert len(stopped) == 2 * SEGMENT_HEADER_BYTES + records
+
+
+def early_log(folder: Path, *batches: bytes, zeros: int) -> Path:
+    """Write a log as early versions of Paddock did: without ends, or zeros that must be there."""
+    marker = b"\xa5of old!"
+    records = [encode_record(marker, index, batch) for index, batch in enumerate(batches, 1)]
+    folder.mkdir()
+    path = folder / "00000000000000000001.log"
+    header = SegmentHeader(1, marker).encode()
+    path.write_bytes(header + b"".join(records) + bytes(zeros))
+    return path
+
+
+@pytest.mark.parametrize("zeros", [0, 200])
+def test_log_of_an_early_version_goes_on_in_a_new_file(tmp_path: Path, zeros: int) -> None:
+    folder = tmp_path / "log"
+    path = early_log(folder, b"a", b"b", zeros=zeros)
+    before = path.read_bytes()
+    with contextlib.closing(FileLog(folder)) as log:
+        Proposer(log).write(b"c")
+    assert [int(one.stem) for one in segments(folder)] == [1, 3]
+    assert path.read_bytes() == before
+    assert payloads(folder) == [b"a", b"b", b"c"]
+
+
+def test_log_of_an_early_version_without_records_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    path = early_log(folder, zeros=0)
+    with contextlib.closing(FileLog(folder)) as log:
+        Proposer(log).write(b"a")
+    assert segments(folder) == [path]
+    with path.open("r+b") as file:
+        file.truncate(SEGMENT_HEADER_BYTES)
+    with pytest.raises(LogCorruptError, match="cut short"):
+        FileLog(folder)
+
+
+def test_log_of_an_early_version_that_was_cut_in_a_record_stops_the_start(tmp_path: Path) -> None:
+    path = early_log(tmp_path / "log", b"a", b"b", zeros=0)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 1)
+    with pytest.raises(LogCorruptError, match="cut short: record 2"):
+        FileLog(path.parent)
 
 
 def test_missing_segment_stops_the_start(tmp_path: Path) -> None:
@@ -126,18 +192,21 @@ def test_damage_changes_no_file(small_log: Path) -> None:
     assert [path.read_bytes() for path in segments(small_log)] == before
 
 
-def test_last_record_is_written_and_synced_again_when_the_log_is_opened(tmp_path: Path) -> None:
+def test_last_record_is_written_and_synced_again_when_the_log_starts(tmp_path: Path) -> None:
     fill(tmp_path, b"a", b"b")
     disk = FailingDisk()
-    FileLog(tmp_path, disk=disk).close()
+    with contextlib.closing(FileLog(tmp_path, disk=disk)) as log:
+        assert disk.calls == ["read"]
+        Proposer(log)
     assert disk.calls == ["read", "write", "sync", "sync_folder"]
 
 
-def test_log_that_cannot_sync_its_last_record_does_not_open(tmp_path: Path) -> None:
+def test_log_that_cannot_sync_its_last_record_does_not_start(tmp_path: Path) -> None:
     fill(tmp_path, b"a")
     disk = FailingDisk()
-    with disk.fail("sync"), pytest.raises(LogError, match="cannot be opened"):
-        FileLog(tmp_path, disk=disk)
+    with contextlib.closing(FileLog(tmp_path, disk=disk)) as log:
+        with disk.fail("sync"), pytest.raises(LogError, match="cannot be opened"):
+            Proposer(log)
     assert payloads(tmp_path) == [b"a"]
 
 

@@ -12,7 +12,7 @@ from paddock.log.interface import Durability, LogError, Record
 from tests.support import disks
 from tests.unit.log.helpers import FailingDisk, Proposer, payloads, read, segments
 
-TWO_RECORDS = 28 + 2 * (24 + 10)
+TWO_RECORDS = 28 + 2 * (25 + 10) + 1
 TEN = b"x" * 10
 
 
@@ -230,8 +230,9 @@ def test_name_of_a_segment_is_synced_again_when_the_log_is_opened(
     with disk.fail("sync_folder"):
         assert proposer.propose(b"a")[1] is Durability.UNKNOWN
     proposer.log.close()
-    with disk.fail("sync_folder"), pytest.raises(LogError, match="cannot be opened"):
-        FileLog(tmp_path, disk=disk)
+    with contextlib.closing(FileLog(tmp_path, disk=disk)) as log:
+        with disk.fail("sync_folder"), pytest.raises(LogError, match="cannot be opened"):
+            Proposer(log)
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """Power cuts and lying caches: whatever happens, what was reported durable is read back.
 
-The disk here knows what has really arrived. A write arrives with the next successful sync, or in
-parts, or never; a sync that fails drops what it should have written, though reading still shows it;
-a name arrives with the sync of its folder, or before, or never, but names keep their order.
+The disk here knows what has really arrived. A write arrives with the next successful sync, or some
+of its sectors do, or never; a sync that fails drops what it should have written, though reading
+still shows it; a name arrives with the sync of its folder, or before, or never, but names keep
+their order.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import errno
 import os
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,10 +23,10 @@ from paddock.log.file import FileLog
 from paddock.log.interface import Durability, LogCorruptError, LogError, Record
 from tests.unit.log.helpers import Proposer
 
-SEGMENT_BYTES = 160
+SEGMENT_BYTES = 4000
 # So that some records find space, and some have to make it.
-STEP_BYTES = 60
-PIECE_BYTES = 8  # writes arrive in pieces of this size
+STEP_BYTES = 900
+SECTOR_BYTES = 512  # arrives whole or not at all
 
 
 @dataclass
@@ -38,13 +39,21 @@ class Content:
     def arrive(self, keep: Callable[[], bool]) -> None:
         """Let those pieces of the waiting writes arrive that are kept."""
         for offset, data in self.waiting:
-            for start in range(0, len(data), PIECE_BYTES):
-                piece = data[start : start + PIECE_BYTES]
+            for start, piece in _by_sectors(offset, data):
                 if keep():
-                    end = offset + start + len(piece)
+                    end = start + len(piece)
                     self.arrived.extend(bytes(max(0, end - len(self.arrived))))
-                    self.arrived[offset + start : end] = piece
+                    self.arrived[start:end] = piece
         self.waiting.clear()
+
+
+def _by_sectors(offset: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Split a write where a sector ends."""
+    while data:
+        size = SECTOR_BYTES - offset % SECTOR_BYTES
+        yield offset, data[:size]
+        data = data[size:]
+        offset += size
 
 
 class UnreliableDisk(Disk):
@@ -202,13 +211,12 @@ class World:
 
     def _open(self) -> Proposer:
         try:
-            log = self._new_log()
+            return Proposer(self._new_log())
         except LogCorruptError:
             raise
         except LogError:
             self.disk.repair()
-            log = self._new_log()
-        return Proposer(log)
+            return Proposer(self._new_log())
 
     def _new_log(self) -> FileLog:
         return FileLog(
@@ -216,7 +224,7 @@ class World:
         )
 
 
-propose = st.tuples(st.just("propose"), st.sampled_from([0, 5, 30, 60, 200]))
+propose = st.tuples(st.just("propose"), st.sampled_from([0, 5, 60, 200, 460, 700, 1500, 5000]))
 arm = st.tuples(
     st.sampled_from(["fail once", "fail from", "full"]), st.integers(min_value=0, max_value=12)
 )

@@ -12,7 +12,9 @@ import secrets
 from pathlib import Path
 
 from tests.fault.load import Load
-from tests.fault.process import FaultServer
+from tests.fault.process import FaultServer, eventually
+from tests.support import requests as rq
+from tests.support import wire
 from tests.support.server import Options
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))
@@ -56,3 +58,20 @@ def test_kill_while_snapshots_are_taken_and_old_ones_purged_loses_nothing(tmp_pa
     with FaultServer(tmp_path, Options(extra=(("snapCount", "40"),))) as server:
         crash(server, max(1, ROUNDS // 3), until_max=3_000, data_bytes_max=30_000)
         assert server.snapshots
+
+
+def test_few_large_writes_get_a_snapshot_too_also_if_no_run_has_enough_of_them(
+    tmp_path: Path,
+) -> None:
+    # 400 KiB are due, and each run writes 150.
+    options = Options(extra=(("snapSizeLimitInKb", "400"),))
+    with FaultServer(tmp_path, options) as server:
+        for runs in range(1, 4):
+            with wire.connect(server.address) as client:
+                client.call(rq.create("/a"))
+                client.calls(*(rq.set_data("/a", bytes(50_000)) for _ in range(3)))
+                if runs == 3:
+                    eventually(lambda: bool(server.snapshots), "a snapshot")
+            assert bool(server.snapshots) is (runs == 3)
+            server.kill()
+            server.start()

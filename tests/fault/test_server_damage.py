@@ -85,36 +85,92 @@ def paths(machine: StateMachine) -> set[str]:
     return {path.decode() for path in machine.tree.nodes}
 
 
-def test_last_record_cut_at_any_byte_leaves_everything_before_it(killed: Case) -> None:
+def test_last_record_torn_at_any_byte_leaves_everything_before_it(killed: Case) -> None:
     path, reader, _ = killed.segment()
     whole = path.read_bytes()
     server = killed.copy("cut")
     damaged = server.segments[0]
     for cut in range(reader.last_offset, reader.end_offset):
-        for tail in (b"", bytes(len(whole) - cut)):
-            if whole[:cut] + tail == whole:
-                continue  # the record ends with zeros of its own
-            damaged.write_bytes(whole[:cut] + tail)
-            machine = recovered(server.folder)
-            assert machine.zxid == killed.last_zxid - 1
-            assert paths(machine) >= set(killed.tree)
-            assert LAST not in paths(machine)
-            assert list(machine.sessions.by_id) == [killed.client.session_id]
+        damaged.write_bytes(whole[:cut] + bytes(len(whole) - cut))
+        machine = recovered(server.folder)
+        assert machine.zxid == killed.last_zxid - 1
+        assert paths(machine) >= set(killed.tree)
+        assert LAST not in paths(machine)
+        assert list(machine.sessions.by_id) == [killed.client.session_id]
     damaged.write_bytes(whole)
     assert LAST in paths(recovered(server.folder))
 
 
-def test_server_starts_on_a_torn_log_with_everything_before_the_tear(killed: Case) -> None:
-    _, reader, _ = killed.segment()
+def test_server_starts_on_a_torn_log_with_everything_before_the_tear_and_says_so(
+    killed: Case,
+) -> None:
+    path, reader, _ = killed.segment()
+    whole = path.read_bytes()
     middle = (reader.last_offset + reader.end_offset) // 2
     for cut in (reader.last_offset + 1, middle, reader.end_offset - 1):
         server = killed.copy(f"torn-{cut}")
-        with server.segments[0].open("r+b") as file:
-            file.truncate(cut)
+        torn = server.segments[0]
+        torn.write_bytes(whole[:cut] + bytes(len(whole) - cut))
+        dropped = len(whole[reader.last_offset : cut].rstrip(b"\0"))
         with server, wire.reattach(server.address, killed.client) as client:
             assert client.session_id == killed.client.session_id
             assert read_tree(client) == killed.tree
             assert client.call(rq.create(LAST, b"again")).err == Code.OK
+        (line,) = (line for line in server.log.read_text().splitlines() if "torn tail" in line)
+        assert "WARNING" in line
+        where = f"{torn}: offset {reader.last_offset}: dropped a torn tail of {dropped} bytes"
+        assert where in line
+        # It is told once: nothing is left of it.
+        with server:
+            pass
+        assert server.log.read_text().count("torn tail") == 1
+
+
+def test_server_refuses_a_log_that_was_cut_short_anywhere(killed: Case) -> None:
+    path, reader, offsets = killed.segment()
+    whole = path.read_bytes()
+    server = killed.copy("short")
+    damaged = server.segments[0]
+    within = range(offsets[-2], reader.end_offset + 1)
+    for cut in (0, SEGMENT_HEADER_BYTES, *offsets, *within):
+        damaged.write_bytes(whole[:cut])
+        with pytest.raises(LogCorruptError, match="short"):
+            recovered(server.folder)
+        assert damaged.read_bytes() == whole[:cut]
+
+
+def test_server_on_a_log_that_was_cut_short_says_how_to_go_on_and_that_is_so(killed: Case) -> None:
+    _, _, offsets = killed.segment()
+    # Exactly behind a record: nothing that is left looks wrong.
+    server = killed.copy("short-started")
+    damaged = server.segments[0]
+    with damaged.open("r+b") as file:
+        file.truncate(offsets[-1])
+    line = server.refusal()
+    assert line.startswith(f"{damaged}: offset {offsets[-1]}: the file was cut short")
+    assert "paddock fsck" in line
+    (server.folder.parent / "short-repaired").mkdir()
+    copy = FaultServer(server.folder.parent / "short-repaired")
+    assert paddock("fsck", server.data, "--repair", copy.data).returncode == 1
+    with copy, wire.reattach(copy.address, killed.client, killed.last_zxid) as client:
+        assert read_tree(client) == killed.tree
+
+
+def test_bit_flipped_in_the_last_record_stops_the_recovery(killed: Case) -> None:
+    path, reader, _ = killed.segment()
+    whole = path.read_bytes()
+    server = killed.copy("last-bit")
+    damaged = server.segments[0]
+    told = 0
+    for bit in range(8 * (reader.end_offset - reader.last_offset)):
+        data = bytearray(whole)
+        data[reader.last_offset + bit // 8] ^= 1 << bit % 8
+        damaged.write_bytes(data)
+        with contextlib.suppress(LogCorruptError):
+            recovered(server.folder)
+            told += 1
+    # Some lengths reach into the zeros behind it, as if the rest had not arrived: that is told.
+    assert told <= 10
 
 
 def test_flipped_byte_in_any_earlier_record_stops_the_recovery(killed: Case) -> None:
@@ -287,6 +343,23 @@ def test_server_refuses_to_start_without_the_log_behind_a_whole_snapshot(
     assert line.startswith("the log ends with record 0, but there is a snapshot at ")
     assert "paddock fsck" in line
     assert "ends with record 0" in refusal("backup", server.data, server.folder / "b", status=1)
+    assert paddock("fsck", server.data).returncode == 1
+
+
+def test_bad_last_record_after_a_clean_stop_is_damage_that_is_told(stopped: Snapshots) -> None:
+    server = stopped.copy("stopped-last")
+    (path,) = server.segments
+    reader = SegmentReader(path.read_bytes())
+    assert list(reader)
+    whole = path.read_bytes()
+    flip(path, reader.last_offset + RECORD_HEADER_BYTES + 3)
+    assert server.refusal().startswith(f"{path}: offset {reader.last_offset}: record")
+    cut = reader.end_offset - 3
+    path.write_bytes(whole[:cut] + bytes(len(whole) - cut))
+    line = server.refusal()
+    assert line.startswith(f"{path}: offset {reader.last_offset}: record")
+    assert "there is a snapshot at" in line
+    assert "whole once" in line
     assert paddock("fsck", server.data).returncode == 1
 
 

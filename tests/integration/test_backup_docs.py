@@ -16,6 +16,8 @@ def test_the_commands_of_the_page_say_what_it_says(tmp_path: Path) -> None:
     assert PAGE.languages() == {"console"}
     with FolderBuilder(tmp_path / "broken") as builder:
         builder.create(*names(9))
+    with FolderBuilder(tmp_path / "stopped") as builder:
+        builder.create(*names(9))
     flip(segments(tmp_path / "broken" / "log")[1], 100)
     with FaultServer(tmp_path) as server:
         with wire.connect(server.address) as client:

@@ -107,6 +107,36 @@ def test_fsck_writes_a_repaired_copy_on_which_a_server_starts(data: Path, tmp_pa
     assert success("fsck", server.data).endswith("\nfine\n")
 
 
+def test_fsck_writes_a_copy_of_what_came_before_a_record(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    server = FaultServer(tmp_path / "server")
+    before = contents(data)
+    said = success("fsck", data, "--repair", server.data, "--before", "6")
+    assert contents(data) == before
+    assert "\n4 whole records behind record 5 left out\nfine\n" in said
+    assert "everything after record 5 and zxid 0x5: records 6 to 9; 4 of them are whole" in said
+    assert "at zxid 0x100000000, a new epoch" in said
+    with server, wire.connect(server.address, last_zxid=9) as client:
+        assert set(read_tree(client)) == set(names(4))
+
+
+def test_fsck_before_a_record_for_programs(data: Path, tmp_path: Path) -> None:
+    arguments = ("fsck", "--json", data, "--repair", tmp_path / "copy", "--before", "6")
+    found = json.loads(success(*arguments))
+    assert (found["damaged"], found["loses"], found["left_out_records"]) == (False, True, 4)
+    assert found["repaired"]["saved"]["index"] == 5
+
+
+def test_a_record_that_cannot_be_left_out_is_refused(data: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    assert "--before needs --repair" in refusal("fsck", data, "--before", "6", status=2)
+    for record in ("1", "0", "-3", "six"):
+        refusal("fsck", data, "--repair", copy, "--before", record, status=2)
+    line = refusal("fsck", data, "--repair", copy, "--before", "10", status=1)
+    assert line == f"{data}: the last record is 9, so nothing is left out before record 10"
+    assert not copy.exists()
+
+
 def test_fsck_of_a_folder_in_use_says_so(tmp_path: Path) -> None:
     with FaultServer(tmp_path) as server:
         with wire.connect(server.address) as client:

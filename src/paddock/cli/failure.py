@@ -41,6 +41,8 @@ def one_line() -> Iterator[None]:
         raise
     except TimeoutError as error:
         raise CannotBeDone(error.strerror or str(error) or "it took too long") from None
+    except MemoryError:
+        raise CannotBeDone("this takes more memory than there is, or than a limit allows") from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise CannotBeDone(

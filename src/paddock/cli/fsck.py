@@ -29,8 +29,14 @@ if TYPE_CHECKING:
     type=PATH,
     help="Write what is whole to a new folder, which a server starts on. DATA is only read.",
 )
+@click.option(
+    "--before",
+    metavar="RECORD",
+    type=click.IntRange(min=2),
+    help="With --repair: leave this record out, and all that came behind it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
-def fsck(data: Path, copy: Path | None, as_json: bool) -> int:
+def fsck(data: Path, copy: Path | None, before: int | None, as_json: bool) -> int:
     """Check a data folder: its log, its snapshots, and that they give what was served.
 
     Nothing is changed, and a server may run on it. Status 0: it is fine; 1: it is damaged.
@@ -39,9 +45,11 @@ def fsck(data: Path, copy: Path | None, as_json: bool) -> int:
     from paddock.log.check import check
     from paddock.log.repair import repair
 
+    if before is not None and copy is None:
+        raise click.UsageError("--before needs --repair: it says what a copy is to hold")
     with one_line():
         check_is_folder(data)
-        repaired = None if copy is None else repair(data, copy)
+        repaired = None if copy is None else repair(data, copy, before)
         report = check(data) if repaired is None else repaired.report
     if as_json:
         click.echo(json.dumps(_as_json(report, repaired, copy), indent=2))
@@ -81,10 +89,17 @@ def _lines(report: "Report") -> list[str]:
     if report.unusable:
         lines.append(
             f"{counted(report.unusable, 'whole record')} behind the damage cannot be used; the last"
-            f" one that can is {report.state.index if report.state else 0}"
+            f" one that can is {_state_index(report)}"
         )
+    if report.left_out:
+        left_out = counted(report.left_out, "whole record")
+        lines.append(f"{left_out} behind record {_state_index(report)} left out")
     lines.append("damaged" if report.is_damaged else "fine")
     return lines
+
+
+def _state_index(report: "Report") -> int:
+    return report.state.index if report.state else 0
 
 
 def _finding(finding: "Finding") -> list[str]:
@@ -104,9 +119,15 @@ def _repair_lines(repaired: "Repaired", copy: Path | None) -> list[str]:
     last = max(report.last_index, saved.index + 1)
     lost = (
         f"everything after record {saved.index} and zxid 0x{saved.zxid:x}: records"
-        f" {saved.index + 1} to {last}, or more if the end of the log is missing too;"
-        f" {report.unusable} of them are whole, but stand on what is missing"
+        f" {saved.index + 1} to {last}"
     )
+    if report.left_out:
+        lost += f"; {report.left_out} of them are whole, and were to be left out"
+    else:
+        lost += (
+            ", or more if the end of the log is missing too;"
+            f" {report.unusable} of them are whole, but stand on what is missing"
+        )
     goes_on = (
         f"at zxid 0x{repaired.zxid:x}, a new epoch, so that clients that have seen what is lost"
         " can connect"
@@ -132,6 +153,7 @@ def _as_json(report: "Report", repaired: "Repaired | None", copy: Path | None) -
         "loses": report.loses,
         "last_index": report.last_index,
         "unusable_records": report.unusable,
+        "left_out_records": report.left_out,
         "findings": [{**asdict(one), "file": str(one.file)} for one in report.findings],
     }
     if repaired is not None:

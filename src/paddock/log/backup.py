@@ -32,7 +32,7 @@ from paddock.log.folder import empty_segment, segment_name
 from paddock.log.interface import LogError
 from paddock.log.layout import FORMAT
 from paddock.log.load import Loaded
-from paddock.log.segment import SEGMENT_HEADER_BYTES, SegmentHeader
+from paddock.log.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES, SegmentHeader
 from paddock.log.snapshots import SnapshotDamagedError, read_chunks, snapshot_index
 from paddock.state.snapshot import SnapshotError, restore
 
@@ -146,7 +146,7 @@ def read_backup(file: IO[bytes], name: str) -> tuple[Loaded, Manifest]:
                     raise BackupError(f"{name}: has a layout that this version does not know")
             elif member.name.startswith("log/"):
                 # Only for whoever unpacks it by hand: a restore makes one anew.
-                SegmentHeader.decode(hashing.read(SEGMENT_HEADER_BYTES + 1))
+                SegmentHeader.decode(hashing.read(SEGMENT_HEADER_BYTES + SPARE_BYTES + 1))
             elif index is not None and loaded is None:
                 chunks = read_chunks(cast(IO[bytes], hashing), member.size, index)
                 loaded = Loaded(restore(chunks), index)

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.exchange import generation, is_interrupted
-from paddock.log.interface import LogError, Record
+from paddock.log.interface import LogError, Record, Torn, ends_before_snapshot
 from paddock.log.layout import FORMAT
-from paddock.log.load import load
-from paddock.log.replay import OtherStateError, Replay, UnreadableBatchError
-from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
-from paddock.log.walk import Gap, Segment, Torn, user_of, walk
+from paddock.log.load import load, read_state
+from paddock.log.replay import OtherStateError, Replay, UnreadableBatchError, within_memory
+from paddock.log.snapshots import SnapshotDamagedError, snapshot_files
+from paddock.log.walk import Gap, Segment, user_of, walk
 from paddock.state.machine import StateMachine
-from paddock.state.snapshot import SnapshotError, restore
+from paddock.state.snapshot import SnapshotError
 
 # A running server may take files away while they are looked at; then everything is looked at again.
 _ATTEMPTS: Final = 5
@@ -103,6 +103,8 @@ class Report:
     digests: int = 0
     # Records behind `state` that are whole and cannot be used, since they stand on missing ones.
     unusable: int = 0
+    # Records that are whole and were not looked into, since only those before them were asked for.
+    left_out: int = 0
     # The last index that is known to have been written.
     last_index: int = 0
     # Whether something that was acknowledged is missing from `state`, or may be.
@@ -119,27 +121,34 @@ class Report:
         return next((one for one in reversed(self.snapshots) if one.state is not None), None)
 
 
-def check(folder: Path) -> Report:
-    """Look at everything in a data folder. Raises LogError if it cannot be read."""
+def check(folder: Path, before: int | None = None) -> Report:
+    """Look at everything in a data folder; with `before`, build no state with that record in it.
+
+    Raises LogError if it cannot be read, TooMuchForThisMachineError if there is not enough memory.
+    """
+    return within_memory(f"{folder}: what is stored", lambda: _check_settled(folder, before))
+
+
+def _check_settled(folder: Path, before: int | None) -> Report:
     suspected: list[Finding] | None = None
     for _ in range(_ATTEMPTS):
-        before = user_of(folder), generation(folder)
+        seen = user_of(folder), generation(folder)
         try:
-            report = _Check(folder, before[0]).run()
+            report = _Check(folder, seen[0], before).run()
         except FileNotFoundError:
             # Purged by a server that has come far meanwhile.
             continue
         except LogError:
-            if generation(folder) == before[1]:
+            if generation(folder) == seen[1]:
                 raise
             continue
         except OSError as error:
             raise LogError(f"{error.filename}: cannot be read: {error.strerror}") from error
         if not report.is_damaged:
             return report
-        if (user_of(folder), generation(folder)) == before:
+        if (user_of(folder), generation(folder)) == seen:
             # Beside a server, what was purged between two looks seems to be missing, for once.
-            if before[0] is None or report.findings == suspected:
+            if seen[0] is None or report.findings == suspected:
                 return report
             suspected = report.findings
     raise LogError(f"{folder}: changed while it was read, time after time")
@@ -148,7 +157,8 @@ def check(folder: Path) -> Report:
 class _Check:
     """One look at a folder."""
 
-    def __init__(self, folder: Path, user: int | None) -> None:
+    def __init__(self, folder: Path, user: int | None, before: int | None) -> None:
+        self._before = before
         self._log = folder / "log"
         self._snapshots = folder / "snapshots"
         self._report = Report(folder, user)
@@ -218,8 +228,11 @@ class _Check:
             # One state at a time.
             machine = None
             state = None
+            if self._before is not None and index >= self._before:
+                self._report.last_index = index
+                continue
             try:
-                machine = restore(read_snapshot(path, index))
+                machine = read_state(path, index)
                 state = StateFound.of(machine, index)
                 last = index
             except SnapshotDamagedError as error:
@@ -232,7 +245,7 @@ class _Check:
             newest = self._report.newest
             if newest is None:
                 return StateMachine(), 0
-            machine = restore(read_snapshot(newest.path, newest.index))
+            machine = read_state(newest.path, newest.index)
         return machine, last
 
     def _snapshot_damaged(self, path: Path, offset: int | None, reason: str) -> None:
@@ -251,14 +264,19 @@ class _Check:
         # The first gap behind the snapshot ends the replay; what follows is only counted.
         broken = False
         end = 0
+        torn: Torn | None = None
         # Up to where the last file of the log says that there were records, if it holds none.
         promised = 0
-        report.last_index = start
+        report.last_index = max(report.last_index, start)
         for item in walk(self._log):
             match item:
                 case Record():
                     end = item.index
                     if item.index <= replay.index:
+                        continue
+                    if self._before is not None and item.index >= self._before:
+                        broken = True
+                        report.left_out += 1
                         continue
                     if not broken and item.index != replay.index + 1:
                         broken = True
@@ -272,20 +290,24 @@ class _Check:
                     broken = broken or not within
                     if item.last is None:
                         report.last_index = max(report.last_index, item.first)
+                    else:
+                        end = max(end, item.last)
                 case Torn():
-                    self._torn(item)
+                    torn = item
                 case Segment():
                     report.segments.append(item)
                     end = max(end, item.last_index)
                     promised = item.last_index
         report.last_index = max(report.last_index, end, replay.index)
         is_short = not broken and end < start
+        if torn is not None:
+            self._torn(torn, end, start)
         if not broken and promised > replay.index:
             broken = True
             self._beginning_missing(replay.index, promised + 1)
         report.loses = broken or is_short
         report.digests = replay.verified
-        if is_short:
+        if is_short and torn is None:
             self._damage(
                 "missing-records",
                 self._log,
@@ -356,17 +378,27 @@ class _Check:
             advice = _REPAIR
         self._damage("damaged-record", gap.path, gap.offset, what, advice)
 
-    def _torn(self, torn: Torn) -> None:
-        if self._report.user is not None:
-            return
-        self._note(
-            "torn-tail",
-            torn.path,
-            torn.offset,
-            f"torn tail: {torn.size_bytes} bytes after the last whole record, from a write that"
-            " was interrupted; nothing that was acknowledged is lost",
-            "nothing; a server cuts it at its next start",
-        )
+    def _torn(self, torn: Torn, end: int, start: int) -> None:
+        """Tell of what follows the last record, which is `end`; the newest snapshot is `start`."""
+        if end < start:
+            self._damage(
+                "damaged-record",
+                torn.path,
+                torn.offset,
+                f"{ends_before_snapshot(end, start, torn)}. Everything up to the snapshot is there;"
+                " if the log went on behind it, that is lost, and a server refuses the folder",
+                _REPAIR,
+            )
+        elif self._report.user is None:
+            self._note(
+                "torn-tail",
+                torn.path,
+                torn.offset,
+                f"torn tail: {torn.size_bytes} bytes after record {end}, the last whole one, from a"
+                " write that was interrupted; then nothing that was acknowledged is lost. If there"
+                " was no crash, it may be the last acknowledged write, damaged since",
+                "nothing after a crash; a server cuts it at its next start, and says so",
+            )
 
     def _look_for_leftovers(self) -> None:
         if self._report.user is not None:

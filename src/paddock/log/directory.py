@@ -16,7 +16,7 @@ import os
 import shutil
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from paddock.log.disk import Disk
 from paddock.log.exchange import finish_exchange
@@ -31,9 +31,12 @@ from paddock.log.layout import (
     write_file,
     write_format,
 )
-from paddock.log.segment import SEGMENT_HEADER_BYTES
+from paddock.log.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES
 
 __all__ = ["DataDirectory", "DataDirectoryError", "look_before_claim"]
+
+# What a segment without records has, of an early version of Paddock and of this one.
+_EMPTY_BYTES: Final = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES + SPARE_BYTES)
 
 
 def look_before_claim(path: Path, log_directory: Path | None = None) -> None:
@@ -187,10 +190,10 @@ def _files(folder: Path) -> dict[str, bytes]:
         found[path.name] = b""
         if path.is_file():
             with path.open("rb") as file:
-                found[path.name] = file.read(SEGMENT_HEADER_BYTES + 1)
+                found[path.name] = file.read(_EMPTY_BYTES[-1] + 1)
     return found
 
 
 def _holds_records(log: Path) -> bool:
     """Tell whether there is anything in a log but what it begins with."""
-    return any(len(content) != SEGMENT_HEADER_BYTES for content in _files(log).values())
+    return any(len(content) not in _EMPTY_BYTES for content in _files(log).values())

@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.disk import Disk
-from paddock.log.folder import Growth, SegmentFolder
-from paddock.log.interface import Durability, LogError, Record, Report
+from paddock.log.folder import ActiveSegment, Growth, SegmentFolder
+from paddock.log.interface import Durability, LogError, Record, Report, Torn
 from paddock.log.segment import PAYLOAD_BYTES_MAX
 
 SEGMENT_BYTES: Final = 8 << 20
@@ -46,8 +46,9 @@ _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 class FileLog:
     """A log in a folder that exists and that nobody else writes to.
 
-    Opening it finds the last durable record and cuts a torn tail. Raises LogCorruptError if the
-    last segment is damaged (`records` judges those before it), and LogError if the disk refuses.
+    Opening it finds the last durable record and changes nothing; `start` cuts a torn tail. Raises
+    LogCorruptError if the last segment is damaged (`records` judges those before it), and LogError
+    if the disk refuses.
     """
 
     def __init__(
@@ -68,9 +69,11 @@ class FileLog:
         self._failed = False
         self._writer: threading.Thread | None = None
         self._closed = False
+        # None when the next record needs a new segment in any case.
+        self._active: ActiveSegment | None = None
         try:
-            # The active segment is None when the next record needs a new one in any case.
-            self._active, self._last_index = self._folder.open()
+            self._last_index = self._folder.open()
+            self._torn = self._folder.torn
         except OSError as error:
             raise LogError(f"{folder}: the log cannot be opened: {error}") from error
 
@@ -79,14 +82,25 @@ class FileLog:
         """The index of the last durable record; 0 in an empty log."""
         return self._last_index
 
+    @property
+    def torn(self) -> Torn | None:
+        """What was found behind the last durable record and does not count."""
+        return self._torn
+
     def start(self, report: Report, after: int = 0) -> None:
         """Begin to accept proposals; the first one gets an index above `after`.
+
+        What was read so far is durable when this returns. Raises LogError if the disk refuses.
 
         If the log ends before `after`, a snapshot proves that more was durable once. The log then
         goes on behind the snapshot, and `records` will not pass over the hole before it.
         """
         assert self._writer is None, "a log starts once"
         assert not self._closed
+        try:
+            self._active = self._folder.settle()
+        except OSError as error:
+            raise LogError(f"{self._path}: the log cannot be opened: {error}") from error
         if after > self._last_index:
             self._leave_segment()
             self._last_index = after

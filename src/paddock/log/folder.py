@@ -5,14 +5,16 @@ A segment is a file named after its first index, `00000000000000000001.log`. The
 * A segment appears under its name only when its beginning is synced, and only when every record
   before its first index is durable. So a name promises the records before it.
 * A segment grows in steps up to its limit, so that nobody waits for more than a step. The space is
-  on the disk before a record goes there.
+  on the disk before a record goes there, with a zero behind it: a file without was cut short.
 * A segment supersedes what earlier ones hold at its first index or above. That is how a record
   whose sync failed is replaced, without trusting the file that it was written to.
-* Only the last segment can have a torn tail, and opening the folder overwrites it with zeros, so
-  that nothing of it is left when the next record is written there.
+* Opening changes no record, since what it finds may turn out to be damage. `settle` comes before
+  anything is served or written.
+* Only the last segment can have a torn tail, and settling overwrites it with zeros, so that nothing
+  of it is left when the next record is written there.
 * What opening finds at the very end, and the names it finds, may so far be in the kernel's memory
-  only, left there by a server that was killed, or whose sync failed. They are synced again before
-  they count, and the last record is also written again, because a failed sync forgets it.
+  only, left there by a server that was killed, or whose sync failed. They are synced again when the
+  log settles, and the last record is also written again, because a failed sync forgets it.
 * A log always has a segment, also one that begins behind a snapshot and holds nothing yet. So one
   without any, or one that ends before a snapshot, has lost something.
 * Whatever else is not right raises LogCorruptError and changes nothing.
@@ -30,10 +32,11 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.disk import Disk
-from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
+from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record, Torn
 from paddock.log.layout import remove_file, write_file
 from paddock.log.segment import (
-    RECORD_HEADER_BYTES,
+    RECORD_BYTES,
+    SPARE_BYTES,
     HeaderError,
     SegmentHeader,
     SegmentReader,
@@ -58,13 +61,40 @@ def segment_name(first_index: int) -> str:
 
 
 def empty_segment(first_index: int) -> bytes:
-    """Give what a segment holds that has no records, nor room for any."""
-    return SegmentHeader(first_index, new_marker()).encode()
+    """Return what a segment holds that has no records, nor room for any."""
+    return SegmentHeader(first_index, new_marker()).encode() + bytes(SPARE_BYTES)
 
 
 def begin_log(folder: Path, after: int, disk: Disk) -> None:
     """Begin the log that goes on behind a snapshot, in a folder that exists, durably."""
     write_file(folder / segment_name(after + 1), empty_segment(after + 1), disk)
+
+
+def describe_damage(tail: Tail, index: int, remains_bytes: int) -> str:
+    """Say what is wrong behind the last good record of a segment, at the place of this index."""
+    if tail is Tail.CUT_SHORT:
+        return (
+            f"the file was cut short: record {index} is incomplete, or the space behind the last"
+            " record is missing, and so may be any number of records"
+        )
+    if tail is Tail.LAST_DAMAGED:
+        return (
+            f"record {index}, the last one, is damaged ({remains_bytes} bytes); it was written"
+            " whole, so this is not what a crash leaves behind"
+        )
+    return f"record {index} is damaged or missing, though later ones were written"
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of the last segment, as it was found."""
+
+    path: Path
+    header: SegmentHeader
+    last_bytes: bytes
+    last_offset: int
+    offset: int
+    torn_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +123,7 @@ class ActiveSegment:
 
     def has_room(self, payload: bytes) -> bool:
         """Tell whether a record with this payload fits."""
-        return self._end_with(payload) <= max(self._size, self._growth.limit_bytes)
+        return self._end_with(payload) + SPARE_BYTES <= max(self._size, self._growth.limit_bytes)
 
     def make_space(self, payload: bytes) -> None:
         """See to it that writing a record with this payload, which fits, needs no new space.
@@ -101,7 +131,7 @@ class ActiveSegment:
         After an error the records are as they were, and another one may be tried. It needs new
         space, however small it is: either all writes are refused or none.
         """
-        end = self._end_with(payload)
+        end = self._end_with(payload) + SPARE_BYTES
         if end > self._size or self._is_short:
             self._is_short = True
             size = max(end, min(self._size + self._growth.step_bytes, self._growth.limit_bytes))
@@ -132,7 +162,7 @@ class ActiveSegment:
             self._disk.close(self._file)
 
     def _end_with(self, payload: bytes) -> int:
-        return self._offset + RECORD_HEADER_BYTES + len(payload)
+        return self._offset + RECORD_BYTES + len(payload)
 
 
 class SegmentFolder:
@@ -145,39 +175,68 @@ class SegmentFolder:
         self._lock = threading.Lock()
         # The first index of each segment, ascending; under the lock.
         self._first_indices: list[int] = []
+        # What opening found at the end of the last segment, until it is settled.
+        self._end: _End | None = None
 
-    def open(self) -> tuple[ActiveSegment | None, int]:
-        """Find the segments, cut a torn tail, return the last segment and the last durable index.
+    def open(self) -> int:
+        """Find the segments and return the last index that is whole.
 
         Raises LogCorruptError if the last segment is damaged; `records` judges the others. An
         OSError means that the disk refuses.
         """
-        for leftover in self._path.glob("*.tmp"):
-            self._disk.remove(leftover)
         self._first_indices = [first_index for first_index, _ in segment_files(self._path)]
         if not self._first_indices:
-            return None, 0
+            return 0
         first_index = self._first_indices[-1]
         reader = self._read(first_index)
         for _ in reader:
             pass
-        if reader.tail() is Tail.DAMAGED:
-            raise self._damaged(first_index, reader)
-        file = self._disk.open(self._segment_path(first_index))
+        tail = reader.tail()
+        if tail.is_damage:
+            raise self._damaged(first_index, reader, tail)
+        self._end = _End(
+            self._segment_path(first_index),
+            reader.header,
+            reader.last_bytes,
+            reader.last_offset,
+            reader.end_offset,
+            reader.remains_bytes,
+        )
+        return reader.next_index - 1
+
+    @property
+    def torn(self) -> Torn | None:
+        """The torn tail that opening has found."""
+        end = self._end
+        if end is None or end.torn_bytes == 0:
+            return None
+        return Torn(end.path, end.offset, end.torn_bytes)
+
+    def settle(self) -> ActiveSegment | None:
+        """Make what opening has found durable, cut a torn tail, return the segment to go on in.
+
+        Returns None if the next record needs a new segment. An OSError means that the disk refuses.
+        """
+        for leftover in self._path.glob("*.tmp"):
+            self._disk.remove(leftover)
+        end = self._end
+        if end is None:
+            return None
+        file = self._disk.open(end.path)
         try:
-            self._disk.write(
-                file, reader.last_bytes + bytes(reader.remains_bytes), reader.last_offset
-            )
+            self._disk.write(file, end.last_bytes + bytes(end.torn_bytes), end.last_offset)
             self._disk.sync(file)
             self._disk.sync_folder(self._path)
             size = self._disk.size(file)
         except BaseException:
             self._disk.close(file)
             raise
-        active = ActiveSegment(
-            self._disk, file, reader.header, reader.end_offset, size, self._growth
-        )
-        return active, reader.next_index - 1
+        self._end = None
+        active = ActiveSegment(self._disk, file, end.header, end.offset, size, self._growth)
+        if end.header.is_early:
+            active.close()
+            return None
+        return active
 
     def create(self, first_index: int, record: Record | None = None) -> ActiveSegment:
         """Make a segment, empty or with its first record, which is durable when this returns.
@@ -189,6 +248,8 @@ class SegmentFolder:
         contents = header.encode()
         if record is not None:
             contents += encode_record(header.marker, first_index, record.payload)
+        offset = len(contents)
+        contents += bytes(SPARE_BYTES)
         path = self._segment_path(first_index)
         temporary = path.with_suffix(".tmp")
         file = self._disk.create(temporary)
@@ -206,8 +267,7 @@ class SegmentFolder:
         with self._lock:
             if first_index not in self._first_indices[-1:]:
                 self._first_indices.append(first_index)
-        size = len(contents)
-        return ActiveSegment(self._disk, file, header, size, size, self._growth)
+        return ActiveSegment(self._disk, file, header, offset, len(contents), self._growth)
 
     def records(self, after: int, last_index: int) -> Iterator[Record]:
         """Read the records above `after` up to `last_index`, all of which were durable once.
@@ -232,7 +292,7 @@ class SegmentFolder:
                 if record.index > after:
                     yield record
             if reader.next_index < end_index:
-                raise self._damaged(first_index, reader)
+                raise self._damaged(first_index, reader, Tail.DAMAGED)
 
     def purge(self, below: int) -> None:
         """Remove the segments that only hold records with an index of at most `below`."""
@@ -272,12 +332,10 @@ class SegmentFolder:
 
     # What people are told. Each text says what, where, and how to go on.
 
-    def _damaged(self, first_index: int, reader: SegmentReader) -> LogCorruptError:
+    def _damaged(self, first_index: int, reader: SegmentReader, tail: Tail) -> LogCorruptError:
         path = self._segment_path(first_index)
-        return LogCorruptError(
-            f"{path}: offset {reader.end_offset}: record {reader.next_index} is damaged or missing,"
-            f" though later ones were written. {WAY_ON}"
-        )
+        what = describe_damage(tail, reader.next_index, reader.remains_bytes)
+        return LogCorruptError(f"{path}: offset {reader.end_offset}: {what}. {WAY_ON}")
 
     def _beginning_missing(self, after: int, first_indices: list[int]) -> LogCorruptError:
         start = f"the snapshot at {after}" if after else "no whole snapshot"

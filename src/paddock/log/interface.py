@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol
 
 from paddock.errors import PaddockError
@@ -30,6 +31,19 @@ class LogError(PaddockError):
 
 class LogCorruptError(LogError):
     """Stored data is damaged or missing. Its text says what, where, and how to go on."""
+
+
+def ends_before_snapshot(last: int, index: int, torn: Torn | None) -> str:
+    """Say what it means that the log ends with the record `last`, and a snapshot is at `index`."""
+    if torn is None:
+        return (
+            f"the log ends with record {last}, but there is a snapshot at {index}, so what came"
+            " behind that is missing"
+        )
+    return (
+        f"record {last + 1} is damaged ({torn.size_bytes} bytes), and the log ends there, but there"
+        f" is a snapshot at {index}, so it was whole once"
+    )
 
 
 class Durability(enum.Enum):
@@ -50,6 +64,18 @@ class Record:
     payload: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """What follows the last whole record of a log: the remains of a write that was interrupted.
+
+    If there was no crash it may be a record that was acknowledged and is damaged now.
+    """
+
+    path: Path
+    offset: int
+    size_bytes: int
+
+
 # Told once for each proposal: its index, its outcome, and for people why it was not durable.
 #
 # It runs in any thread, also inside `propose` itself and before that has returned. So it must
@@ -68,8 +94,13 @@ class Log(Protocol):
         """The index of the last durable record; 0 in an empty log."""
         ...
 
+    @property
+    def torn(self) -> Torn | None:
+        """What was found behind the last durable record and does not count."""
+        ...
+
     def start(self, report: Report, after: int = 0) -> None:
-        """Begin to accept proposals.
+        """Begin to accept proposals. Raises LogError if the disk refuses.
 
         `after` is the index of the snapshot that the state was restored from: nothing at or below
         it is given out again, even if the log itself has lost its end.

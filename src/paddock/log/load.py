@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.log.exchange import generation, is_interrupted
-from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
-from paddock.log.replay import Replay
+from paddock.log.interface import (
+    WAY_ON,
+    LogCorruptError,
+    LogError,
+    Record,
+    Torn,
+    ends_before_snapshot,
+)
+from paddock.log.replay import Replay, TooMuchForThisMachineError, within_memory
 from paddock.log.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
 from paddock.log.walk import Gap, Segment, walk
 from paddock.state.machine import StateMachine
@@ -33,8 +40,13 @@ class Loaded:
 def load(folder: Path, up_to: int | None = None) -> Loaded:
     """Load the state; with `up_to`, as it was after that batch, which must not be purged.
 
-    Raises LogCorruptError if something of it is damaged or missing, LogError if it cannot be read.
+    Raises LogCorruptError if something of it is damaged or missing, LogError if it cannot be read,
+    TooMuchForThisMachineError if there is not enough memory.
     """
+    return within_memory(f"{folder}: what is stored", lambda: _load_settled(folder, up_to))
+
+
+def _load_settled(folder: Path, up_to: int | None) -> Loaded:
     suspected = ""
     for _ in range(_ATTEMPTS):
         before = generation(folder)
@@ -48,6 +60,8 @@ def load(folder: Path, up_to: int | None = None) -> Loaded:
             loaded = _load(folder, up_to)
         except FileNotFoundError:
             continue
+        except TooMuchForThisMachineError:
+            raise
         except LogError as error:
             # Beside a server, what was purged between two looks seems to be missing, for once.
             if generation(folder) == before and str(error) == suspected:
@@ -65,6 +79,7 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
     machine, start = _newest_state(folder / "snapshots", up_to)
     replay = Replay(machine, start)
     end = 0
+    torn: Torn | None = None
     for item in walk(folder / "log", start):
         if up_to is not None and replay.index == up_to:
             break
@@ -77,13 +92,13 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
                     f" {item.index}. {WAY_ON}"
                 )
             replay.apply(item)
+        if isinstance(item, Torn):
+            torn = item
         if isinstance(item, Segment):
             end = item.last_index
     if up_to is None and end < start:
-        raise LogCorruptError(
-            f"{folder / 'log'}: the log ends with record {end}, but there is a snapshot at {start},"
-            f" so what came behind that is missing. {WAY_ON}"
-        )
+        where = f"{folder / 'log'}: " if torn is None else f"{torn.path}: offset {torn.offset}: "
+        raise LogCorruptError(f"{where}{ends_before_snapshot(end, start, torn)}. {WAY_ON}")
     if up_to is None and end > replay.index:
         # A segment without records promises those before it.
         raise LogCorruptError(
@@ -92,13 +107,18 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
     return Loaded(machine, replay.index)
 
 
+def read_state(path: Path, index: int) -> StateMachine:
+    """Build the state of a snapshot. Raises SnapshotDamagedError, SnapshotError, and as `load`."""
+    return within_memory(f"{path}: the snapshot", lambda: restore(read_snapshot(path, index)))
+
+
 def _newest_state(folder: Path, up_to: int | None) -> tuple[StateMachine, int]:
     files = snapshot_files(folder) if folder.exists() else []
     for index, path in reversed(files):
         if up_to is not None and index > up_to:
             continue
         try:
-            return restore(read_snapshot(path, index)), index
+            return read_state(path, index), index
         except (SnapshotDamagedError, SnapshotError):
             # An older one does as well, as long as the log reaches back to it.
             continue

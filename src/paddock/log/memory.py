@@ -7,6 +7,7 @@ is, and its outcome is reported inside `propose`, before that returns.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from paddock.log.interface import Durability, LogCorruptError, Record, Report
 
@@ -24,6 +25,9 @@ class MemoryLog:
         self._records: list[Record] = []
         self._last_index = 0
         self._report: Report | None = None
+
+    # Nothing is ever interrupted here.
+    torn: Final = None
 
     @property
     def last_index(self) -> int:

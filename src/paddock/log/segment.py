@@ -1,23 +1,34 @@
 """The format of a segment, which is one file of the log, and how its end is judged.
 
     segment:  magic (8)  first index (8)  marker (8)  checksum (4)  then records, then zeros
-    record:   marker (8)  checksum (4)  length (4)  index (8)  payload
+    record:   marker (8)  checksum (4)  length (4)  index (8)  payload  end (1)
 
 Numbers are big-endian. A checksum is the CRC-32 of what follows it in the record, of what precedes
-it in the segment's header.
+it in the segment's header. The length is that of payload and end. The end is never zero, so that a
+record whose last byte is zero did not arrive whole.
 
 The marker is eight random bytes, chosen for each segment. A client cannot know it, so no payload
 holds it, however it is made; zeros and the remains of another file are never taken for a record.
 
-Records are written one at a time, each after the one before it is durable. So when reading stops
-at something that is not a good record, there are three cases:
+Records are written one at a time, each after the one before it is durable, and only where zeros are
+on the disk already. At least one zero is left behind the last one. So when reading stops at
+something that is not a good record, there are these cases:
 
-* Only zeros follow: this is the end.
+* Only zeros follow, and there are some: this is the end.
+* The file ends with the last good record, or within what was begun behind it: it was cut short, and
+  nobody knows how much it has lost. That is damage.
 * The marker appears once more behind it: another record was begun, so the one that is bad now was
   durable once. That is damage. The length of a bad record is not trusted to find what follows;
   every offset is looked at.
-* Otherwise it is a torn tail, the remains of a write that a crash interrupted. Nobody was told that
-  it is durable.
+* Nothing follows, and its beginning, its end or a sector of it is zeros: it is a torn tail, the
+  remains of a write that a crash interrupted. Nobody was told that it is durable. It may be damage
+  as well, of a record that has such zeros in it: nothing can tell, so people hear of it.
+* Nothing follows, and nothing of it is missing: a write that was interrupted does not look like
+  that, since a disk writes a sector whole or not at all. One record is damaged.
+
+Early versions of Paddock wrote records without an end, and left no zero behind one that filled the
+space: such a file may end with a record. Their markers begin with another byte, and nothing is
+added to them.
 
 This file knows bytes, not files.
 """
@@ -43,7 +54,19 @@ _COVERED_OFFSET: Final = 12  # where the part of a record starts that its checks
 MARKER_BYTES: Final = 8
 SEGMENT_HEADER_BYTES: Final = _HEADER.size
 RECORD_HEADER_BYTES: Final = _RECORD.size
-PAYLOAD_BYTES_MAX: Final = (1 << 32) - 1
+# What a record takes beside its payload.
+RECORD_BYTES: Final = RECORD_HEADER_BYTES + 1
+PAYLOAD_BYTES_MAX: Final = (1 << 32) - 2
+# How many zeros there are at least behind the last record, before it is written and ever after.
+SPARE_BYTES: Final = 1
+
+_PIECE_BYTES: Final = 1 << 16
+# What a disk writes whole or not at all. Larger ones are a multiple of it.
+_SECTOR_BYTES: Final = 512
+_END: Final = b"\xe5"
+# How a marker begins: of the segments that are written now, and of those of early versions.
+_MARKED: Final = b"\xa6"
+_MARKED_EARLY: Final = b"\xa5"
 
 
 class Tail(enum.Enum):
@@ -51,7 +74,17 @@ class Tail(enum.Enum):
 
     CLEAN = enum.auto()
     TORN = enum.auto()
+    # A record is damaged, and others were written behind it.
     DAMAGED = enum.auto()
+    # The last record is damaged.
+    LAST_DAMAGED = enum.auto()
+    # The file is shorter than it was.
+    CUT_SHORT = enum.auto()
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether a server did not leave it behind like this, not even by a crash."""
+        return self not in (Tail.CLEAN, Tail.TORN)
 
 
 class HeaderError(ValueError):
@@ -64,6 +97,11 @@ class SegmentHeader:
 
     first_index: int
     marker: bytes
+
+    @property
+    def is_early(self) -> bool:
+        """Whether its records have no end, and zeros behind them only where there was room."""
+        return self.marker.startswith(_MARKED_EARLY)
 
     def encode(self) -> bytes:
         """Return the header's bytes."""
@@ -85,7 +123,7 @@ class SegmentHeader:
 
 def new_marker() -> bytes:
     """Choose the marker of a new segment. Its first byte is fixed, so that it is never zeros."""
-    return b"\xa5" + os.urandom(MARKER_BYTES - 1)
+    return _MARKED + os.urandom(MARKER_BYTES - 1)
 
 
 def guess_header(data: bytes, first_index: int) -> SegmentHeader | None:
@@ -102,9 +140,10 @@ def encode_record(marker: bytes, index: int, payload: bytes) -> bytes:
     assert len(marker) == MARKER_BYTES
     assert any(marker)
     assert len(payload) <= PAYLOAD_BYTES_MAX
-    length_and_index = _LENGTH_AND_INDEX.pack(len(payload), index)
-    checksum = zlib.crc32(payload, zlib.crc32(length_and_index))
-    return b"".join((marker, checksum.to_bytes(4, "big"), length_and_index, payload))
+    end = _end_of_records(marker)
+    length_and_index = _LENGTH_AND_INDEX.pack(len(payload) + len(end), index)
+    checksum = zlib.crc32(end, zlib.crc32(payload, zlib.crc32(length_and_index)))
+    return b"".join((marker, checksum.to_bytes(4, "big"), length_and_index, payload, end))
 
 
 def decode_record(marker: bytes, data: bytes, offset: int = 0) -> Record | None:
@@ -118,9 +157,15 @@ def decode_record(marker: bytes, data: bytes, offset: int = 0) -> Record | None:
         return None
     payload = data[payload_offset:payload_end]
     covered = data[offset + _COVERED_OFFSET : payload_offset]
-    if checksum != zlib.crc32(payload, zlib.crc32(covered)):
+    end = _end_of_records(marker)
+    if checksum != zlib.crc32(payload, zlib.crc32(covered)) or not payload.endswith(end):
         return None
-    return Record(index, payload)
+    return Record(index, payload.removesuffix(end))
+
+
+def _end_of_records(marker: bytes) -> bytes:
+    """Return what the records end with in the segment with this marker."""
+    return b"" if marker.startswith(_MARKED_EARLY) else _END
 
 
 class SegmentReader:
@@ -146,7 +191,7 @@ class SegmentReader:
             if record.index != self.next_index:
                 return
             self.last_offset = self.end_offset
-            self.end_offset += RECORD_HEADER_BYTES + len(record.payload)
+            self.end_offset = self._begun_end()
             self.next_index += 1
             yield record
 
@@ -158,18 +203,38 @@ class SegmentReader:
     @property
     def remains_bytes(self) -> int:
         """How much follows the last good record before the zeros that reach to the end."""
-        return max(0, len(self._data.rstrip(b"\0")) - self.end_offset)
+        end = len(self._data)
+        while end > self.end_offset:
+            # In pieces: a copy of all of it would take as much memory again.
+            begin = max(self.end_offset, end - _PIECE_BYTES)
+            piece = self._data[begin:end].rstrip(b"\0")
+            if piece:
+                return begin + len(piece) - self.end_offset
+            end = begin
+        return 0
 
     def tail(self) -> Tail:
         """Judge what follows the last good record, once iterating has stopped."""
         if self.remains_bytes == 0:
-            return Tail.CLEAN
+            is_cut = not self.header.is_early and self.end_offset >= len(self._data)
+            return Tail.CUT_SHORT if is_cut else Tail.CLEAN
         # A whole record that is not the next one cannot come from an interrupted write either.
         if self._record_at_end() is not None:
             return Tail.DAMAGED
         if self._data.find(self.header.marker, self.end_offset + 1) >= 0:
             return Tail.DAMAGED
-        return Tail.TORN
+        begun = self._data[self.end_offset : self.end_offset + RECORD_HEADER_BYTES]
+        if not begun.startswith(self.header.marker[: len(begun)]):
+            # Space that was not made yet when the power went may hold anything. But where all the
+            # rest is right, it is the marker that is damaged.
+            record = decode_record(begun[:MARKER_BYTES], self._data, self.end_offset)
+            is_next = record is not None and record.index == self.next_index
+            return Tail.LAST_DAMAGED if is_next and not self._misses_bytes() else Tail.TORN
+        # A length that is torn itself is too small, never too large: zeros were there before.
+        spare = 0 if self.header.is_early else SPARE_BYTES
+        if len(begun) < RECORD_HEADER_BYTES or self._begun_end() + spare > len(self._data):
+            return Tail.CUT_SHORT
+        return Tail.TORN if self._misses_bytes() else Tail.LAST_DAMAGED
 
     def skip_damage(self) -> bool:
         """Go on at the next whole record behind what is damaged; tell whether there is one.
@@ -188,3 +253,21 @@ class SegmentReader:
 
     def _record_at_end(self) -> Record | None:
         return decode_record(self.header.marker, self._data, self.end_offset)
+
+    def _begun_end(self) -> int:
+        """Where the record at the end says that it ends, whether it is good or not."""
+        _, _, length, _ = _RECORD.unpack_from(self._data, self.end_offset)
+        return self.end_offset + RECORD_HEADER_BYTES + int(length)
+
+    def _misses_bytes(self) -> bool:
+        """Tell whether the bad record has zeros where a part of it may not have arrived."""
+        offset = self.end_offset
+        end = max(self._begun_end(), offset + self.remains_bytes)
+        if self._data[offset] == 0 or self._data[end - 1] == 0:
+            return True
+        while offset < end:
+            sector_end = min(end, (offset // _SECTOR_BYTES + 1) * _SECTOR_BYTES)
+            if not self._data[offset:sector_end].strip(b"\0"):
+                return True
+            offset = sector_end
+        return False

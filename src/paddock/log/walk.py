@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from paddock.log.folder import segment_files
-from paddock.log.interface import LogError, Record
+from paddock.log.folder import describe_damage, segment_files
+from paddock.log.interface import LogError, Record, Torn
 from paddock.log.layout import kept_free
 from paddock.log.segment import HeaderError, SegmentHeader, SegmentReader, Tail, guess_header
 
@@ -47,15 +47,6 @@ class Gap:
     def is_within(self, index: int) -> bool:
         """Tell whether a snapshot at this index holds all that is missing."""
         return self.last is not None and self.last <= index
-
-
-@dataclass(frozen=True, slots=True)
-class Torn:
-    """The remains of a write that was interrupted, which nobody was told of; or is under way."""
-
-    path: Path
-    offset: int
-    size_bytes: int
 
 
 # What a walk comes across.
@@ -100,7 +91,13 @@ def _walk_segment(path: Path, first_index: int, end: int | None) -> Iterator[Ite
             return
         header = guessed
         yield Gap(path, 0, first_index, first_index - 1, str(error))
-    reader = _settled(path, header) if end is None else SegmentReader(data, header)
+    size_bytes = len(data)
+    if end is None:
+        # It is read anew, and may be large.
+        del data
+        reader = _settled(path, header)
+    else:
+        reader = SegmentReader(data, header)
     count = 0
     last_index = first_index - 1
     while True:
@@ -113,19 +110,24 @@ def _walk_segment(path: Path, first_index: int, end: int | None) -> Iterator[Ite
         if end is not None and reader.next_index >= end:
             break
         tail = reader.tail()
-        if end is None and tail is not Tail.DAMAGED:
+        if end is None and not tail.is_damage:
             if tail is Tail.TORN:
                 yield Torn(path, reader.end_offset, reader.remains_bytes)
             break
         offset, first = reader.end_offset, reader.next_index
+        reason = f"record {first} is damaged or missing"
+        if end is None and tail is not Tail.DAMAGED:
+            reason = describe_damage(tail, first, reader.remains_bytes)
         goes_on = reader.skip_damage()
         if goes_on and end is not None:
             goes_on = reader.next_index < end
         missing = reader.next_index - 1 if goes_on else last
-        yield Gap(path, offset, first, missing, f"record {first} is damaged or missing")
+        if end is None and tail is Tail.LAST_DAMAGED:
+            missing = first
+        yield Gap(path, offset, first, missing, reason)
         if not goes_on:
             break
-    yield Segment(path, len(data), count, first_index, last_index)
+    yield Segment(path, size_bytes, count, first_index, last_index)
 
 
 def _settled(path: Path, header: SegmentHeader) -> SegmentReader:
@@ -136,6 +138,6 @@ def _settled(path: Path, header: SegmentHeader) -> SegmentReader:
         reader = SegmentReader(data, header)
         for _ in reader:
             pass
-        if reader.tail() is not Tail.DAMAGED or reader.end_offset == damaged_offset:
+        if not reader.tail().is_damage or reader.end_offset == damaged_offset:
             return SegmentReader(data, header)
         damaged_offset = reader.end_offset

@@ -77,6 +77,9 @@ class ServerConfig:
     max_watches: int = 2_000_000
     # Entries of the log between two snapshots.
     snapshot_every: int = 100_000
+    # KiB of the log between two snapshots; 0 for any number. Upstream has 4 GiB, which a start
+    # would have to replay, and a disk to hold several times.
+    snapshot_every_kib: int = 65_536
     # How many snapshots a purge leaves, with the log that they need.
     purge_retain_count: int = 3
     # 0 never purges. Any other number purges whenever a snapshot has been taken: unlike upstream,

@@ -49,12 +49,14 @@ _LARGE_BYTES: Final = 1 << 12
 class Proposal:
     """A batch under way."""
 
-    __slots__ = ("applied", "begun", "entries", "index", "seconds", "submitters", "synced")
+    __slots__ = ("applied", "begun", "entries", "index", "seconds", "size", "submitters", "synced")
 
     def __init__(self, entries: list[Entry], submitters: list[Submitter], begun: float) -> None:
         self.entries = entries
         self.submitters = submitters
         self.begun = begun
+        # Bytes of the batch in the log.
+        self.size = 0
         # Its index, when the log was done with it, and how many of its entries are applied.
         self.index = 0
         self.synced = 0.0
@@ -92,8 +94,10 @@ class Pipeline:
         self.watches = watches
         # The index of the last batch that was applied.
         self.applied = index
-        # Entries applied since the server started; snapshots are taken by it.
+        # Entries applied since the server started, and their bytes in the log; snapshots are taken
+        # by both.
         self.applied_entries = 0
+        self.applied_bytes = 0
         # Called after a batch was applied, before anybody hears of it.
         self.on_applied: Callable[[], None] | None = None
         # Called when it is not known whether a batch was written.
@@ -243,6 +247,7 @@ class Pipeline:
             self._fail(error)
             return
         self._flying = Proposal(entries, submitters, self._time())
+        self._flying.size = len(payload)
         self._log.propose(payload)
 
     def _hear(self, index: int, durability: Durability, reason: str) -> None:
@@ -326,6 +331,7 @@ class Pipeline:
         self._applying = None
         self.applied = proposal.index
         self.applied_entries += len(entries)
+        self.applied_bytes += proposal.size
         now = self._time()
         self._learn_pace((proposal.seconds + now - begun) / len(entries))
         self.statistics.batch(len(entries), proposal.begun, proposal.synced, now)

@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from paddock.log.interface import WAY_ON, Log, LogCorruptError
-from paddock.log.replay import Replay
+from paddock.log.interface import WAY_ON, Log, LogCorruptError, ends_before_snapshot
+from paddock.log.replay import Replay, within_memory
 from paddock.log.snapshots import Damaged, SnapshotStore
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
@@ -28,10 +28,19 @@ class Recovered:
     snapshot_zxid: int
     # The entries behind the snapshot: the next start replays them too, until there is a newer one.
     replayed_entries: int
+    # Their bytes in the log.
+    replayed_bytes: int = 0
 
 
 def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
-    """Find out what was acknowledged. Raises LogCorruptError."""
+    """Find out what was acknowledged.
+
+    Raises LogCorruptError, or TooMuchForThisMachineError if there is not enough memory.
+    """
+    return within_memory("what is stored", lambda: _recover_state(log, store))
+
+
+def _recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
     machine, index, zxid = StateMachine(), 0, -1
     damaged: tuple[Damaged, ...] = ()
     if store is not None:
@@ -40,12 +49,16 @@ def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
         for one in damaged:
             logger.warning("snapshot %s is damaged and passed over: %s", one.path, one.reason)
         if newest.snapshot is not None:
-            index = newest.snapshot.index
+            snapshot = newest.snapshot
+            index = snapshot.index
             try:
-                machine = restore(newest.snapshot.chunks())
+                machine = within_memory(
+                    f"{snapshot.path}: the snapshot", lambda: restore(snapshot.chunks())
+                )
                 zxid = machine.zxid
             except SnapshotError as error:
-                raise LogCorruptError(f"{newest.snapshot.path}: {error}. {WAY_ON}") from error
+                raise LogCorruptError(f"{snapshot.path}: {error}. {WAY_ON}") from error
+    torn = log.torn
     replay = Replay(machine, index)
     for record in log.records(index):
         replay.apply(record)
@@ -58,8 +71,19 @@ def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
             )
     if log.last_index < index:
         # Nothing gets into a snapshot that was not in the log before.
+        where = "" if torn is None else f"{torn.path}: offset {torn.offset}: "
         raise LogCorruptError(
-            f"the log ends with record {log.last_index}, but there is a snapshot at {index}, so"
-            f" what came behind that is missing. {WAY_ON}"
+            f"{where}{ends_before_snapshot(log.last_index, index, torn)}. {WAY_ON}"
         )
-    return Recovered(machine, replay.index, index, zxid, replay.entries)
+    if torn is not None:
+        logger.warning(
+            "%s: offset %d: dropped a torn tail of %d bytes behind record %d, from a write that was"
+            " interrupted and not acknowledged; if there was no crash, it may be the last"
+            " acknowledged write, damaged since",
+            torn.path,
+            torn.offset,
+            torn.size_bytes,
+            log.last_index,
+            extra={"file": str(torn.path), "offset": torn.offset, "bytes": torn.size_bytes},
+        )
+    return Recovered(machine, replay.index, index, zxid, replay.entries, replay.size_bytes)

@@ -346,7 +346,13 @@ class Server:
         if store is not None:
             retain = config.purge_retain_count if config.purge_interval_hours else None
             self._snapshotter = Snapshotter(
-                pipeline, log, store, config.snapshot_every, retain, recovered
+                pipeline,
+                log,
+                store,
+                config.snapshot_every,
+                retain,
+                recovered,
+                config.snapshot_every_kib << 10,
             )
             pipeline.on_applied = self._snapshotter.look
         self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
@@ -404,6 +410,14 @@ class Server:
         assert self._service is not None
         return cast(asyncio.Protocol, Connection(self._service))
 
+    async def _beside(self, close: Callable[[], None]) -> None:
+        """Call what blocks beside the event loop, if anybody is served by it."""
+        if self._service is None:
+            # The start has failed, perhaps since there is no memory: not for a thread either.
+            close()
+        else:
+            await asyncio.get_running_loop().run_in_executor(None, close)
+
     async def _let_go(self) -> None:
         if self._admin is not None:
             self._admin.close()
@@ -414,12 +428,12 @@ class Server:
         if self._secure is not None:
             await self._secure.close()
             self._secure = None
+        # They wait for threads of their own.
         if self._log is not None:
-            # It waits for its own thread.
-            await asyncio.get_running_loop().run_in_executor(None, self._log.close)
+            await self._beside(self._log.close)
             self._log = None
         if self._audit is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self._audit.close)
+            await self._beside(self._audit.close)
             self._audit = None
         if self._directory is not None:
             self._directory.close()

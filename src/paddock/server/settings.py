@@ -117,6 +117,15 @@ SETTINGS: Final = (
         minimum=2,
     ),
     Setting(
+        "snapshot_every_kib",
+        "snapSizeLimitInKb",
+        values.at_least_zero_else_zero,
+        "a number of KiB, 0 for any number",
+        STORAGE,
+        "KiB of the log between two snapshots, if the tree has no more; 0 for any number.",
+        metavar="KIB",
+    ),
+    Setting(
         "purge_retain_count",
         "autopurge.snapRetainCount",
         values.decimal,

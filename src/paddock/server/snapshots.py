@@ -25,7 +25,7 @@ _LARGE: Final = 100_000
 
 
 class Snapshotter:
-    """Takes a snapshot each time enough entries have been applied, and purges what is old."""
+    """Takes a snapshot each time enough has been applied, and purges what is old."""
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class Snapshotter:
         every: int,
         retain: int | None,
         recovered: Recovered,
+        every_bytes: int = 0,
     ) -> None:
         self._pipeline = pipeline
         self._log = log
@@ -42,6 +43,8 @@ class Snapshotter:
         # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
         # leaves; None never purges.
         self._every = every
+        # Bytes of the log between two snapshots of a tree that has no more; 0 for any number.
+        self._every_bytes = every_bytes
         self._retain = retain
         self._executor = ThreadPoolExecutor(1, "paddock-snapshot")
         self._loop = asyncio.get_running_loop()
@@ -50,10 +53,11 @@ class Snapshotter:
         self._writer: SnapshotWriter | None = None
         # What the snapshot under way has handed to the thread without waiting for it.
         self._spilled: list[Future[None]] = []
-        # Where the last snapshot was taken: as an index, and in entries applied since the start.
-        # What was replayed counts, or a server that is killed often would never take one.
+        # Where the last snapshot was taken: as an index, and in entries and bytes applied since the
+        # start. What was replayed counts, or a server that is killed often would never take one.
         self._index = recovered.snapshot_index
         self._entries = -recovered.replayed_entries
+        self._bytes = -recovered.replayed_bytes
         self._closing = False
         # The zxid of the newest one; -1 without one.
         self.newest_zxid = recovered.snapshot_zxid
@@ -68,11 +72,20 @@ class Snapshotter:
 
         A larger tree waits for more entries, in proportion: so what snapshots cost a write does not
         grow with the tree, nor what a restart replays beside what it loads. (With 200,000 nodes and
-        one every 100,000 entries, snapshots took a quarter of the writes a second.)
+        one every 100,000 entries, snapshots took a quarter of the writes a second.) Few entries may
+        be large, so their bytes count too: a snapshot is due when they are as many as those of the
+        tree, so that snapshots write no more than the log does, and a restart reads no more of it.
         """
-        due = self._every * max(1.0, len(self._pipeline.machine.tree) / _LARGE)
-        if self._task is None and self._pipeline.applied_entries - self._entries >= due:
+        if self._task is None and self._is_due():
             self._task = self._loop.create_task(self._take())
+
+    def _is_due(self) -> bool:
+        pipeline = self._pipeline
+        tree = pipeline.machine.tree
+        if pipeline.applied_entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
+            return True
+        due_bytes = max(self._every_bytes, tree.data_bytes)
+        return self._every_bytes > 0 and pipeline.applied_bytes - self._bytes >= due_bytes
 
     async def take_now(self) -> int:
         """Take a snapshot of the state as it is now, unless there is one; give its index.
@@ -143,6 +156,7 @@ class Snapshotter:
         def begin() -> None:
             pipeline = self._pipeline
             self._entries = pipeline.applied_entries
+            self._bytes = pipeline.applied_bytes
             try:
                 self._writer = self._store.begin(pipeline.applied)
             except LogError as error:

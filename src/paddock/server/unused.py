@@ -25,7 +25,6 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
         """,
     "there is no cache of replies": "maxResponseCacheSize maxGetChildrenResponseCacheSize",
     "the log is in segments of a fixed size": "preAllocSize txnLogSizeLimitInKb",
-    "snapshots are taken by the number of entries, see snapCount": "snapSizeLimitInKb",
     "snapshots are not compressed": "snapshot.compression.method",
     "a start on missing data is told apart from one on an empty folder": """
         snapshot.trust.empty db.autocreate datadir.autocreate

@@ -60,11 +60,16 @@ class FolderBuilder:
         """Remove what the newest snapshot makes up for, and the older ones."""
         self._log.purge(SnapshotStore(self._directory.snapshots_path).purge(1))
 
+    def write_batch(self, batch: Batch) -> None:
+        """Write a batch as it is, and apply it."""
+        self._proposer.write(batch.encode())
+        for entry in batch.entries:
+            self.machine.apply(entry)
+        self.index += 1
+
     def _write(self, entry: Entry, digest: int | None = None) -> None:
         known = self.machine.digest() if digest is None else digest
-        self._proposer.write(Batch([entry], self.index, known).encode())
-        self.machine.apply(entry)
-        self.index += 1
+        self.write_batch(Batch([entry], self.index, known))
 
 
 def names(count: int, first: int = 0) -> list[str]:

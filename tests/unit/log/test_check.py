@@ -135,13 +135,14 @@ def test_a_torn_tail_is_told_and_is_no_damage(data: Path) -> None:
     begin = offsets(last)[-1]
     whole = last.read_bytes()
     for cut in range(begin + 1, begin + RECORD_HEADER_BYTES + 20):
-        last.write_bytes(whole[:cut])
+        last.write_bytes(whole[:cut] + bytes(len(whole) - cut))
         report = check(data)
         (finding,) = report.findings
         assert (finding.kind, finding.is_damage, finding.offset) == ("torn-tail", False, begin)
         # Zeros at its end cannot be told from those that are always there.
         remains = len(whole[begin:cut].rstrip(b"\0"))
-        assert finding.what.startswith(f"torn tail: {remains} bytes")
+        assert finding.what.startswith(f"torn tail: {remains} bytes after record {NODES}")
+        assert "may be the last acknowledged write" in finding.what
         assert report.state is not None
         assert report.state.index == NODES
         assert not report.loses
@@ -149,6 +150,70 @@ def test_a_torn_tail_is_told_and_is_no_damage(data: Path) -> None:
     assert found == set(names(NODES - 1))
     # Nothing that was acknowledged is lost, so nobody has seen more.
     assert result.zxid == NODES
+
+
+def test_a_last_file_that_was_cut_short_may_have_lost_any_number_of_records(data: Path) -> None:
+    last = segments(data / "log")[-1]
+    begin = offsets(last)[-1]
+    whole = last.read_bytes()
+    for cut in (SEGMENT_HEADER_BYTES, begin, begin + 1, begin + RECORD_HEADER_BYTES + 3):
+        last.write_bytes(whole[:cut])
+        report = check(data)
+        (finding,) = report.findings
+        assert (finding.kind, finding.is_damage) == ("damaged-record", True)
+        assert "the file was cut short" in finding.what
+        assert "on are missing" in finding.what
+        assert report.loses
+        with pytest.raises(LogCorruptError, match="the file was cut short"):
+            load(data)
+    result, found = repaired(data)
+    assert found == set(names(NODES - 1))
+    assert result.zxid == EPOCH
+
+
+def test_a_flipped_byte_in_the_last_record_loses_that_one(data: Path) -> None:
+    last = segments(data / "log")[-1]
+    begin = offsets(last)[-1]
+    flip(last, begin + RECORD_HEADER_BYTES + 3)
+    report = check(data)
+    (finding,) = report.findings
+    assert (finding.kind, finding.file, finding.offset) == ("damaged-record", last, begin)
+    assert finding.what.startswith(f"record {NODES + 1}, the last one, is damaged")
+    assert f"record {NODES + 1} is missing" in finding.what
+    with pytest.raises(LogCorruptError, match="the last one, is damaged"):
+        load(data)
+    result, found = repaired(data)
+    assert found == set(names(NODES - 1))
+    assert result.zxid == EPOCH
+
+
+def test_a_bad_last_record_that_a_snapshot_holds_is_damage_and_loses_nothing(
+    snapped: Path,
+) -> None:
+    with FolderBuilder(snapped.parent / "stopped") as builder:
+        builder.create(*names(NODES))
+        builder.snapshot()
+    stopped = snapped.parent / "stopped"
+    last = segments(stopped / "log")[-1]
+    begin = offsets(last)[-1]
+    whole = last.read_bytes()
+    flip(last, begin + RECORD_HEADER_BYTES + 3)
+    report = check(stopped)
+    assert damage(report) == ["damaged-record"]
+    assert "holds them: nothing lost" in report.findings[0].what
+    assert not report.loses
+
+    # One that looks like a torn write was whole once: a snapshot holds what the log held before.
+    last.write_bytes(whole[: begin + 30] + bytes(len(whole) - begin - 30))
+    report = check(stopped)
+    (finding,) = report.findings
+    assert (finding.kind, finding.is_damage, finding.offset) == ("damaged-record", True, begin)
+    assert f"there is a snapshot at {NODES + 1}, so it was whole once" in finding.what
+    before = contents(stopped)
+    assert refused(stopped).startswith(f"{last}: offset {begin}: record {NODES + 1} is damaged")
+    assert {**contents(stopped), "lock": before["lock"]} == before
+    _, found = repaired(stopped)
+    assert found == set(names(NODES))
 
 
 def test_a_flipped_byte_in_any_record_but_the_last_loses_all_from_there_on(data: Path) -> None:
@@ -376,9 +441,7 @@ def test_what_a_crash_left_half_made_is_no_damage(data: Path) -> None:
 def test_records_that_a_later_segment_supersedes_do_not_count(data: Path) -> None:
     # As after a failed sync: the last record is not trusted, and its place is taken by another.
     log = SegmentFolder(data / "log", Growth(4096, 4096), Disk())
-    active, last = log.open()
-    assert active is not None
-    active.close()
+    last = log.open()
     log.create(last).close()
     report = check(data)
     assert report.findings == []
@@ -389,7 +452,8 @@ def test_records_that_a_later_segment_supersedes_do_not_count(data: Path) -> Non
 
 def test_the_tail_of_a_folder_in_use_is_not_judged(data: Path) -> None:
     last = segments(data / "log")[-1]
-    last.write_bytes(last.read_bytes()[: offsets(last)[-1] + 9])
+    whole, arrived = last.read_bytes(), offsets(last)[-1] + 9
+    last.write_bytes(whole[:arrived] + bytes(len(whole) - arrived))
     assert kinds(check(data)) == ["torn-tail"]
     with DataDirectory(data):
         report = check(data)

@@ -27,12 +27,13 @@ from paddock.log.exchange import (
 from paddock.log.interface import LogError
 from paddock.log.layout import Claim, DataDirectoryError
 from paddock.log.load import load
-from paddock.log.segment import SEGMENT_HEADER_BYTES
+from paddock.log.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES
 from paddock.log.walk import Item, walk
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
 
 OLD, NEW = set(names(6)), set(names(3, 100))
 NOW = "now"
+EMPTY_BYTES = SEGMENT_HEADER_BYTES + SPARE_BYTES
 
 
 class PowerCut(BaseException):
@@ -187,7 +188,7 @@ def test_a_log_on_a_disk_of_its_own_stays_there(apart: Path) -> None:
     assert (apart / "log").is_symlink()
     place = (apart / "log").resolve()
     assert place == apart.parent / "fast" / "log"
-    assert [path.stat().st_size for path in place.iterdir()] == [SEGMENT_HEADER_BYTES]
+    assert [path.stat().st_size for path in place.iterdir()] == [EMPTY_BYTES]
     assert (place.parent / "log-replaced-now").is_dir()
     assert state(apart) == NEW
     assert state(apart / "replaced-now") == OLD
@@ -328,7 +329,7 @@ def test_an_old_log_that_was_left_on_its_disk_is_not_taken_for_the_one_that_goes
     this = exchange(apart, stage_new(apart), NOW, Disk())
     assert this.aside == "replaced-now-2"
     assert state(apart) == NEW
-    assert [path.stat().st_size for path in (apart / "log").iterdir()] == [SEGMENT_HEADER_BYTES]
+    assert [path.stat().st_size for path in (apart / "log").iterdir()] == [EMPTY_BYTES]
 
 
 @pytest.mark.parametrize("fixture", ["data", "apart"])

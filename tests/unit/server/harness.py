@@ -31,6 +31,7 @@ class HeldLog:
 
     def __init__(self) -> None:
         self.last_index = 0
+        self.torn = None
         self.proposals: list[bytes] = []
         self._report: Report | None = None
 

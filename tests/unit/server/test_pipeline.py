@@ -36,3 +36,15 @@ def test_an_answer_that_fails_does_not_keep_the_rest_of_a_batch_from_being_appli
     with caplog.at_level(logging.ERROR):
         asyncio.run(scenario())
     assert "could not be told" in caplog.text
+
+
+def test_the_bytes_of_what_was_applied_are_counted() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        assert harness.pipeline.applied_bytes == sum(map(len, harness.log.proposals))
+        client.send(rq.create("/large", bytes(10_000)))
+        await harness.settle()
+        assert harness.pipeline.applied_bytes == sum(map(len, harness.log.proposals)) > 10_000
+
+    asyncio.run(scenario())

@@ -39,7 +39,7 @@ class WatchedDisk(FailingDisk):
 class Bench:
     """A snapshotter on a state that the test changes by hand; its disk may refuse."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, every_bytes: int = 0, replayed_bytes: int = 0) -> None:
         self.folder = folder
         self.disk = WatchedDisk()
         self.world = World()
@@ -48,18 +48,22 @@ class Bench:
         pipeline = Pipeline(machine, Watches(), log, 1, Statistics(), lambda: 0)
         self.pipeline = pipeline
         store = SnapshotStore(folder, disk=self.disk)
-        recovered = Recovered(machine, 1, 0, -1, 0)
-        self.snapshotter = Snapshotter(pipeline, log, store, 1000, None, recovered)
+        recovered = Recovered(machine, 1, 0, -1, 0, replayed_bytes)
+        self.snapshotter = Snapshotter(pipeline, log, store, 1000, None, recovered, every_bytes)
 
     def owner_of_large_nodes(self) -> Connection:
         """Fill the tree such that a snapshot takes several pieces, the large nodes last."""
-        other = self.world.open()
-        for number in range(1200):
-            other.create(b"/small-%d" % number)
+        self.fill()
         client = self.world.open()
         for number in range(30):
             client.create(b"/large-%d" % number, bytes(LARGE), flags=1)
         return client
+
+    def fill(self) -> None:
+        """Fill the tree such that a snapshot takes several pieces."""
+        other = self.world.open()
+        for number in range(1200):
+            other.create(b"/small-%d" % number)
 
     async def begin(self) -> asyncio.Task[None]:
         """Begin a snapshot, and come back when its first piece is being written."""
@@ -127,6 +131,62 @@ def test_a_large_tree_waits_for_more_entries_in_proportion(
         assert not await bench.begins_one()
         bench.pipeline.applied_entries = after
         assert await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_log_of_so_many_bytes_gets_a_snapshot_and_then_so_many_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, every_bytes=50_000)
+        bench.fill()
+        for applied in (50_000, 100_000):
+            bench.pipeline.applied_bytes = applied - 1
+            assert not await bench.begins_one()
+            bench.pipeline.applied_bytes = applied
+            assert await bench.begins_one()
+            bench.pipeline.applied += 1
+            await bench.snapshotter.take_now()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_bytes_that_were_replayed_at_the_start_count(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, every_bytes=50_000, replayed_bytes=49_000)
+        bench.fill()
+        bench.pipeline.applied_bytes = 999
+        assert not await bench.begins_one()
+        bench.pipeline.applied_bytes = 1000
+        assert await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_large_tree_waits_for_as_many_bytes_as_it_has(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, every_bytes=50_000)
+        bench.fill()
+        bench.world.open().create(b"/large", bytes(LARGE))
+        size = bench.world.machine.tree.data_bytes
+        assert size > LARGE
+        bench.pipeline.applied_bytes = size - 1
+        assert not await bench.begins_one()
+        bench.pipeline.applied_bytes = size
+        assert await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_no_number_of_bytes_gets_a_snapshot_if_they_do_not_count(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        bench.fill()
+        bench.pipeline.applied_bytes = 1 << 40
+        assert not await bench.begins_one()
         await bench.snapshotter.close()
 
     asyncio.run(scenario())

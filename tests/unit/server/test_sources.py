@@ -64,6 +64,8 @@ def test_the_file_in_the_documentation_is_understood(zoo_cfg: Path) -> None:
         ("maxClientCnxns=0", "max_connections_per_address", 0),
         ("maxClientCnxns=-1", "max_connections_per_address", 0),
         ("snapCount=2", "snapshot_every", 2),
+        ("snapSizeLimitInKb=4194304", "snapshot_every_kib", 4_194_304),
+        ("snapSizeLimitInKb=-1", "snapshot_every_kib", 0),
         ("autopurge.snapRetainCount=3", "purge_retain_count", 3),
         ("autopurge.purgeInterval=24", "purge_interval_hours", 24),
         ("autopurge.purgeInterval=-1", "purge_interval_hours", 0),
