@@ -158,8 +158,9 @@ class RecursiveWatches:
 
     def _grow(self, path: bytes) -> Branch:
         """Return the branch of a path, which is made if it is not there."""
-        branch = self._root
-        start = 0
+        # Where each level of a deep path is watched, one after the other, there is no walk.
+        branch = self._by_path.get(path[: path.rfind(b"/")], self._root)
+        start = len(branch.path)
         while start < len(path):
             end = path.find(b"/", start + 1)
             if end < 0:

@@ -656,6 +656,15 @@ def test_a_deep_tree_under_recursive_watches_costs_its_depth_once(
         assert max(steps) <= 100
 
 
+def test_watching_each_level_of_a_deep_path_costs_the_same_at_each(world: World) -> None:
+    watcher = world.open()
+    paths = [b"/d" * depth for depth in range(1, 301)]
+    assert max(steps_of(watcher.add_watch, path, RECURSIVE) for path in paths) <= 60
+    # And so does the removal, from either end.
+    for path in (*paths[:100], *reversed(paths[100:])):
+        assert steps_of(watcher.remove_watches, path, RECURSIVE_KIND) <= 60
+
+
 @pytest.mark.parametrize("many", [10, 3000])
 def test_an_event_and_a_removal_cost_the_same_whatever_is_watched_elsewhere(
     world: World, writer: Connection, many: int
