@@ -178,7 +178,11 @@ class FileLog:
     def _write_proposals(self, report: Report) -> None:
         while (proposal := self._proposals.get()) is not None:
             index, payload = proposal
-            outcome, reason = self._append(index, payload)
+            try:
+                outcome, reason = self._append(index, payload)
+            except MemoryError:
+                # This thread must not end: then nobody would ever hear of this proposal.
+                outcome, reason = Durability.UNKNOWN, "there is no memory for the log"
             if outcome is Durability.DURABLE:
                 self._last_index = index
             self._failed = outcome is Durability.UNKNOWN

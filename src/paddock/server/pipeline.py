@@ -39,6 +39,8 @@ SLICE_SECONDS: Final = 0.01
 # How long a batch should take to be applied, as far as that can be foreseen, if more waits.
 _BATCH_SECONDS: Final = 0.05
 _BATCH_ENTRIES_MIN: Final = 100
+# No entry is applied in fewer seconds.
+_PACE_MIN: Final = 0.000001
 # How often a slice looks at the clock: after so many small entries, or answers to reads that waited
 # for them, and after each large entry.
 _ENTRIES_A_LOOK: Final = 8
@@ -237,18 +239,17 @@ class Pipeline:
             or not self._gathered.length
         ):
             return
-        entries, submitters = self._gathered.take()
-        self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms)
-        for entry in entries:
-            entry.time_ms = self._stamp_ms
         try:
+            entries, submitters = self._gathered.take()
+            self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms)
+            for entry in entries:
+                entry.time_ms = self._stamp_ms
             payload = Batch(entries, self.applied, self.machine.digest()).encode()
+            self._flying = Proposal(entries, submitters, self._time())
+            self._flying.size = len(payload)
+            self._log.propose(payload)
         except MACHINE_ERRORS as error:
             self._fail(error)
-            return
-        self._flying = Proposal(entries, submitters, self._time())
-        self._flying.size = len(payload)
-        self._log.propose(payload)
 
     def _hear(self, index: int, durability: Durability, reason: str) -> None:
         # The log's own thread calls this. The time is that of the sync: the loop may be late.
@@ -299,6 +300,12 @@ class Pipeline:
         proposal = self._applying
         if proposal is None:
             return
+        try:
+            self._apply_some(proposal)
+        except MACHINE_ERRORS as error:
+            self._fail(error)
+
+    def _apply_some(self, proposal: Proposal) -> None:
         self._telling = True
         entries, submitters = proposal.entries, proposal.submitters
         begun = self._time()
@@ -306,11 +313,7 @@ class Pipeline:
         while proposal.applied < len(entries):
             at = proposal.applied
             entry = entries[at]
-            try:
-                self._apply(entry, submitters[at])
-            except MACHINE_ERRORS as error:
-                self._fail(error)
-                return
+            self._apply(entry, submitters[at])
             proposal.applied = at + 1
             if (
                 proposal.applied % _ENTRIES_A_LOOK == 0
@@ -347,7 +350,7 @@ class Pipeline:
         """Take note of how long an entry takes to be applied, and make batches no longer than that
         allows: who writes little should not wait for long behind who makes every write expensive.
         """
-        self._pace += (seconds - self._pace) / 4
+        self._pace = max(_PACE_MIN, self._pace + (seconds - self._pace) / 4)
         self._gathered.entries_max = max(_BATCH_ENTRIES_MIN, int(_BATCH_SECONDS / self._pace))
 
     def _finish(self) -> None:

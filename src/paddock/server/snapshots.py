@@ -138,8 +138,8 @@ class Snapshotter:
             self._index = index
             self.newest_zxid = zxid
             self._tell_taken(index, zxid, nodes, writer.size, self._loop.time() - begun)
-        except LogError as error:
-            logger.error("no snapshot was taken: %s", error)
+        except (LogError, MemoryError) as error:
+            logger.error("no snapshot was taken: %s", str(error) or "out of memory")
         else:
             await self._purge()
         finally:
