@@ -62,7 +62,7 @@ class AuditLog:
     def server(self, operation: str, result: str, time_ms: int) -> None:
         """Take note of something that the server itself did."""
         self._hand_over()
-        self._batches.put(Event(time_ms, operation, result, user=self._user))
+        self._batches.put(Event(time_ms, operation, result, users=(self._user,)))
 
     def close(self) -> None:
         """Write what there is and let go of the file. Blocks; comes after the last `take`."""
