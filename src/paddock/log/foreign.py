@@ -17,8 +17,8 @@ from typing import Final
 from paddock.log.exchange import is_interrupted
 from paddock.log.layout import DataDirectoryError
 
-# What a new disk has, and what is put beside the data for Apache ZooKeeper, whose zkServer.sh writes
-# its process id to the data folder.
+# What a new disk has, and what is put beside the data for Apache ZooKeeper, whose zkServer.sh
+# writes its process id to the data folder.
 _HARMLESS: Final = frozenset({"lost+found", "myid", "initialize"})
 # A `zoo.cfg.dynamic.…` is written by Apache beside the file whose servers it lists.
 _HARMLESS_PREFIXES: Final = (".", "zoo.cfg")

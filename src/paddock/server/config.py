@@ -44,6 +44,8 @@ class ServerConfig:
     secure_port: int | None = None
     # Whether the plain port takes TLS, too, told by the first byte.
     port_unification: bool = False
+    # Whether to serve alone although the zoo.cfg lists several servers.
+    standalone: bool = False
     # Connections that the system holds for us; upstream leaves it at the 50 of Java.
     listen_backlog: int = LISTEN_BACKLOG
     # None keeps everything in memory: nothing survives the process.

@@ -83,6 +83,12 @@ SETTINGS: Final = (
         "Connections that the system keeps until they are accepted.",
         metavar="COUNT",
     ),
+    switch(
+        "standalone",
+        "paddock.standalone",
+        PLACE,
+        "Serve alone although the zoo.cfg lists several servers.",
+    ),
     Setting(
         "data_directory",
         "dataDir",
