@@ -182,7 +182,12 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
         return time.time_ns() // 1_000_000
 
     def make_server(config: ServerConfig) -> Server:
-        return Server(config, wall_clock_ms=wall_clock_ms, random_bytes=secrets.token_bytes)
+        return Server(
+            config,
+            wall_clock_ms=wall_clock_ms,
+            random_bytes=secrets.token_bytes,
+            monotonic=time.monotonic,
+        )
 
     lifetime = Lifetime(journal, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)

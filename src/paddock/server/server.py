@@ -29,6 +29,7 @@ from paddock.server.ports import address_of, explained, start_listening
 from paddock.server.reaper import Reaper
 from paddock.server.recovery import Recovered, recover_state
 from paddock.server.service import Service
+from paddock.server.service_clock import ServiceClock
 from paddock.server.settings_text import differing
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
@@ -57,7 +58,8 @@ class Server:
         await server.stop()
 
     Time of day and randomness are handed in, so that a test can decide what they are; so is the
-    disk, if a test wants one that fails.
+    disk, if a test wants one that fails. `monotonic` gives the seconds by which the time of day is
+    judged; the default is the loop's time, which on some loops stands still within a step.
     """
 
     def __init__(
@@ -67,9 +69,11 @@ class Server:
         wall_clock_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
         disk: Disk | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self._config = config
         self._wall_clock_ms = wall_clock_ms
+        self._monotonic = monotonic
         self._random_bytes = random_bytes
         self._disk = disk
         self._directory: DataDirectory | None = None
@@ -289,6 +293,8 @@ class Server:
         """Put the parts together that serve the state."""
         config, machine = self._config, recovered.machine
         statistics = Statistics()
+        monotonic = self._monotonic or asyncio.get_running_loop().time
+        clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
         watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
         pipeline = Pipeline(
             machine,
@@ -296,7 +302,7 @@ class Server:
             log,
             recovered.index,
             statistics,
-            self._wall_clock_ms,
+            clock.time_ms,
             config.max_requests,
             config.max_request_bytes,
         )
@@ -309,7 +315,7 @@ class Server:
                 pipeline, log, store, config.snapshot_every, retain, recovered
             )
             pipeline.on_applied = self._snapshotter.look
-        self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
+        self._reaper = Reaper(pipeline, config, clock.time_ms)
         self._service = Service(
             _within_descriptors(config),
             machine,
