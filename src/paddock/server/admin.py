@@ -3,15 +3,22 @@
     GET /commands             a page of links
     GET /commands/monitor     {"version" : …, "command" : "monitor", "error" : null}
 
-It is for people and tools near the server: plain HTTP, GET and HEAD only. Whatever speaks to it is
-kept within bounds, so that it never disturbs the service: the number of connections, the size of a
-request's head, the time in which a request must have come as a whole, and what waits to be sent.
+It is for people and tools near the server: plain HTTP, GET and HEAD only, and not for the pages of
+other sites (`paddock.server.admin_origin`). Everything is bounded, so that it never disturbs the
+service: the number of connections, the size of a request's head, the time in which a request must
+have come as a whole, and what waits to be sent.
+
+When there are as many connections as allowed, a new one takes the place of another: of the address
+that has the most connections the one that has waited longest for a request, or, if all of that
+address are being answered, the one that was answered first. So neither slow requests nor slow
+readers keep others out, and a request that comes in one piece has its answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from typing import Final, cast
@@ -19,6 +26,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
+from paddock.server.admin_origin import AdminHosts, why_refused
 from paddock.server.commands import Commands
 from paddock.server.ports import address_of, explained, start_listening
 from paddock.server.stream import Stream
@@ -40,15 +48,23 @@ _TEXT: Final = "text/plain;charset=utf-8"
 class AdminServer:
     """Has a port once `bind` has been called, and listens for HTTP once `start` has been."""
 
-    def __init__(self, url: str, idle_timeout: float, wall_clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        url: str,
+        idle_timeout: float,
+        wall_clock_ms: Callable[[], int],
+        hosts: AdminHosts,
+    ) -> None:
         # Where the commands are, without a slash at the end.
         self.url = url.rstrip("/")
+        self.hosts = hosts
         # Seconds in which a whole request must come, and something of an answer be taken.
         self.idle_timeout = idle_timeout
         # Known from the start on, before anybody can connect.
         self.commands: Commands | None = None
         self.wall_clock_ms = wall_clock_ms
-        self.connections: set[AdminConnection] = set()
+        # In the order in which each began to wait for a request, or to be answered.
+        self.connections: dict[AdminConnection, None] = {}
         self._listener: asyncio.Server | None = None
 
     @property
@@ -73,6 +89,23 @@ class AdminServer:
             await start_listening(self._listener)
         logger.info("admin server on http://%s:%d%s", *self.address, self.url)
 
+    def admit(self, new: AdminConnection) -> None:
+        """Take one more connection in, and make room for it."""
+        if len(self.connections) >= _CONNECTIONS_MAX:
+            counts = Counter(one.address for one in self.connections)
+            (busiest, _), *_ = counts.most_common(1)
+            mine = [one for one in self.connections if one.address == busiest]
+            victim = next((one for one in mine if not one.is_answering), mine[0])
+            del self.connections[victim]
+            victim.abort()
+        self.connections[new] = None
+
+    def begin_anew(self, connection: AdminConnection) -> None:
+        """Count a connection as the one that began to wait, or to be answered, last."""
+        if connection in self.connections:
+            del self.connections[connection]
+            self.connections[connection] = None
+
     def close(self) -> None:
         """Close the port and every connection."""
         if self._listener is not None:
@@ -93,18 +126,24 @@ class AdminConnection(asyncio.Protocol):
         self._stream: Stream | None = None
         # Ends a connection on which no whole request comes.
         self._deadline: asyncio.TimerHandle | None = None
+        # Where the peer is, without its port.
+        self.address = ""
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request is being answered, and none waited for."""
+        return self._stream is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._server.connections) >= _CONNECTIONS_MAX:
-            self._transport.abort()
-            return
-        self._server.connections.add(self)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        self._server.admit(self)
         self._expect_request()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._server.connections.discard(self)
+        self._server.connections.pop(self, None)
         self._forget_deadline()
         if self._stream is not None:
             self._stream.stop()
@@ -157,7 +196,11 @@ class AdminConnection(asyncio.Protocol):
             self._send(400, _TEXT, iter([b"This is no URL.\n"]), extra)
             return
         path, query = unquote(parts.path), parts.query
-        if method not in ("GET", "HEAD"):
+        changes = self._commands().changes(path.removeprefix(f"{url}/"))
+        refusal = why_refused(request.headers, self._server.hosts, changes=changes)
+        if refusal is not None:
+            self._send(403, _TEXT, iter([f"{refusal}\n".encode()]), extra)
+        elif method not in ("GET", "HEAD"):
             extra.append(("Allow", "GET, HEAD"))
             self._send(405, _TEXT, iter([b"Only GET and HEAD are served here.\n"]), extra)
         elif path in (url, f"{url}/"):
@@ -203,6 +246,7 @@ class AdminConnection(asyncio.Protocol):
     ) -> None:
         assert self._transport is not None
         self._forget_deadline()
+        self._server.begin_anew(self)
         # One answer at a time: what else the peer sends waits at its end.
         self._transport.pause_reading()
         first, second = next(pieces, b""), next(pieces, None)
@@ -241,8 +285,9 @@ class AdminConnection(asyncio.Protocol):
             self._transport.close()
 
     def _expect_request(self) -> None:
-        """Give the peer its time, whatever it does with it: a slow request is no request."""
+        """Start the deadline for a whole request: bytes now and then do not move it."""
         self._forget_deadline()
+        self._server.begin_anew(self)
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(self._server.idle_timeout, self.abort)
 

@@ -19,6 +19,16 @@ from paddock.server.stream import in_pieces
 
 Arguments = Mapping[str, str]
 
+# The commands that change something, by the first of their names.
+_CHANGING: Final = frozenset(
+    {
+        "connection_stat_reset",
+        "observer_connection_stat_reset",
+        "set_trace_mask",
+        "stat_reset",
+    }
+)
+
 
 class Rows:
     """A list of JSON values that is made while it is sent."""
@@ -76,6 +86,11 @@ class Commands:
             name: (names.split()[0], run) for names, run in table for name in names.split()
         }
         self.names: Final = sorted({first for first, _ in self._commands.values()})
+
+    def changes(self, name: str) -> bool:
+        """Tell whether the command of this name changes something."""
+        found = self._commands.get(name)
+        return found is not None and found[0] in _CHANGING
 
     def run(self, name: str, arguments: Arguments) -> Iterator[bytes]:
         """Run a command by one of its names, and give its answer, piece by piece."""

@@ -137,6 +137,8 @@ class ServerConfig:
     admin_host: str | None = None
     admin_port: int | None = None
     admin_url: str = "/commands"
+    # Names by which it may be asked, beside addresses, localhost and this machine's name.
+    admin_allowed_hosts: frozenset[str] = frozenset()
     admin_idle_timeout_ms: int = 30_000
     log_level: str = "info"
     # "text" or "json".

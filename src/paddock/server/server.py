@@ -355,9 +355,15 @@ class Server:
     async def _bind_admin(self, host: str, port: int) -> None:
         # Imported now, not above: most servers have none, and need no HTTP.
         from paddock.server.admin import AdminServer
+        from paddock.server.admin_origin import AdminHosts
 
-        timeout = self._config.admin_idle_timeout_ms / 1000
-        self._admin = AdminServer(self._config.admin_url, timeout, self._wall_clock_ms)
+        config = self._config
+        self._admin = AdminServer(
+            config.admin_url,
+            config.admin_idle_timeout_ms / 1000,
+            self._wall_clock_ms,
+            AdminHosts(host, config.admin_allowed_hosts),
+        )
         await self._admin.bind(host, port)
 
     async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:

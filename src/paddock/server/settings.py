@@ -475,6 +475,15 @@ SETTINGS: Final = (
         "Below which path the commands are.",
         metavar="PATH",
     ),
+    Setting(
+        "admin_allowed_hosts",
+        "paddock.adminAllowedHosts",
+        values.host_names,
+        "names of hosts with commas between them, or *",
+        ADMIN,
+        "By which names it may be asked, with commas, or *; addresses and its own name always do.",
+        metavar="NAMES",
+    ),
     milliseconds(
         "admin_idle_timeout_ms",
         "admin.idleTimeout",
