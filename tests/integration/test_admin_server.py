@@ -237,3 +237,15 @@ def test_a_tool_without_a_host_may_ask(admin: Admin) -> None:
     with admin.connect() as connection:
         connection.sendall(b"GET /commands/ruok HTTP/1.0\r\n\r\n")
         assert answer(connection)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "target", ["/commands", "/commands/ruok", "/nothing", "/commands/snapshot"]
+)
+def test_whoever_asks_for_the_head_gets_no_more(admin: Admin, target: str) -> None:
+    with admin.connect() as connection:
+        for _ in range(2):
+            connection.sendall(f"HEAD {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            response = HTTPResponse(connection, method="HEAD")
+            response.begin()
+            assert response.status in (200, 404, 405)

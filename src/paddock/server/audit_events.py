@@ -234,7 +234,7 @@ def _event(
         operation,
         result,
         session=entry.session,
-        users=_users(identities),
+        users=users_of(identities),
         ip=next((one.id for one in identities.entries if one.scheme == "ip"), None),
         znode=None if path is None else _shown(path),
         znode_type=znode_type,
@@ -255,7 +255,8 @@ def _type(operation: int, flags: int) -> str | None:
     return _TYPES[flags] if 0 <= flags < len(_TYPES) else None
 
 
-def _users(identities: Identities) -> tuple[str, ...]:
+def users_of(identities: Identities) -> tuple[str, ...]:
+    """Return the names of a client that may be shown."""
     names = (user_name(one) for one in identities.entries)
     return tuple(name for name in names if name.strip())
 

@@ -87,6 +87,11 @@ class Commands:
         }
         self.names: Final = sorted({first for first, _ in self._commands.values()})
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the server serves now."""
+        return self._service.is_open
+
     def changes(self, name: str) -> bool:
         """Tell whether the command of this name changes something."""
         found = self._commands.get(name)
@@ -103,7 +108,7 @@ class Commands:
             first, run = found
             values = run(arguments)
             values = {**values, "command": first, "error": values.get("error")}
-        return in_pieces(_written(values))
+        return written(values)
 
     def _server_stats(self, _: Arguments) -> Values:
         figures = self._figures
@@ -243,6 +248,11 @@ class Commands:
             sets.setdefault(int(deadline_ms / tick_ms) + 1, []).append(one.session)
         for number in sorted(sets):
             yield str(number * tick_ms), Rows(sets[number])
+
+
+def written(values: Values) -> Iterator[bytes]:
+    """Write an answer, piece by piece."""
+    return in_pieces(_written(values))
 
 
 def _brief_report(report: ConnectionReport) -> Values:

@@ -140,6 +140,10 @@ class ServerConfig:
     # Names by which it may be asked, beside addresses, localhost and this machine's name.
     admin_allowed_hosts: frozenset[str] = frozenset()
     admin_idle_timeout_ms: int = 30_000
+    # Whether all data may be taken out and exchanged over HTTP, and how often each; 0 is no limit.
+    admin_snapshot_enabled: bool = True
+    admin_restore_enabled: bool = True
+    admin_rate_limit_interval_ms: int = 300_000
     log_level: str = "info"
     # "text" or "json".
     log_format: str = "text"

@@ -18,6 +18,7 @@ from paddock.log.file import FileLog
 from paddock.log.interface import Log, LogError
 from paddock.log.memory import MemoryLog
 from paddock.log.snapshots import SnapshotStore
+from paddock.server.admin_limits import AdminLimits
 from paddock.server.audit import AuditLog
 from paddock.server.audit_events import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.config import ServerConfig
@@ -34,6 +35,7 @@ from paddock.server.settings_text import differing
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
 from paddock.server.words import FourLetterWords
+from paddock.state.access import Identities
 from paddock.state.watches import Watches
 
 if TYPE_CHECKING:
@@ -87,6 +89,8 @@ class Server:
         self._admin: AdminServer | None = None
         self._secure: SecurePorts | None = None
         self._outages: Outages | None = None
+        # Handed from one server to the next by whoever runs several.
+        self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -367,17 +371,31 @@ class Server:
         await self._admin.bind(host, port)
 
     async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
+        from paddock.server.admin_data import DataCommands
         from paddock.server.commands import Commands
 
-        await admin.start(Commands(figures))
+        machine = figures.service.machine
+        limits = self.admin_limits
+        if self._audit is not None:
+            limits.tell_audit = self._tell_admin_audit
+        data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
+        await admin.start(Commands(figures), data_commands)
+
+    def _tell_admin_audit(
+        self, operation: str, result: str, identities: Identities, address: str
+    ) -> None:
+        if self._audit is not None:
+            self._audit.admin(operation, result, identities, address, self._wall_clock_ms())
 
     def _connection(self) -> asyncio.Protocol:
         assert self._service is not None
         return cast(asyncio.Protocol, Connection(self._service))
 
     async def _let_go(self) -> None:
+        # It outlives us, and would hold the state.
+        self.admin_limits.tell_audit = None
         if self._admin is not None:
-            self._admin.close()
+            await self._admin.close()
             self._admin = None
         if self._listener is not None:
             self._listener.close()

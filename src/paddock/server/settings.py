@@ -490,4 +490,25 @@ SETTINGS: Final = (
         ADMIN,
         "The time in which an HTTP request must have come.",
     ),
+    switch(
+        "admin_snapshot_enabled",
+        "admin.snapshot.enabled",
+        ADMIN,
+        "Whether the admin command snapshot, which sends all data, is there.",
+    ),
+    switch(
+        "admin_restore_enabled",
+        "admin.restore.enabled",
+        ADMIN,
+        "Whether the admin command restore, which replaces all data, is there.",
+    ),
+    Setting(
+        "admin_rate_limit_interval_ms",
+        "admin.rateLimiterIntervalInMS",
+        values.at_least(0),
+        "milliseconds, 0 for no limit",
+        ADMIN,
+        "The time in which each of the two may be asked for once.",
+        metavar="MS",
+    ),
 )

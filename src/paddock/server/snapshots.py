@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
 from paddock.log.interface import Log, LogError
@@ -22,6 +23,17 @@ logger: Final = logging.getLogger(__name__)
 
 # From so many nodes on a snapshot is taken less often.
 _LARGE: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a snapshot holds."""
+
+    index: int
+    zxid: int
+    nodes: int
+    sessions: int
+    digest: int
 
 
 class Snapshotter:
@@ -57,11 +69,31 @@ class Snapshotter:
         self._closing = False
         # The zxid of the newest one; -1 without one.
         self.newest_zxid = recovered.snapshot_zxid
+        # What the newest one holds, if this server has taken it.
+        self._taken: Taken | None = None
 
     @property
     def newest_index(self) -> int:
         """Where the newest snapshot was taken; 0 without one."""
         return self._index
+
+    def newest(self) -> Taken | None:
+        """Return what the newest snapshot holds; None if that is not known."""
+        if self._pipeline.applied == self._index:
+            return self._described()
+        taken = self._taken
+        return taken if taken is not None and taken.index == self._index else None
+
+    def _described(self) -> Taken:
+        """Describe the state as it is now."""
+        machine = self._pipeline.machine
+        return Taken(
+            self._pipeline.applied,
+            machine.zxid,
+            len(machine.tree),
+            len(machine.sessions.by_id),
+            machine.digest(),
+        )
 
     def look(self) -> None:
         """Begin a snapshot if it is time for one, and none is under way.
@@ -111,15 +143,16 @@ class Snapshotter:
             snapshot = Snapshot(self._pipeline.machine, self._spill)
             self._snapshot = snapshot
             self._refused = None
-            zxid, nodes = self._pipeline.machine.zxid, len(self._pipeline.machine.tree)
+            taken = self._described()
             for chunk in snapshot.chunks():
                 await asyncio.wrap_future(self._write(writer, chunk))
                 if self._refused is not None:
                     raise self._refused
             await self._loop.run_in_executor(self._executor, writer.commit)
-            self._index = index
-            self.newest_zxid = zxid
-            self._tell_taken(index, zxid, nodes, writer.size, self._loop.time() - begun)
+            self._index, self._taken = index, taken
+            self.newest_zxid = taken.zxid
+            seconds = self._loop.time() - begun
+            self._tell_taken(index, taken.zxid, taken.nodes, writer.size, seconds)
         except LogError as error:
             logger.error("no snapshot was taken: %s", error)
         else:

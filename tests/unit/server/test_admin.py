@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from paddock.server.admin import AdminConnection, AdminServer
+from paddock.server.admin import AdminServer
+from paddock.server.admin_connection import AdminConnection
 from paddock.server.admin_origin import AdminHosts
 from paddock.server.commands import Commands
 from paddock.server.figures import Figures
