@@ -208,9 +208,7 @@ class RestoreProcess:
 
     async def finish(self) -> int:
         """Wait for the end; return the zxid that the server goes on at. Raises RefusedError."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        out, error = await self._process.communicate()
+        out, error = await self._end()
         if self._process.returncode == 0:
             found = re.search(rb"zxid 0x([0-9a-f]+)", out)
             assert found is not None, "a restore says where the server goes on"
@@ -229,7 +227,16 @@ class RestoreProcess:
         """Give it up: nothing has been touched before the whole was handed over."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-        await self._process.communicate()
+        await self._end()
+
+    async def _end(self) -> tuple[bytes, bytes]:
+        """Say that there is no more, and wait; return what it has said."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        said = await self._process.communicate()
+        with contextlib.suppress(OSError):
+            await self._process.stdin.wait_closed()
+        return said
 
 
 def _limit(limit: RateLimit, command: str) -> None:

@@ -18,8 +18,8 @@ REQUEST = b"GET /commands/ruok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
 class Peer:
     """Somebody who speaks HTTP, or tries to."""
 
-    def __init__(self, server: AdminServer) -> None:
-        self.transport = FakeTransport()
+    def __init__(self, server: AdminServer, address: str = "127.0.0.1") -> None:
+        self.transport = FakeTransport(address=address)
         self.connection = AdminConnection(server)
         self.connection.connection_made(self.transport)
 
@@ -47,6 +47,17 @@ def test_one_more_than_allowed_takes_the_place_of_the_one_that_waits_longest() -
         assert len(server.connections) == 100
         await peers[-1].send(REQUEST)
         assert peers[-1].transport.written.count(b"HTTP/1.1 200 ") == 1
+
+    run_virtually(scenario())
+
+
+def test_the_connections_of_one_address_do_not_push_those_of_others_out() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        first = Peer(server, "127.0.0.2")
+        others = [Peer(server) for _ in range(150)]
+        assert first.transport.is_open
+        assert [one.transport.is_open for one in others] == [False] * 51 + [True] * 99
 
     run_virtually(scenario())
 
