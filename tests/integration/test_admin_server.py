@@ -229,7 +229,7 @@ def test_a_tool_without_a_host_may_ask(admin: Admin) -> None:
 @pytest.mark.parametrize(
     "target", ["/commands", "/commands/ruok", "/nothing", "/commands/snapshot"]
 )
-def test_whoever_asks_for_the_head_gets_no_more(admin: Admin, target: str) -> None:
+def test_a_request_for_the_head_gets_no_more(admin: Admin, target: str) -> None:
     with admin.connect() as connection:
         for _ in range(2):
             connection.sendall(f"HEAD {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())

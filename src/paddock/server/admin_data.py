@@ -8,7 +8,7 @@ as `paddock backup` writes it, and so is what is taken. The ACLs of nodes do not
 the rules are:
 
 * A client authenticates with the header Authorization, by the scheme digest or ip.
-* The superuser may, and whoever has all permissions on `/` by an entry of the ACL that is its own.
+* It must be the superuser, or have all permissions on `/` by an entry of the ACL that is its own.
   What `/` grants to anyone does not count, unlike upstream: in a new tree that is everything, and
   any password would do.
 * Each may be asked for once in an interval.
@@ -224,7 +224,7 @@ class RestoreProcess:
         raise RefusedError(500, f"Nothing was restored: {reason}")
 
     async def kill(self) -> None:
-        """Give it up: nothing has been touched before the whole was handed over."""
+        """End it: nothing has been touched before the whole was handed over."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         await self._end()

@@ -89,7 +89,7 @@ class Server:
         self._admin: AdminServer | None = None
         self._secure: SecurePorts | None = None
         self._outages: Outages | None = None
-        # Handed from one server to the next by whoever runs several.
+        # The supervisor hands the same one to each server that it runs.
         self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
 
     @property

@@ -6,9 +6,9 @@
         path = bag[at]
         …
 
-Walked from the end like this, nothing that stays is missed, whatever is added and removed between
-two steps: what is removed is replaced by the last one, which has been seen, and what is added comes
-behind. `at` may have to be lowered to `len(bag)` before a step.
+Walked from the end like this, nothing that stays is missed although paths are added and removed
+between two steps: what is removed is replaced by the last one, which has been seen, and what is
+added comes behind. `at` may have to be lowered to `len(bag)` before a step.
 """
 
 from __future__ import annotations

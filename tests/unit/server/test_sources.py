@@ -162,7 +162,7 @@ def test_a_file_that_lists_one_server_is_used_with_a_warning(zoo_cfg: Path, text
 
 
 @pytest.mark.parametrize("way", ["file", "variable", "option"])
-def test_whoever_asks_to_serve_alone_may_have_a_list_of_servers(zoo_cfg: Path, way: str) -> None:
+def test_a_list_of_servers_is_passed_over_if_asked_to_serve_alone(zoo_cfg: Path, way: str) -> None:
     settings = read(zoo_cfg, THREE + ("paddock.standalone=true\n" if way == "file" else ""))
     if way == "variable":
         settings.read_environment({"PADDOCK_STANDALONE": "true"})

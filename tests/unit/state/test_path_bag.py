@@ -28,7 +28,7 @@ def test_it_holds_each_path_once() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_walked_from_its_end_it_shows_all_that_stays_whatever_changes_meanwhile(seed: int) -> None:
+def test_walked_from_its_end_it_shows_all_that_stays_while_it_changes(seed: int) -> None:
     chance = random.Random(seed)
     bag = PathBag()
     for number in range(200):
