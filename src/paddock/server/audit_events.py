@@ -4,8 +4,8 @@
 
 Clients choose paths and user names, so no value may read as several, or as another field. In text,
 every character of a value that does not print, space, comma, equals sign and backslash is escaped
-by its code: a comma is `\\x2c`. So a line can be split at tabs or at spaces, a field at its `=`, and
-a list at its commas. In JSON only commas and backslashes in the parts of a list are escaped.
+by its code: a comma is `\\x2c`. So a line can be split at tabs or at spaces, a field at its `=`,
+and a list at its commas. In JSON only commas and backslashes in the parts of a list are escaped.
 
 The fields, their order and the operations are upstream's, with tabs between the fields: every
 request that may change a node, the parts of a transaction that succeeded, the ephemeral nodes that
