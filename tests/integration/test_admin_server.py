@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Iterator
@@ -28,7 +29,11 @@ class Admin:
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Admin]:
     port = free_port()
-    keys = {"admin.serverPort": str(port), "admin.idleTimeout": "500"}
+    keys = {
+        "admin.serverPort": str(port),
+        "admin.idleTimeout": "500",
+        "paddock.adminAllowedHosts": "allowed.example",
+    }
     with PaddockServer(Options(extra=tuple(keys.items()))) as server:
         yield Admin(server, port)
 
@@ -41,7 +46,7 @@ def healthy(admin: Admin) -> Iterator[wire.Client]:
         assert client.call(rq.set_data("/", b"x")).err == 0
         client.close()
     with admin.connect() as asking:
-        asking.sendall(b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\n\r\n")
+        asking.sendall(b"GET /commands/ruok HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert answer(asking)[0] == 200
 
 
@@ -67,10 +72,10 @@ def until_closed(connection: socket.socket) -> bytes:
         (b"\x00\x01\x02\xff\r\n\r\n", 400),
         (b"ruok\r\n\r\n", 400),
         (b"GET /commands/ruok HTTP/1.1\r\n\r\n", 400),
-        (b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 100_000, 431),
+        (b"GET /commands/ruok HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 100_000, 431),
         (b"GET /" + b"x" * 100_000, 431),
-        (b"GET /commands/ruok HTTP/1.1\r\nHost: here\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"GET //[ HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n", 400),
+        (b"GET /commands/ruok HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"GET //[ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", 400),
     ],
     ids=["bytes", "word", "no-host", "head", "target", "length", "url"],
 )
@@ -106,7 +111,7 @@ def test_a_connection_on_which_nothing_comes_is_closed(admin: Admin) -> None:
 def test_requests_in_one_write_are_answered_one_after_another(admin: Admin) -> None:
     with admin.connect() as connection:
         for name in ("ruok", "stats", "nope"):
-            connection.sendall(f"GET /commands/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            connection.sendall(f"GET /commands/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         connection.sendall(b"GET /commands HTTP/1.0\r\n\r\n")
         received = until_closed(connection)
     assert received.count(b"HTTP/1.1 200 ") == 4
@@ -116,7 +121,7 @@ def test_requests_in_one_write_are_answered_one_after_another(admin: Admin) -> N
 
 def test_a_body_is_not_waited_for(admin: Admin) -> None:
     with admin.connect() as connection:
-        head = b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+        head = b"GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"
         connection.sendall(head + b"some of it")
         received = until_closed(connection)
     assert received.startswith(b"HTTP/1.1 200 ")
@@ -132,7 +137,7 @@ def test_a_long_answer_comes_whole_and_one_that_is_not_read_hurts_nobody(
         healthy.read()
     with admin.connect() as lazy, admin.connect() as eager:
         for connection in (lazy, eager):
-            connection.sendall(b"GET /commands/watches HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /commands/watches HTTP/1.1\r\nHost: localhost\r\n\r\n")
         status, body = answer(eager)
         assert status == 200
         (paths,) = json.loads(body)["session_id_to_watched_paths"].values()
@@ -152,3 +157,82 @@ def test_a_port_that_is_taken_is_one_line() -> None:
         said = refusal("serve", *options, status=1)
     where = f"the admin server cannot listen on 127.0.0.1:{port}"
     assert said == f"{where}: the port is taken by another program"
+
+
+def test_many_slow_connections_do_not_keep_a_request_out(admin: Admin) -> None:
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(admin.connect()) for _ in range(150)]
+        for connection in slow:
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(b"GET /commands/ruok HTTP/1.1\r\nX: ")
+        asking = stack.enter_context(admin.connect())
+        asking.sendall(b"GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert answer(asking)[0] == 200
+
+
+READ, RESET = "/commands/monitor", "/commands/stat_reset"
+BROWSER = "User-Agent: Mozilla/5.0 (X11; Linux x86_64)"
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "status"),
+    [
+        (READ, ["Host: localhost:8080"], 200),
+        (READ, ["Host: LOCALHOST."], 200),
+        (READ, ["Host: admin.localhost"], 200),
+        (READ, ["Host: [::1]:8080"], 200),
+        (READ, ["Host: 192.0.2.7:80"], 200),
+        (READ, ["Host: allowed.example:8080"], 200),
+        (READ, ["Host: evil.example:8080"], 403),
+        (READ, ["Host: 127.0.0.1.evil.example"], 403),
+        (READ, ["Host: 127.0.0.1:8080@evil.example"], 403),
+        (READ, ["Host: localhost", "Origin: http://localhost"], 200),
+        (READ, ["Host: localhost", "Origin: http://localhost:8080"], 403),
+        (READ, ["Host: localhost", "Origin: https://localhost"], 403),
+        (READ, ["Host: localhost", "Origin: http://evil.example"], 403),
+        (READ, ["Host: localhost", "Origin: null"], 403),
+        (READ, ["Host: localhost", "Sec-Fetch-Site: cross-site"], 403),
+        (READ, ["Host: localhost", "Sec-Fetch-Site: same-site"], 403),
+        (READ, ["Host: localhost", "Sec-Fetch-Site: none"], 200),
+        (READ, ["Host: localhost", BROWSER], 200),
+        (RESET, ["Host: localhost"], 200),
+        (RESET, ["Host: localhost", "User-Agent: curl/8"], 200),
+        (RESET, ["Host: evil.example"], 403),
+        (RESET, ["Host: localhost", "Sec-Fetch-Site: cross-site", BROWSER], 403),
+        (RESET, ["Host: localhost", "Sec-Fetch-Site: same-origin", BROWSER], 200),
+        (RESET, ["Host: 192.0.2.7:80", BROWSER], 403),
+        (RESET, ["Host: 192.0.2.7:80", BROWSER, "Referer: http://evil.example/"], 403),
+        (RESET, ["Host: 192.0.2.7:80", BROWSER, "Referer: http://192.0.2.7:80/commands"], 200),
+        ("/commands/srst", ["Host: localhost", BROWSER], 403),
+        ("/commands/stmk?traceMask=1", ["Host: localhost", BROWSER], 403),
+        ("/commands/crst", ["Host: localhost", BROWSER], 403),
+    ],
+)
+def test_what_comes_from_a_page_of_another_site_is_refused(
+    admin: Admin, target: str, headers: list[str], status: int
+) -> None:
+    with admin.connect() as connection:
+        head = "\r\n".join([f"GET {target} HTTP/1.1", *headers, "", ""])
+        connection.sendall(head.encode())
+        found, body = answer(connection)
+    assert found == status
+    if status == 403:
+        assert body.endswith(b".\n")
+
+
+def test_a_tool_without_a_host_may_ask(admin: Admin) -> None:
+    with admin.connect() as connection:
+        connection.sendall(b"GET /commands/ruok HTTP/1.0\r\n\r\n")
+        assert answer(connection)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "target", ["/commands", "/commands/ruok", "/nothing", "/commands/snapshot"]
+)
+def test_a_request_for_the_head_gets_no_more(admin: Admin, target: str) -> None:
+    with admin.connect() as connection:
+        for _ in range(2):
+            connection.sendall(f"HEAD {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            response = HTTPResponse(connection, method="HEAD")
+            response.begin()
+            assert response.status in (200, 404, 405)

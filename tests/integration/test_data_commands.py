@@ -238,6 +238,24 @@ def test_what_was_there_is_moved_aside_and_stays_whole(data: Path, tmp_path: Pat
     assert "record 9, zxid 0x200000000" in success("fsck", data)
 
 
+def test_a_configuration_and_a_pid_file_beside_the_data_change_nothing(
+    data: Path, tmp_path: Path
+) -> None:
+    file, new = tmp_path / "b.tar", tmp_path / "new"
+    new.mkdir()
+    for folder in (data, new):
+        (folder / "zoo.cfg").write_text("clientPort=1")
+        (folder / "zookeeper_server.pid").write_text("1")
+    assert success("fsck", data).endswith("\nfine\n")
+    success("backup", data, file)
+    success("restore", file, new)
+    assert success("fsck", new).endswith("\nfine\n")
+    success("restore", file, data, "--replace")
+    for folder in (data, new):
+        assert (folder / "zoo.cfg").read_text() == "clientPort=1"
+        assert (folder / "zookeeper_server.pid").read_text() == "1"
+
+
 def test_damaged_data_is_replaced_too(data: Path, tmp_path: Path) -> None:
     file = tmp_path / "b.tar"
     success("backup", data, file)

@@ -160,6 +160,19 @@ def test_each_key_that_is_not_used_gets_one_warning_line(tmp_path: Path) -> None
     assert second == f"paddock: warning: {config}:3: key 'server.1' {unused}"
 
 
+def test_a_list_of_several_servers_stops_the_start_unless_it_is_to_serve_alone(
+    tmp_path: Path,
+) -> None:
+    config, data = tmp_path / "zoo.cfg", tmp_path / "data"
+    config.write_text("server.1=one:2888:3888\nserver.2=two:2888:3888\n")
+    said = refusal("serve", "--config", config, "--port", "0", "--data", data, status=2)
+    assert f"{config}:1: server.1, server.2 list 2 servers" in said
+    assert "--standalone" in said
+    assert not data.exists()
+    with serving("--config", config, "--port", "0", "--data", data, "--standalone") as server:
+        assert wire.four_letter_word(server.address, "srvr")
+
+
 def test_a_setting_may_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

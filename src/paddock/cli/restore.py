@@ -65,8 +65,10 @@ def restore(file: Path, data: Path, replace: bool) -> None:
 
 
 def _holds_anything(data: Path) -> bool:
-    harmless = {"lock", "lost+found"}
-    return data.is_dir() and any(path.name not in harmless for path in data.iterdir())
+    from paddock.log.foreign import is_harmless
+
+    names = (path.name for path in data.iterdir()) if data.is_dir() else ()
+    return any(name != "lock" and not is_harmless(name) for name in names)
 
 
 def _is_replaceable(data: Path) -> bool:

@@ -193,6 +193,7 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
             wall_clock_ms=wall_clock_ms,
             random_bytes=secrets.token_bytes,
             on_fatal=end_at_once,
+            monotonic=time.monotonic,
         )
 
     lifetime = Lifetime(journal, Notifier(os.environ))

@@ -22,7 +22,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -33,13 +33,19 @@ from paddock.log.interface import LogError
 from paddock.log.layout import FORMAT
 from paddock.log.load import Loaded
 from paddock.log.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES, SegmentHeader
-from paddock.log.snapshots import SnapshotDamagedError, read_chunks, snapshot_index
+from paddock.log.snapshots import (
+    SnapshotDamagedError,
+    read_chunks,
+    snapshot_index,
+    snapshot_name,
+)
 from paddock.state.snapshot import SnapshotError, restore
 
 _BACKUP_FORMAT: Final = 1
 _MANIFEST: Final = "manifest.json"
 _MANIFEST_BYTES_MAX: Final = 1 << 20
 _COMPRESSION: Final = 4
+_PIECE_BYTES: Final = 64 << 10
 # The end of the year 9999: what can be shown as a date.
 _TIME_MS_MAX: Final = 253_402_300_799_999
 
@@ -115,9 +121,79 @@ def write_backup(
             machine.digest(),
             sums,
         )
-        text = json.dumps(asdict(manifest), indent=2).encode() + b"\n"
+        text = _manifest_text(manifest)
         _add(archive, _MANIFEST, io.BytesIO(text), len(text), time_ms)
     return manifest
+
+
+class StreamedBackup:
+    """A backup that is made while it is sent, of a snapshot that is there as a file.
+
+    The manifest says what is in the snapshot; its checksums are filled in on the way. The size is
+    known before.
+    """
+
+    def __init__(self, snapshot: IO[bytes], snapshot_bytes: int, manifest: Manifest) -> None:
+        self._snapshot = snapshot
+        self._snapshot_bytes = snapshot_bytes
+        self._manifest = manifest
+        first = manifest.index + 1
+        self._small = {
+            "format": FORMAT,
+            f"log/{segment_name(first)}": empty_segment(first),
+        }
+        self._name = f"snapshots/{snapshot_name(manifest.index)}"
+        self._sums = {
+            name: hashlib.sha256(content).hexdigest() for name, content in self._small.items()
+        }
+
+    @property
+    def size(self) -> int:
+        """Its bytes in all."""
+        # Every checksum is as long as this one.
+        manifest = len(self._manifest_text(hashlib.sha256().hexdigest()))
+        sizes = {name: len(content) for name, content in self._small.items()}
+        sizes |= {self._name: self._snapshot_bytes, _MANIFEST: manifest}
+        members = (len(self._header(name, size)) + _padded(size) for name, size in sizes.items())
+        return sum(members) + tarfile.RECORDSIZE
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all of it, in pieces that take little time to make."""
+        for name, content in self._small.items():
+            yield self._header(name, len(content)) + _with_padding(content)
+        yield self._header(self._name, self._snapshot_bytes)
+        sha256 = hashlib.sha256()
+        left = self._snapshot_bytes
+        while left > 0:
+            piece = self._snapshot.read(min(left, _PIECE_BYTES))
+            if not piece:
+                raise BackupError("the snapshot has become shorter")
+            sha256.update(piece)
+            left -= len(piece)
+            yield piece
+        yield bytes(_padded(self._snapshot_bytes) - self._snapshot_bytes)
+        text = self._manifest_text(sha256.hexdigest())
+        yield self._header(_MANIFEST, len(text)) + _with_padding(text)
+        yield bytes(tarfile.RECORDSIZE)
+
+    def _manifest_text(self, snapshot_sum: str) -> bytes:
+        sums = {**self._sums, self._name: snapshot_sum}
+        return _manifest_text(replace(self._manifest, sha256=sums))
+
+    def _header(self, name: str, size: int) -> bytes:
+        return _member(name, size, self._manifest.time_ms).tobuf()
+
+
+def _padded(size: int) -> int:
+    return -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+
+
+def _with_padding(content: bytes) -> bytes:
+    return content.ljust(_padded(len(content)), b"\0")
+
+
+def _manifest_text(manifest: Manifest) -> bytes:
+    return json.dumps(asdict(manifest), indent=2).encode() + b"\n"
 
 
 def _compressed(file: IO[bytes], time_ms: int) -> gzip.GzipFile:
@@ -175,11 +251,15 @@ def _read_manifest(text: bytes) -> Manifest:
 
 
 def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], size: int, time_ms: int) -> None:
+    archive.addfile(_member(name, size, time_ms), file)
+
+
+def _member(name: str, size: int, time_ms: int) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size = size
     member.mode = 0o600
     member.mtime = time_ms // 1000
-    archive.addfile(member, file)
+    return member
 
 
 @contextmanager

@@ -17,8 +17,11 @@ from typing import Final
 from paddock.log.exchange import is_interrupted
 from paddock.log.layout import DataDirectoryError
 
-# What a new disk has; and what whoever prepares a folder for Apache ZooKeeper puts there.
+# What a new disk has, and what is put beside the data for Apache ZooKeeper, whose zkServer.sh
+# writes its process id to the data folder.
 _HARMLESS: Final = frozenset({"lost+found", "myid", "initialize"})
+# A `zoo.cfg.dynamic.…` is written by Apache beside the file whose servers it lists.
+_HARMLESS_PREFIXES: Final = (".", "zoo.cfg")
 # What we put there, before there is a format and behind it: the format may have been lost.
 _OURS: Final = frozenset(
     {
@@ -59,8 +62,13 @@ def _is_same(folder: Path, other: Path | None) -> bool:
     return other is not None and folder.resolve() == other.resolve()
 
 
+def is_harmless(name: str) -> bool:
+    """Tell whether a file of this name may lie in a data folder without meaning anything."""
+    return name.startswith(_HARMLESS_PREFIXES) or name.endswith(".pid") or name in _HARMLESS
+
+
 def _is_foreign(name: str) -> bool:
-    return not (name.startswith((".", *_OURS_PREFIXES)) or name in _OURS or name in _HARMLESS)
+    return not (is_harmless(name) or name.startswith(_OURS_PREFIXES) or name in _OURS)
 
 
 def _names(folder: Path) -> list[str]:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from paddock.errors import PaddockError
-from paddock.server.audit_events import AUDITED, Event, events_of, json_line, text_line
+from paddock.server.audit_events import AUDITED, Event, events_of, json_line, text_line, users_of
 from paddock.server.journal import JSON
+from paddock.state.access import Identities
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
 
@@ -62,7 +63,15 @@ class AuditLog:
     def server(self, operation: str, result: str, time_ms: int) -> None:
         """Take note of something that the server itself did."""
         self._hand_over()
-        self._batches.put(Event(time_ms, operation, result, user=self._user))
+        self._batches.put(Event(time_ms, operation, result, users=(self._user,)))
+
+    def admin(
+        self, operation: str, result: str, identities: Identities, address: str, time_ms: int
+    ) -> None:
+        """Take note of a command of the admin server that is about all data."""
+        self._hand_over()
+        users = users_of(identities)
+        self._batches.put(Event(time_ms, operation, result, users=users, ip=address))
 
     def close(self) -> None:
         """Write what there is and let go of the file. Blocks; comes after the last `take`."""

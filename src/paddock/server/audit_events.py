@@ -2,6 +2,11 @@
 
     session=0x1f  user=127.0.0.1,alice  ip=127.0.0.1  operation=create  znode=/a  … result=success
 
+Clients choose paths and user names, so no value may read as several, or as another field. In text,
+every character of a value that does not print, space, comma, equals sign and backslash is escaped
+by its code: a comma is `\\x2c`. So a line can be split at tabs or at spaces, a field at its `=`,
+and a list at its commas. In JSON only commas and backslashes in the parts of a list are escaped.
+
 The fields, their order and the operations are upstream's, with tabs between the fields: every
 request that may change a node, the parts of a transaction that succeeded, the ephemeral nodes that
 went with a session, and the start and stop of the server. Where we differ: what upstream forgets (a
@@ -71,6 +76,9 @@ _TYPES: Final = (
     "persistent_with_ttl",
     "persistent_sequential_with_ttl",
 )
+# What separates fields, a name from its value, and the parts of a list; and what escapes it.
+_SEPARATORS: Final = {ord(one): f"\\x{ord(one):02x}" for one in " =,\\"}
+_LIST_SEPARATORS: Final = {ord(one): _SEPARATORS[ord(one)] for one in ",\\"}
 _PERMISSIONS: Final = ((CREATE, "c"), (DELETE, "d"), (READ, "r"), (WRITE, "w"), (ADMIN, "a"))
 
 
@@ -82,18 +90,19 @@ class Event:
     operation: str
     result: str
     session: int | None = None
-    user: str | None = None
+    # Every name that the client has; a list, as the entries of an ACL are.
+    users: tuple[str, ...] = ()
     ip: str | None = None
     znode: str | None = None
     znode_type: str | None = None
-    acl: str | None = None
+    acl: tuple[str, ...] | None = None
 
-    def fields(self) -> Iterator[tuple[str, str]]:
-        """Give names and values in upstream's order."""
+    def fields(self) -> Iterator[tuple[str, str | tuple[str, ...]]]:
+        """Yield names and values in upstream's order; a value that is a list is a tuple."""
         session = None if self.session is None else f"0x{self.session:x}"
         for name, value in (
             ("session", session),
-            ("user", self.user),
+            ("user", self.users or None),
             ("ip", self.ip),
             ("operation", self.operation),
             ("znode", self.znode),
@@ -115,7 +124,7 @@ def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Even
                     _EPHEMERAL_GONE,
                     SUCCESS,
                     session=entry.session,
-                    user=server_user,
+                    users=(server_user,),
                     znode=_shown(change.path),
                 )
     elif entry.operation != opcodes.MULTI:
@@ -129,8 +138,14 @@ def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Even
 def text_line(event: Event) -> str:
     """Write an event as text, with tabs between its fields."""
     level = "ERROR" if event.result == FAILURE else "INFO"
-    fields = "\t".join(f"{name}={escaped(value)}" for name, value in event.fields())
+    fields = "\t".join(f"{name}={_text_of(value)}" for name, value in event.fields())
     return f"{_local_time(event.time_ms)} {level} paddock.audit: {fields}\n"
+
+
+def _text_of(value: str | tuple[str, ...]) -> str:
+    if isinstance(value, str):
+        return escaped(value.translate(_SEPARATORS))
+    return ",".join(escaped(one.translate(_SEPARATORS)) for one in value)
 
 
 # All entries of a batch have the same time.
@@ -146,15 +161,21 @@ def json_line(event: Event) -> str:
         "time": iso_time(event.time_ms / 1000),
         "level": "error" if event.result == FAILURE else "info",
         "logger": "paddock.audit",
-        **dict(event.fields()),
+        **{name: _json_of(value) for name, value in event.fields()},
     }
     return json.dumps(line) + "\n"
+
+
+def _json_of(value: str | tuple[str, ...]) -> str:
+    if isinstance(value, str):
+        return value
+    return ",".join(one.translate(_LIST_SEPARATORS) for one in value)
 
 
 def _single(entry: Entry, outcome: Outcome) -> Event:
     path: bytes | None = None
     znode_type: str | None = None
-    acl: str | None = None
+    acl: tuple[str, ...] | None = None
     # What cannot be understood was refused for that, and names no node.
     with contextlib.suppress(DecodeError):
         path, znode_type, acl = _read(entry.operation, entry.body)
@@ -177,8 +198,8 @@ def _parts(entry: Entry, outcome: Outcome) -> Iterator[Event]:
         yield _event(entry, _OPERATIONS[step.operation], SUCCESS, path, znode_type)
 
 
-def _read(operation: int, body: bytes) -> tuple[bytes | None, str | None, str | None]:
-    """Give the path that a request names, and its type or its ACL where it has one."""
+def _read(operation: int, body: bytes) -> tuple[bytes | None, str | None, tuple[str, ...] | None]:
+    """Return the path that a request names, and its type or its ACL where it has one."""
     reader = Reader(body)
     match operation:
         case opcodes.CREATE_TTL:
@@ -205,7 +226,7 @@ def _event(
     result: str,
     path: bytes | None = None,
     znode_type: str | None = None,
-    acl: str | None = None,
+    acl: tuple[str, ...] | None = None,
 ) -> Event:
     identities = NOBODY if entry.identities is None else entry.identities
     return Event(
@@ -213,7 +234,7 @@ def _event(
         operation,
         result,
         session=entry.session,
-        user=_users(identities),
+        users=users_of(identities),
         ip=next((one.id for one in identities.entries if one.scheme == "ip"), None),
         znode=None if path is None else _shown(path),
         znode_type=znode_type,
@@ -234,18 +255,19 @@ def _type(operation: int, flags: int) -> str | None:
     return _TYPES[flags] if 0 <= flags < len(_TYPES) else None
 
 
-def _users(identities: Identities) -> str | None:
+def users_of(identities: Identities) -> tuple[str, ...]:
+    """Return the names of a client that may be shown."""
     names = (user_name(one) for one in identities.entries)
-    return ",".join(name for name in names if name.strip()) or None
+    return tuple(name for name in names if name.strip())
 
 
 def _shown(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace")
 
 
-def _shown_acls(acls: list[ACL | None] | None) -> str:
+def _shown_acls(acls: list[ACL | None] | None) -> tuple[str, ...]:
     whole = tuple(acl for acl in acls or () if acl is not None)
-    return ",".join(
+    return tuple(
         f"{acl.identity.scheme}:{acl.identity.id}:"
         + "".join(letter for bit, letter in _PERMISSIONS if acl.permissions & bit)
         for acl in without_secrets(whole)

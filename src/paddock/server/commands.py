@@ -19,6 +19,16 @@ from paddock.server.stream import in_pieces
 
 Arguments = Mapping[str, str]
 
+# The commands that change something, by the first of their names.
+_CHANGING: Final = frozenset(
+    {
+        "connection_stat_reset",
+        "observer_connection_stat_reset",
+        "set_trace_mask",
+        "stat_reset",
+    }
+)
+
 
 class Rows:
     """A list of JSON values that is made while it is sent."""
@@ -77,6 +87,16 @@ class Commands:
         }
         self.names: Final = sorted({first for first, _ in self._commands.values()})
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the server serves now."""
+        return self._service.is_open
+
+    def changes(self, name: str) -> bool:
+        """Tell whether the command of this name changes something."""
+        found = self._commands.get(name)
+        return found is not None and found[0] in _CHANGING
+
     def run(self, name: str, arguments: Arguments) -> Iterator[bytes]:
         """Run a command by one of its names, and give its answer, piece by piece."""
         found = self._commands.get(name)
@@ -88,7 +108,7 @@ class Commands:
             first, run = found
             values = run(arguments)
             values = {**values, "command": first, "error": values.get("error")}
-        return in_pieces(_written(values))
+        return written(values)
 
     def _server_stats(self, _: Arguments) -> Values:
         figures = self._figures
@@ -228,6 +248,11 @@ class Commands:
             sets.setdefault(int(deadline_ms / tick_ms) + 1, []).append(one.session)
         for number in sorted(sets):
             yield str(number * tick_ms), Rows(sets[number])
+
+
+def written(values: Values) -> Iterator[bytes]:
+    """Write an answer, piece by piece."""
+    return in_pieces(_written(values))
 
 
 def _brief_report(report: ConnectionReport) -> Values:

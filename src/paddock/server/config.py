@@ -44,6 +44,8 @@ class ServerConfig:
     secure_port: int | None = None
     # Whether the plain port takes TLS, too, told by the first byte.
     port_unification: bool = False
+    # Whether to serve alone although the zoo.cfg lists several servers.
+    standalone: bool = False
     # Connections that the system holds for us; upstream leaves it at the 50 of Java.
     listen_backlog: int = LISTEN_BACKLOG
     # None keeps everything in memory: nothing survives the process.
@@ -139,7 +141,13 @@ class ServerConfig:
     admin_host: str | None = None
     admin_port: int | None = None
     admin_url: str = "/commands"
+    # Names by which it may be asked, beside addresses, localhost and this machine's name.
+    admin_allowed_hosts: frozenset[str] = frozenset()
     admin_idle_timeout_ms: int = 30_000
+    # Whether all data may be taken out and exchanged over HTTP, and how often each; 0 is no limit.
+    admin_snapshot_enabled: bool = True
+    admin_restore_enabled: bool = True
+    admin_rate_limit_interval_ms: int = 300_000
     log_level: str = "info"
     # "text" or "json".
     log_format: str = "text"

@@ -91,6 +91,7 @@ class Pipeline:
         wall_clock_ms: Callable[[], int],
         entries_max: int = 0,
         bytes_max: int = 0,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.machine = machine
         self.watches = watches
@@ -126,6 +127,8 @@ class Pipeline:
         self._stamp_ms = machine.time_ms
         self._loop = asyncio.get_running_loop()
         self._time: Callable[[], float] = self._loop.time
+        # What slices are measured by: the loop's own time may stand still within a pass.
+        self._clock: Callable[[], float] = self._time if monotonic is None else monotonic
         self._notices = Notices(self._loop.time)
         self._gathered = FairQueue()
         self._flying: Proposal | None = None
@@ -175,6 +178,10 @@ class Pipeline:
         if self._report is not None:
             count += len(self._report.proposal.entries)
         return count
+
+    def is_between_batches(self) -> bool:
+        """Tell whether no batch is half applied."""
+        return self._applying is None
 
     def between_batches(self, callback: Callable[[], None]) -> None:
         """Call back when no batch is half applied: now, or right after the one that is."""
@@ -308,7 +315,7 @@ class Pipeline:
     def _apply_some(self, proposal: Proposal) -> None:
         self._telling = True
         entries, submitters = proposal.entries, proposal.submitters
-        begun = self._time()
+        begun = self._clock()
         end = begun + SLICE_SECONDS
         while proposal.applied < len(entries):
             at = proposal.applied
@@ -321,12 +328,12 @@ class Pipeline:
                 or len(entry.body) > _LARGE_BYTES
             ):
                 self.work = 0
-                if self._time() >= end:
+                if self._clock() >= end:
                     break
         if proposal.applied < len(entries):
             # In parts, too: of a large batch it takes as long as a slice.
             self.machine.digest()
-            proposal.seconds += self._time() - begun
+            proposal.seconds += self._clock() - begun
             self._telling = False
             self._flush_dirty()
             self._loop.call_soon(self._apply_slice)
@@ -335,9 +342,8 @@ class Pipeline:
         self.applied = proposal.index
         self.applied_entries += len(entries)
         self.applied_bytes += proposal.size
-        now = self._time()
-        self._learn_pace((proposal.seconds + now - begun) / len(entries))
-        self.statistics.batch(len(entries), proposal.begun, proposal.synced, now)
+        self._learn_pace((proposal.seconds + self._clock() - begun) / len(entries))
+        self.statistics.batch(len(entries), proposal.begun, proposal.synced, self._time())
         if self.on_applied is not None:
             self.on_applied()
         if self._between:

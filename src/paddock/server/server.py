@@ -18,6 +18,7 @@ from paddock.log.file import FileLog
 from paddock.log.interface import Log, LogError
 from paddock.log.memory import MemoryLog
 from paddock.log.snapshots import SnapshotStore
+from paddock.server.admin_limits import AdminLimits
 from paddock.server.audit import AuditLog
 from paddock.server.audit_events import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.config import ServerConfig
@@ -29,10 +30,12 @@ from paddock.server.ports import address_of, explained, start_listening
 from paddock.server.reaper import Reaper
 from paddock.server.recovery import Recovered, recover_state
 from paddock.server.service import Service
+from paddock.server.service_clock import ServiceClock
 from paddock.server.settings_text import differing
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
 from paddock.server.words import FourLetterWords
+from paddock.state.access import Identities
 from paddock.state.watches import Watches
 
 if TYPE_CHECKING:
@@ -57,7 +60,9 @@ class Server:
         await server.stop()
 
     Time of day and randomness are handed in, so that a test can decide what they are; so is the
-    disk, if a test wants one that fails.
+    disk, if a test wants one that fails. `monotonic` gives the seconds by which work is shared out
+    and the time of day is judged; the default is the loop's time, which on some loops stands still
+    within a step.
 
     If the machine is not enough for the state, nobody is served any more, and `on_fatal` is called:
     a process that is nothing but a server ends then, at once.
@@ -71,9 +76,11 @@ class Server:
         random_bytes: Callable[[int], bytes],
         disk: Disk | None = None,
         on_fatal: Callable[[], None] | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self._config = config
         self._wall_clock_ms = wall_clock_ms
+        self._monotonic = monotonic
         self._random_bytes = random_bytes
         self._disk = disk
         self._on_fatal = on_fatal
@@ -90,6 +97,8 @@ class Server:
         self._admin: AdminServer | None = None
         self._secure: SecurePorts | None = None
         self._outages: Outages | None = None
+        # The supervisor hands the same one to each server that it runs.
+        self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -325,6 +334,8 @@ class Server:
         """Put the parts together that serve the state."""
         config, machine = self._config, recovered.machine
         statistics = Statistics()
+        monotonic = self._monotonic or asyncio.get_running_loop().time
+        clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
         watches = Watches(
             config.max_watches_per_session,
             config.max_watch_bytes_per_session,
@@ -336,9 +347,10 @@ class Server:
             log,
             recovered.index,
             statistics,
-            self._wall_clock_ms,
+            clock.time_ms,
             config.max_requests,
             config.max_request_bytes,
+            monotonic,
         )
         pipeline.slow_sync = config.slow_sync_ms / 1000
         if self._audit is not None:
@@ -355,7 +367,7 @@ class Server:
                 config.snapshot_every_kib << 10,
             )
             pipeline.on_applied = self._snapshotter.look
-        self._reaper = Reaper(pipeline, config, self._wall_clock_ms)
+        self._reaper = Reaper(pipeline, config, clock.time_ms)
         self._service = Service(
             _within_descriptors(config),
             machine,
@@ -364,6 +376,7 @@ class Server:
             statistics,
             self._wall_clock_ms,
             self._random_bytes,
+            monotonic,
         )
         self._outages = Outages(self._service, log)
         pipeline.on_unknown = self._outages.begin
@@ -396,15 +409,33 @@ class Server:
     async def _bind_admin(self, host: str, port: int) -> None:
         # Imported now, not above: most servers have none, and need no HTTP.
         from paddock.server.admin import AdminServer
+        from paddock.server.admin_origin import AdminHosts
 
-        timeout = self._config.admin_idle_timeout_ms / 1000
-        self._admin = AdminServer(self._config.admin_url, timeout, self._wall_clock_ms)
+        config = self._config
+        self._admin = AdminServer(
+            config.admin_url,
+            config.admin_idle_timeout_ms / 1000,
+            self._wall_clock_ms,
+            AdminHosts(host, config.admin_allowed_hosts),
+        )
         await self._admin.bind(host, port)
 
     async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
+        from paddock.server.admin_data import DataCommands
         from paddock.server.commands import Commands
 
-        await admin.start(Commands(figures))
+        machine = figures.service.machine
+        limits = self.admin_limits
+        if self._audit is not None:
+            limits.tell_audit = self._tell_admin_audit
+        data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
+        await admin.start(Commands(figures), data_commands)
+
+    def _tell_admin_audit(
+        self, operation: str, result: str, identities: Identities, address: str
+    ) -> None:
+        if self._audit is not None:
+            self._audit.admin(operation, result, identities, address, self._wall_clock_ms())
 
     def _connection(self) -> asyncio.Protocol:
         assert self._service is not None
@@ -419,8 +450,10 @@ class Server:
             await asyncio.get_running_loop().run_in_executor(None, close)
 
     async def _let_go(self) -> None:
+        # It outlives us, and would hold the state.
+        self.admin_limits.tell_audit = None
         if self._admin is not None:
-            self._admin.close()
+            await self._admin.close()
             self._admin = None
         if self._listener is not None:
             self._listener.close()

@@ -43,6 +43,7 @@ class Service:
         statistics: Statistics,
         wall_clock_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.config = config
         self.machine = machine
@@ -53,7 +54,7 @@ class Service:
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
         # What may take long is done in turns.
-        self.turns = Turns()
+        self.turns = Turns(monotonic)
         self._must_authenticate: Restriction | None = None
         if config.enforce_authentication:
             self._must_authenticate = MustAuthenticate(config.enforced_schemes)

@@ -83,6 +83,12 @@ SETTINGS: Final = (
         "Connections that the system keeps until they are accepted.",
         metavar="COUNT",
     ),
+    switch(
+        "standalone",
+        "paddock.standalone",
+        PLACE,
+        "Serve alone although the zoo.cfg lists several servers.",
+    ),
     Setting(
         "data_directory",
         "dataDir",
@@ -483,10 +489,40 @@ SETTINGS: Final = (
         "Below which path the commands are.",
         metavar="PATH",
     ),
+    Setting(
+        "admin_allowed_hosts",
+        "paddock.adminAllowedHosts",
+        values.host_names,
+        "names of hosts with commas between them, or *",
+        ADMIN,
+        "By which names it may be asked, with commas, or *; addresses and its own name always do.",
+        metavar="NAMES",
+    ),
     milliseconds(
         "admin_idle_timeout_ms",
         "admin.idleTimeout",
         ADMIN,
         "The time in which an HTTP request must have come.",
+    ),
+    switch(
+        "admin_snapshot_enabled",
+        "admin.snapshot.enabled",
+        ADMIN,
+        "Whether the admin command snapshot, which sends all data, is there.",
+    ),
+    switch(
+        "admin_restore_enabled",
+        "admin.restore.enabled",
+        ADMIN,
+        "Whether the admin command restore, which replaces all data, is there.",
+    ),
+    Setting(
+        "admin_rate_limit_interval_ms",
+        "admin.rateLimiterIntervalInMS",
+        values.at_least(0),
+        "milliseconds, 0 for no limit",
+        ADMIN,
+        "The time in which each of the two may be asked for once.",
+        metavar="MS",
     ),
 )

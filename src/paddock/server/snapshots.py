@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
 from paddock.log.interface import Log, LogError
@@ -22,6 +23,17 @@ logger: Final = logging.getLogger(__name__)
 
 # From so many nodes on a snapshot is taken less often.
 _LARGE: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a snapshot holds."""
+
+    index: int
+    zxid: int
+    nodes: int
+    sessions: int
+    digest: int
 
 
 class Snapshotter:
@@ -61,11 +73,31 @@ class Snapshotter:
         self._closing = False
         # The zxid of the newest one; -1 without one.
         self.newest_zxid = recovered.snapshot_zxid
+        # What the newest one holds, if this server has taken it.
+        self._taken: Taken | None = None
 
     @property
     def newest_index(self) -> int:
         """Where the newest snapshot was taken; 0 without one."""
         return self._index
+
+    def newest(self) -> Taken | None:
+        """Return what the newest snapshot holds; None if that is not known."""
+        if self._pipeline.applied == self._index and self._pipeline.is_between_batches():
+            return self._described()
+        taken = self._taken
+        return taken if taken is not None and taken.index == self._index else None
+
+    def _described(self) -> Taken:
+        """Describe the state as it is now."""
+        machine = self._pipeline.machine
+        return Taken(
+            self._pipeline.applied,
+            machine.zxid,
+            len(machine.tree),
+            len(machine.sessions.by_id),
+            machine.digest(),
+        )
 
     def look(self) -> None:
         """Begin a snapshot if it is time for one, and none is under way.
@@ -124,7 +156,7 @@ class Snapshotter:
     async def _take(self) -> None:
         begun = self._loop.time()
         try:
-            index, zxid, nodes = await self._begin()
+            taken = await self._begin()
             snapshot, writer = self._snapshot, self._writer
             assert snapshot is not None
             assert writer is not None
@@ -135,9 +167,10 @@ class Snapshotter:
                 for one in spilled:
                     await asyncio.wrap_future(one)
             await self._loop.run_in_executor(self._executor, writer.commit)
-            self._index = index
-            self.newest_zxid = zxid
-            self._tell_taken(index, zxid, nodes, writer.size, self._loop.time() - begun)
+            self._index, self._taken = taken.index, taken
+            self.newest_zxid = taken.zxid
+            seconds = self._loop.time() - begun
+            self._tell_taken(taken.index, taken.zxid, taken.nodes, writer.size, seconds)
         except (LogError, MemoryError) as error:
             logger.error("no snapshot was taken: %s", str(error) or "out of memory")
         else:
@@ -146,12 +179,12 @@ class Snapshotter:
             await self._let_go()
             self._task = None
 
-    def _begin(self) -> asyncio.Future[tuple[int, int, int]]:
+    def _begin(self) -> asyncio.Future[Taken]:
         """Begin a snapshot as soon as no batch is half applied.
 
-        The result is its index, its zxid and how many nodes it will have; or LogError.
+        The result is what it will hold; or LogError.
         """
-        begun: asyncio.Future[tuple[int, int, int]] = self._loop.create_future()
+        begun: asyncio.Future[Taken] = self._loop.create_future()
 
         def begin() -> None:
             pipeline = self._pipeline
@@ -164,8 +197,7 @@ class Snapshotter:
                 return
             self._snapshot = Snapshot(pipeline.machine, self._spill)
             self._spilled = []
-            machine = pipeline.machine
-            begun.set_result((pipeline.applied, machine.zxid, len(machine.tree)))
+            begun.set_result(self._described())
 
         self._pipeline.between_batches(begin)
         return begun

@@ -5,7 +5,8 @@ used raises `ConfigError`, whose message is one line that says where it was give
 
     zoo.cfg:3: tickTime = 'two': expected milliseconds, 1 or more
 
-A key or a variable that is not used gets a warning, which says why if that is known.
+A key or a variable that is not used gets a warning, which says why if that is known. A file that
+lists several servers is refused, unless `standalone` says that this one is to serve alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from paddock.server.config import ConfigError, ServerConfig
+from paddock.server.listed_servers import ListedServers
 from paddock.server.properties import read_properties
 from paddock.server.setting import VARIABLE_PREFIX, Setting
 from paddock.server.settings import SETTINGS
@@ -58,6 +60,7 @@ class Settings:
         self._values: dict[str, Any] = {}
         # Where each of them was given, for errors that concern several.
         self._origins: dict[str, str] = {}
+        self._servers = ListedServers()
 
     def read_file(self, path: Path) -> None:
         """Read a `zoo.cfg`. Of a key that is given twice the last one counts, as in Java."""
@@ -70,6 +73,7 @@ class Settings:
             where = f"{path}:{entry.line}: "
             setting = _BY_KEY.get(entry.key.removeprefix("zookeeper."))
             if setting is None:
+                self._servers.take(path, entry)
                 refusal = why_refused(entry.key, entry.value)
                 if refusal is not None:
                     raise ConfigError(f"{where}{entry.key} = {entry.value!r}: {refusal}")
@@ -99,7 +103,9 @@ class Settings:
         self._origins[field] = origin
 
     def config(self) -> ServerConfig:
-        """Give the whole; raises ConfigError if it makes no sense together."""
+        """Return the whole; raises ConfigError if it makes no sense together."""
+        if not self._values.get("standalone"):
+            self._servers.check()
         try:
             return ServerConfig(**self._values)
         except ConfigError as error:

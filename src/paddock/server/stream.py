@@ -47,12 +47,14 @@ class Stream:
         timeout: float,
         done: Callable[[], None],
         turns: Turns | None = None,
+        bytes_min: int = 1,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._pieces = pieces
-        # Seconds after which somebody who took nothing is disconnected.
+        # Seconds in which less than `bytes_min` taken is too little: the peer is disconnected.
         self._timeout = timeout
+        self._bytes_min = bytes_min
         # Called when the last piece has been handed over; not if it comes to nothing.
         self._done = done
         # Who shares the loop's time; without it each piece has a pass of the loop.
@@ -118,7 +120,7 @@ class Stream:
 
     def _look(self) -> None:
         taken = self._written - self._transport.get_write_buffer_size()
-        if self._is_paused and taken == self._taken:
+        if self._is_paused and taken - self._taken < self._bytes_min:
             self.stop()
             self._transport.abort()
             return

@@ -21,6 +21,7 @@ from paddock.errors import PaddockError
 from paddock.log.disk import Disk
 from paddock.log.exchange import Exchange, exchange, is_staged, undo_exchange
 from paddock.log.layout import Claim
+from paddock.server.admin_limits import AdminLimits
 from paddock.server.config import ServerConfig
 from paddock.server.control import Control, ControlError, Message
 from paddock.server.server import Server
@@ -49,6 +50,7 @@ class Supervisor:
         self._control: Control | None = None
         # Held while servers are exchanged: nothing else is done to them then.
         self._busy = asyncio.Lock()
+        self._admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
         self._over = asyncio.Event()
         # Why no server could be started any more.
         self._failure: BaseException | None = None
@@ -97,6 +99,7 @@ class Supervisor:
 
     async def _start_server(self) -> None:
         server = self._make_server(self._config)
+        server.admin_limits = self._admin_limits
         await server.start()
         # No collection is to look at all the nodes again.
         gc.freeze()

@@ -34,9 +34,10 @@ class TurnTaker(Protocol):
 class Turns:
     """Who waits for a turn. Each waits at most once: a taker that has asked does not ask again."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._time: Callable[[], float] = self._loop.time
+        # The loop's own time may stand still within a pass, as uvloop's does.
+        self._time: Callable[[], float] = self._loop.time if monotonic is None else monotonic
         self._waiting: deque[TurnTaker] = deque()
         self._is_scheduled = False
 
@@ -48,7 +49,7 @@ class Turns:
             self._loop.call_soon(self._pass)
 
     def end(self) -> float:
-        """Return the time, by the event loop, at which a turn that begins now should end."""
+        """Return the time at which a turn that begins now should end."""
         return self._time() + (SHORT_TURN_SECONDS if self._waiting else TURN_SECONDS)
 
     def is_over(self, end: float) -> bool:

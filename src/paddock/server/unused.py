@@ -67,9 +67,6 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "the admin server speaks plain HTTP": """
         admin.forceHttps admin.portUnification admin.needClientAuth
         """,
-    "the admin server does not change the data": """
-        admin.snapshot.enabled admin.restore.enabled admin.rateLimiterIntervalInMS
-        """,
     "there are no TTL nodes of 3.5.3 here": "emulate353TTLNodes",
     "sessions are kept by their own pings": "clientTcpKeepAlive",
     "it is a setting of clients": "client.secure disableAutoWatchReset request.timeout",

@@ -127,6 +127,13 @@ def four_letter_words(text: str) -> frozenset[str]:
     return words
 
 
+def host_names(text: str) -> frozenset[str]:
+    words = _words(text)
+    if not words or any(word != "*" and not re.fullmatch(r"[\w.:-]+", word) for word in words):
+        raise ValueError(text)
+    return words
+
+
 def user_and_digest(text: str) -> str:
     user, _, digest = text.partition(":")
     try:

@@ -26,6 +26,7 @@ from paddock.protocol.jute import to_int32
 from paddock.state.access import ACLTable, NodeACL
 from paddock.state.digest import data_term, header_term, node_term
 from paddock.state.limits import QUOTA, Quotas, governed_by_limits
+from paddock.state.path_bag import PathBag
 
 _INT32_MIN: Final = -(1 << 31)
 _INT32_MAX: Final = (1 << 31) - 1
@@ -214,8 +215,8 @@ class Tree:
         self.acls = ACLTable()
         # Paths by the session that owns them, in no order that means anything.
         self.ephemerals: dict[int, dict[bytes, None]] = {}
-        self.containers: dict[bytes, None] = {}
-        self.ttls: dict[bytes, None] = {}
+        self.containers = PathBag()
+        self.ttls = PathBag()
         self.quotas = Quotas()
         # Bytes of all paths and data, for those who watch the server's size.
         self.data_bytes: i64 = 0
@@ -548,9 +549,9 @@ class Tree:
                 self.ephemerals[owner] = mine
             mine[path] = None
         elif owner == CONTAINER:
-            self.containers[path] = None
+            self.containers.add(path)
         else:
-            self.ttls[path] = None
+            self.ttls.add(path)
 
     def _discount(self, path: bytes, node: Node) -> None:
         self.data_bytes -= len(path) + _length(node.data)
@@ -566,9 +567,9 @@ class Tree:
             if not mine:
                 del self.ephemerals[owner]
         elif owner == CONTAINER:
-            del self.containers[path]
+            self.containers.remove(path)
         else:
-            del self.ttls[path]
+            self.ttls.remove(path)
 
 
 def _next(number: i32) -> i32:

@@ -121,6 +121,7 @@ class EmbeddedServer:
             wall_clock_ms=self._wall_clock_ms,
             random_bytes=self._random_bytes,
             disk=self._disk,
+            monotonic=loop.time if virtual else time.monotonic,
         )
         await server.start()
         self._server = server

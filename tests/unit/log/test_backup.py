@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.backup import BackupError, Manifest, read_backup, write_backup
+from paddock.log.backup import (
+    BackupError,
+    Manifest,
+    StreamedBackup,
+    read_backup,
+    write_backup,
+)
 from paddock.log.check import check
+from paddock.log.disk import Disk
 from paddock.log.epoch import begin_epoch
+from paddock.log.exchange import write_state
 from paddock.log.interface import LogError
 from paddock.log.load import Loaded, load
 from paddock.state.machine import StateMachine
@@ -35,6 +43,47 @@ def written(loaded: Loaded, near: Path, *, compress: bool = False) -> tuple[byte
         file, loaded, compress=compress, version="1.2.3", time_ms=TIME_MS, near=near
     )
     return file.getvalue(), manifest
+
+
+def streamed(loaded: Loaded, near: Path) -> StreamedBackup:
+    """A backup that is made while it is sent, of the same state."""
+    machine = loaded.machine
+    snapshot = write_state(near, machine, loaded.index, Disk()).read_bytes()
+    manifest = Manifest(
+        backup=1,
+        paddock="1.2.3",
+        time_ms=TIME_MS,
+        index=loaded.index,
+        zxid=machine.zxid,
+        nodes=len(machine.tree),
+        sessions=len(machine.sessions.by_id),
+        digest=machine.digest(),
+        sha256={},
+    )
+    return StreamedBackup(io.BytesIO(snapshot), len(snapshot), manifest)
+
+
+def test_a_backup_that_is_made_while_it_is_sent_holds_the_same(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    backup = streamed(loaded, tmp_path)
+    data = b"".join(backup.pieces())
+    assert len(data) == backup.size
+    again, manifest = read_backup(io.BytesIO(data), "b.tar")
+    assert again.machine.digest() == loaded.machine.digest()
+    before, said = written(loaded, tmp_path)
+    assert (manifest.index, manifest.zxid, manifest.nodes) == (said.index, said.zxid, said.nodes)
+    with (
+        tarfile.open(fileobj=io.BytesIO(data)) as one,
+        tarfile.open(fileobj=io.BytesIO(before)) as other,
+    ):
+        assert one.getnames() == other.getnames()
+
+
+def test_a_backup_that_is_sent_in_part_is_no_whole_one(loaded: Loaded, tmp_path: Path) -> None:
+    pieces = list(streamed(loaded, tmp_path).pieces())
+    for count in range(1, len(pieces) - 1):
+        assert refusal(b"".join(pieces[:count]))
 
 
 def refusal(data: bytes) -> str:

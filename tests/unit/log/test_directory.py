@@ -69,7 +69,13 @@ def test_folder_can_be_claimed_again_after_it_is_closed(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.parametrize("name", ["lost+found", ".gitkeep", "myid", "initialize"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lost+found", ".gitkeep", "myid", "initialize"),
+        *("zoo.cfg", "zoo.cfg.dynamic.100000000", "zookeeper_server.pid", "paddock.pid"),
+    ],
+)
 def test_folder_with_files_that_mean_nothing_is_used_and_they_stay(
     tmp_path: Path, name: str
 ) -> None:

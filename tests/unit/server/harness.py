@@ -66,10 +66,16 @@ class HeldLog:
 class FakeTransport(asyncio.Transport):
     """Collects what is written."""
 
-    def __init__(self, *, tls: bool = False, own_socket: socket.socket | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        tls: bool = False,
+        own_socket: socket.socket | None = None,
+        address: str = "127.0.0.1",
+    ) -> None:
         # Of TLS it has only that it is there.
         extra = {"ssl_object": object()} if tls else {}
-        super().__init__({"peername": ("127.0.0.1", 4711), "socket": own_socket, **extra})
+        super().__init__({"peername": (address, 4711), "socket": own_socket, **extra})
         self.written = b""
         self.writes = 0
         self.is_reading_now = True

@@ -13,12 +13,19 @@ from typing import Any
 import pytest
 
 from paddock.server.audit import AppendedFile, AuditError, AuditLog
-from paddock.server.audit_events import SERVER_STOP, SUCCESS, events_of
+from paddock.server.audit_events import (
+    SERVER_STOP,
+    SUCCESS,
+    Event,
+    events_of,
+    json_line,
+    text_line,
+)
 from paddock.server.journal import JSON, TEXT
 from paddock.state.entry import Entry
 from paddock.state.machine import StateMachine
 from tests.support import requests as rq
-from tests.support.records import Request
+from tests.support.records import Acl, Request
 from tests.unit.server.harness import Harness
 
 
@@ -173,3 +180,61 @@ def test_whatever_is_asked_can_be_written_down(request_: Request, cut: int | Non
     for event in events_of(entry, outcome, "root"):
         assert event.result == "failure"
         assert dict(event.fields())
+
+
+# What a client may call itself, or a node, to be taken for somebody else or for another line.
+FORGERIES = [
+    "alice,super",
+    "alice user=super",
+    "alice\tuser=super",
+    "alice\nuser=super",
+    "alice\u2028user=super",
+    "alice=super",
+    "alice\\x2csuper",
+]
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_name_reads_as_one_user_wherever_a_line_is_split(name: str) -> None:
+    event = Event(0, "create", SUCCESS, session=1, users=("127.0.0.1", name), znode="/a")
+    line = text_line(event).partition("paddock.audit: ")[2]
+    assert line.splitlines() == [line.rstrip("\n")]
+    for fields in (line.split("\t"), line.split()):
+        found = [one.strip().split("=") for one in fields]
+        assert [one[0] for one in found] == ["session", "user", "operation", "znode", "result"]
+        assert all(len(one) == 2 for one in found)
+        address, shown = found[1][1].split(",")
+        assert (address, shown.encode().decode("unicode_escape")) == ("127.0.0.1", name)
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_in_json_a_name_reads_as_one_user_too(name: str) -> None:
+    event = Event(0, "create", SUCCESS, users=("127.0.0.1", name), znode=f"/{name}")
+    (line,) = json_line(event).splitlines()
+    found = json.loads(line)
+    address, shown = found["user"].split(",")
+    assert address == "127.0.0.1"
+    assert shown.replace("\\x2c", ",").replace("\\x5c", "\\") == name
+    assert found["znode"] == f"/{name}"
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_path_and_an_acl_cannot_pretend_to_be_another_field(name: str) -> None:
+    entry, outcome = applied(rq.set_acl(f"/{name}", (Acl(1, "x509", name), Acl(2, "ip", "::1"))))
+    (event,) = events_of(entry, outcome, "root")
+    (line,) = text_line(event).splitlines()
+    fields = [one.split("=") for one in line.partition("paddock.audit: ")[2].split()]
+    assert [one[0] for one in fields] == ["session", "operation", "znode", "acl", "result"]
+    assert all(len(one) == 2 for one in fields)
+    assert len(fields[3][1].split(",")) == 2
+
+
+def test_a_client_that_calls_itself_two_names_is_one_user(tmp_path: Path) -> None:
+    async def scenario(harness: Harness) -> None:
+        client = await harness.client()
+        client.send(rq.auth("digest", b"alice,super:secret"))
+        client.send(rq.create("/a"))
+        await harness.settle()
+
+    keep(tmp_path / "audit.log", scenario)
+    assert "\tuser=127.0.0.1,alice\\x2csuper\t" in (tmp_path / "audit.log").read_text()

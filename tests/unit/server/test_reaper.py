@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from paddock.server.reaper import Reaper
+from paddock.server.reaper import LOOKS_IN_A_STEP, Reaper
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.records import Request
@@ -19,9 +19,13 @@ class World:
     def __init__(self, **settings: int) -> None:
         self.harness = Harness(**settings)
         self.client = FakeClient(self.harness)
-        self._reaper = Reaper(
-            self.harness.pipeline, self.harness.service.config, lambda: self.harness.wall_ms
-        )
+        self._reaper = Reaper(self.harness.pipeline, self.harness.service.config, self._time_ms)
+        # The steps in which it has looked through the nodes: it reads the time in each.
+        self.steps = 0
+
+    def _time_ms(self) -> int:
+        self.steps += 1
+        return self.harness.wall_ms
 
     async def start(self) -> None:
         await self.client.attach()
@@ -172,6 +176,70 @@ def test_ends_do_not_pile_up_while_the_log_is_broken() -> None:
         await asyncio.sleep(20_000 * INTERVAL)
         assert world.harness.pipeline.outstanding() <= 10_000
         await world.harness.settle()
+        assert not world.has(b"/t")
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_very_many_nodes_are_looked_at_in_steps_between_which_others_have_their_turn() -> None:
+    async def scenario() -> None:
+        world = World()
+        await world.start()
+        count = 3 * LOOKS_IN_A_STEP
+        await world.do(*(rq.create_ttl(f"/n{number}", 1_000_000) for number in range(count)))
+        turns: list[int] = []
+
+        def turn() -> None:
+            turns.append(world.steps)
+            if len(turns) < 4:
+                asyncio.get_running_loop().call_soon(turn)
+
+        asyncio.get_running_loop().call_later(INTERVAL, turn)
+        await world.wait(INTERVAL + 1)
+        assert world.steps == 3
+        # One turn before the first step, and one behind each.
+        assert turns == [0, 1, 2, 3]
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_what_is_over_goes_in_one_round_although_nodes_come_and_go_between_its_steps() -> None:
+    async def scenario() -> None:
+        world = World(container_check_interval_ms=60_000, max_containers_per_minute=100_000)
+        await world.start()
+        count = 4 * LOOKS_IN_A_STEP
+        await world.do(*(rq.create_ttl(f"/n{number}", 1) for number in range(count)))
+        await world.do(*(rq.create_ttl(f"/kept{number}", 1_000_000) for number in range(500)))
+        world.harness.wall_ms += 60_000
+        await asyncio.sleep(INTERVAL)
+        assert 0 < world.steps < 5
+        # Between two steps: some of the first are deleted, and others created.
+        await world.do(
+            *(rq.delete(f"/n{number}") for number in range(0, 500, 5)),
+            *(rq.create_ttl(f"/new{number}", 1_000_000) for number in range(300)),
+        )
+        await world.harness.settle()
+        names = {path[1:4] for path in world.harness.machine.tree.ttls}
+        assert names == {b"kep", b"new"}
+        world.stop()
+
+    run_virtually(scenario())
+
+
+def test_many_containers_that_are_over_do_not_keep_ttl_nodes_waiting_for_ever() -> None:
+    async def scenario() -> None:
+        world = World(max_containers_per_minute=10)
+        await world.start()
+        await world.do(rq.create_ttl("/t", 1))
+        for number in range(4):
+            # In each round as many containers are over as may go in it.
+            for name in (f"/c{number}-{one}" for one in range(10)):
+                await world.do(
+                    rq.create_container(name), rq.create(f"{name}/n"), rq.delete(f"{name}/n")
+                )
+            await world.wait(INTERVAL)
         assert not world.has(b"/t")
         world.stop()
 

@@ -134,6 +134,62 @@ def test_a_key_that_means_nothing_here_gets_a_warning_that_says_why(
     assert warning == f"1: key {key!r} is not used by this server: {reason}"
 
 
+THREE = "dataDir=/d\nserver.1=one:2888:3888\nserver.2=two:2888:3888\nserver.3=three:2888:3888\n"
+WHAT_HELPS = (
+    "; leave one server in the list, or have this one serve alone with --standalone"
+    " (paddock.standalone=true)"
+)
+
+
+def test_a_file_that_lists_several_servers_is_refused_with_what_helps(zoo_cfg: Path) -> None:
+    assert error_of(zoo_cfg, THREE) == (
+        f"{zoo_cfg}:2: server.1, server.2, server.3 list 3 servers, which would not know each"
+        f" other: each would serve alone, on data of its own{WHAT_HELPS}"
+    )
+
+
+def test_a_long_list_of_servers_is_not_named_whole(zoo_cfg: Path) -> None:
+    said = error_of(zoo_cfg, "".join(f"server.{one}=h:1:2\n" for one in range(1, 100)))
+    assert "server.5, … list 99 servers" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["server.1=one:2888:3888\n", "server.1=one:1:2\nserver.1=one:2888:3888\nserver.principal=x\n"],
+)
+def test_a_file_that_lists_one_server_is_used_with_a_warning(zoo_cfg: Path, text: str) -> None:
+    settings = read(zoo_cfg, text)
+    assert settings.config() == ServerConfig()
+    assert settings.warnings
+
+
+@pytest.mark.parametrize("way", ["file", "variable", "option"])
+def test_a_list_of_servers_is_passed_over_if_asked_to_serve_alone(zoo_cfg: Path, way: str) -> None:
+    settings = read(zoo_cfg, THREE + ("paddock.standalone=true\n" if way == "file" else ""))
+    if way == "variable":
+        settings.read_environment({"PADDOCK_STANDALONE": "true"})
+    if way == "option":
+        settings.read_options({"--standalone": "true"})
+    assert settings.config().standalone
+    assert len(settings.warnings) == 3
+
+
+def test_a_list_of_servers_in_a_file_of_its_own_is_read(zoo_cfg: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "zoo.cfg.dynamic"
+    listed.write_text("server.1=one:1:2;2181\n\nserver.2=two:1:2;2181\n")
+    said = error_of(zoo_cfg, f"dynamicConfigFile={listed}\n")
+    assert said.startswith(f"{listed}:1: server.1, server.2 list 2 servers")
+    listed.write_text("server.1=one:1:2;2181\n")
+    assert read(zoo_cfg, f"dynamicConfigFile={listed}\n").config() == ServerConfig()
+
+
+def test_a_list_of_servers_that_cannot_be_read_is_refused(zoo_cfg: Path, tmp_path: Path) -> None:
+    assert error_of(zoo_cfg, f"\ndynamicConfigFile={tmp_path / 'none'}\n") == (
+        f"{zoo_cfg}:2: dynamicConfigFile = {str(tmp_path / 'none')!r} cannot be read: No such file"
+        f" or directory, and may list several servers{WHAT_HELPS}"
+    )
+
+
 @pytest.mark.parametrize("prefix", ["", "zookeeper."])
 def test_a_file_that_lets_nobody_in_without_sasl_is_refused(zoo_cfg: Path, prefix: str) -> None:
     with pytest.raises(ConfigError, match="there is no SASL here, and everybody would be served"):

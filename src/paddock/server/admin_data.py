@@ -1,0 +1,256 @@
+"""The two admin commands that take all data out or exchange them: `snapshot` and `restore`.
+
+    curl -H 'Authorization: digest super:secret' -o FILE http://127.0.0.1:8080/commands/snapshot
+    curl -H 'Authorization: digest super:secret' --data-binary @FILE …/commands/restore
+
+Names, settings, headers and statuses are those of Apache ZooKeeper 3.9. What is sent is a backup,
+as `paddock backup` writes it, and so is what is taken. The ACLs of nodes do not hold for either, so
+the rules are:
+
+* A client authenticates with the header Authorization, by the scheme digest or ip.
+* It must be the superuser, or have all permissions on `/` by an entry of the ACL that is its own.
+  What `/` grants to anyone does not count, unlike upstream: in a new tree that is everything, and
+  any password would do.
+* Each may be asked for once in an interval.
+
+A snapshot is sent from the file that the server has just written, piece by piece. A restore is done
+by `paddock restore`, in a process of its own that takes the body as it comes: it checks the whole
+before it asks this server, by its control socket, to exchange its data. So neither the memory nor
+the loop of this process has to do with the size of either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from paddock import __version__
+from paddock.errors import OK
+from paddock.log.backup import Manifest, StreamedBackup
+from paddock.log.interface import LogError
+from paddock.log.snapshots import snapshot_name
+from paddock.protocol.acl import ALL
+from paddock.server.admin_limits import AdminLimits, RateLimit
+from paddock.server.authentication import Conversation
+from paddock.server.config import ServerConfig
+from paddock.server.snapshots import Snapshotter
+from paddock.state.access import NOBODY, Grants, Identities
+from paddock.state.machine import StateMachine
+
+SNAPSHOT: Final = "snapshot"
+RESTORE: Final = "restore"
+# By each of their names.
+DATA_COMMANDS: Final = {"restore": RESTORE, "rest": RESTORE, "snapshot": SNAPSHOT, "snap": SNAPSHOT}
+
+# Snapshots that are tried, if writes come while one is asked for.
+_ATTEMPTS: Final = 3
+# How the command that restores calls what it reads.
+_BODY: Final = "stdin: "
+
+
+class RefusedError(Exception):
+    """Why a command is not run, and with which status that is said."""
+
+    def __init__(self, status: int, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        # Seconds after which it may be tried again; 0 if that is no matter of time.
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotAnswer:
+    """A backup that is ready to be sent."""
+
+    zxid: int
+    size: int
+    pieces: Iterator[bytes]
+    # To be closed when the pieces have been sent, or will not be.
+    file: IO[bytes]
+
+
+class DataCommands:
+    """Runs both commands for one server."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        machine: StateMachine,
+        snapshotter: Snapshotter | None,
+        limits: AdminLimits,
+    ) -> None:
+        self._config = config
+        self._machine = machine
+        self._snapshotter = snapshotter
+        self.limits = limits
+
+    def identify(self, authorization: bytes | None, address: str) -> Identities:
+        """Return who has asked; raises RefusedError with 401 if that is not proved."""
+        if authorization is None:
+            raise RefusedError(401, "Auth info is missing for the command")
+        scheme, _, credentials = authorization.strip().partition(b" ")
+        conversation = Conversation(address, self._config.super_digest)
+        code, identities = conversation.receive(
+            scheme.decode("latin-1").lower(), credentials.strip() or None, NOBODY
+        )
+        if code != OK:
+            raise RefusedError(401, "Not authenticated: expected 'digest user:password' or 'ip'")
+        return identities
+
+    def authorize(self, identities: Identities) -> None:
+        """Raise RefusedError with 403 unless these may have all data."""
+        grants = Grants(self._machine.tree.nodes[b"/"].acl.entries)
+        granted = 0
+        for identity in identities.entries:
+            granted |= grants.to(identity)
+        if not identities.is_super and granted & ALL != ALL:
+            raise RefusedError(
+                403,
+                "Not authorized: it takes the superuser, or all permissions on / by an entry of"
+                " one's own",
+            )
+
+    def check_snapshot(self) -> None:
+        """Raise RefusedError unless a snapshot may be asked for now."""
+        if not self._config.admin_snapshot_enabled:
+            raise RefusedError(503, "The snapshot command is disabled")
+        if self._snapshotter is None:
+            raise RefusedError(503, "A server in memory takes no snapshots")
+        _limit(self.limits.snapshot, SNAPSHOT)
+
+    def check_restore(self) -> None:
+        """Raise RefusedError unless a restore may be asked for now."""
+        if not self._config.admin_restore_enabled:
+            raise RefusedError(503, "The restore command is disabled")
+        folder = self._config.data_directory
+        if folder is None:
+            raise RefusedError(503, "A server in memory has no data to replace")
+        if not _is_socket(folder / "control"):
+            raise RefusedError(503, "There is no control socket, by which data are exchanged")
+        _limit(self.limits.restore, RESTORE)
+
+    async def take_snapshot(self, time_ms: int) -> SnapshotAnswer:
+        """Take a snapshot of the state as it is now, unless there is one; raises RefusedError."""
+        assert self._snapshotter is not None
+        assert self._config.data_directory is not None
+        folder = self._config.data_directory / "snapshots"
+        for _ in range(_ATTEMPTS):
+            try:
+                await self._snapshotter.take_now()
+                taken = self._snapshotter.newest()
+                if taken is None:
+                    # It was there before this server, and writes have come since.
+                    continue
+                file = (folder / snapshot_name(taken.index)).open("rb")
+            except FileNotFoundError:
+                raise RefusedError(503, "There is nothing yet: no write has come") from None
+            except (LogError, OSError) as error:
+                raise RefusedError(500, f"No snapshot could be taken: {error}") from error
+            manifest = Manifest(
+                backup=1,
+                paddock=__version__,
+                time_ms=time_ms,
+                index=taken.index,
+                zxid=taken.zxid,
+                nodes=taken.nodes,
+                sessions=taken.sessions,
+                digest=taken.digest,
+                sha256={},
+            )
+            streamed = StreamedBackup(file, os.fstat(file.fileno()).st_size, manifest)
+            return SnapshotAnswer(taken.zxid, streamed.size, streamed.pieces(), file)
+        raise RefusedError(500, "No snapshot could be taken: writes came faster")
+
+    async def begin_restore(self) -> RestoreProcess:
+        """Start the process that a backup is handed to; raises RefusedError."""
+        assert self._config.data_directory is not None
+        command = (sys.executable, "-m", "paddock", "restore", "--replace", "-")
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                str(self._config.data_directory.absolute()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            raise RefusedError(
+                500, f"The restore could not be started: {error.strerror}"
+            ) from error
+        return RestoreProcess(process)
+
+
+class RestoreProcess:
+    """A restore under way, in a process of its own."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def write(self, data: bytes) -> bool:
+        """Hand over a piece of the backup; False if no more of it is wanted."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            await self._process.stdin.drain()
+        except OSError:
+            return False
+        return True
+
+    async def finish(self) -> int:
+        """Wait for the end; return the zxid that the server goes on at. Raises RefusedError."""
+        out, error = await self._end()
+        if self._process.returncode == 0:
+            found = re.search(rb"zxid 0x([0-9a-f]+)", out)
+            assert found is not None, "a restore says where the server goes on"
+            return int(found[1], 16)
+        lines = error.decode("utf-8", "replace").strip().splitlines()
+        reason = lines[-1].removeprefix("paddock: ").removeprefix("Error: ") if lines else "?"
+        if reason.startswith(_BODY):
+            raise RefusedError(
+                400,
+                f"The body cannot be restored: {reason.removeprefix(_BODY)}; expected a backup of"
+                " Paddock, from its command snapshot or from 'paddock backup'",
+            )
+        raise RefusedError(500, f"Nothing was restored: {reason}")
+
+    async def kill(self) -> None:
+        """End it: nothing has been touched before the whole was handed over."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._end()
+
+    async def _end(self) -> tuple[bytes, bytes]:
+        """Say that there is no more, and wait; return what it has said."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        said = await self._process.communicate()
+        with contextlib.suppress(OSError):
+            await self._process.stdin.wait_closed()
+        return said
+
+
+def _limit(limit: RateLimit, command: str) -> None:
+    seconds = limit.wait(asyncio.get_running_loop().time())
+    if seconds > 0:
+        raise RefusedError(
+            429,
+            f"The {command} command was asked for already; try again in {math.ceil(seconds)} s",
+            seconds,
+        )
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.stat().st_mode)
+    except OSError:
+        return False
