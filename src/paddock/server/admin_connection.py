@@ -375,7 +375,11 @@ class AdminConnection(asyncio.Protocol):
         body = iter([]) if self._is_head else _all_pieces(first, second, pieces)
         encoded = self._encoded(response, body)
         self._stream = Stream(
-            self._transport, encoded, self._server.idle_timeout, self._done, bytes_min
+            self._transport,
+            encoded,
+            self._server.idle_timeout,
+            self._done,
+            bytes_min=bytes_min,
         )
         self._stream.start()
 

@@ -43,7 +43,7 @@ from paddock.server.admin_limits import AdminLimits, RateLimit
 from paddock.server.authentication import Conversation
 from paddock.server.config import ServerConfig
 from paddock.server.snapshots import Snapshotter
-from paddock.state.access import NOBODY, Grants, Identities
+from paddock.state.access import NOBODY, Identities
 from paddock.state.machine import StateMachine
 
 SNAPSHOT: Final = "snapshot"
@@ -109,10 +109,7 @@ class DataCommands:
 
     def authorize(self, identities: Identities) -> None:
         """Raise RefusedError with 403 unless these may have all data."""
-        grants = Grants(self._machine.tree.nodes[b"/"].acl.entries)
-        granted = 0
-        for identity in identities.entries:
-            granted |= grants.to(identity)
+        granted = self._machine.tree.nodes[b"/"].acl.granted(identities)
         if not identities.is_super and granted & ALL != ALL:
             raise RefusedError(
                 403,

@@ -127,7 +127,11 @@ class NodeACL:
         """Tell whether any of the identities has any of the permissions."""
         if self.anyone & permission or identities.is_super:
             return True
-        return self._seen().granted(identities) & permission != 0
+        return self.granted(identities) & permission != 0
+
+    def granted(self, identities: Identities) -> int:
+        """Return what entries for these identities grant, without what everybody may do."""
+        return self._seen().granted(identities)
 
     def masked(self) -> bytes:
         """Return its wire form as seen without ADMIN on the node: without the digests."""
