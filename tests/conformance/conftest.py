@@ -3,7 +3,8 @@
 A test gets `server`, `base` (an empty node of its own below the root) and `connect`, which opens
 sessions that end with the test. Without Apache ZooKeeper its part is skipped, on CI it fails.
 
-A third server is a member of an ensemble: `on_ensemble.py` says for which tests, and when.
+Two more servers: Apache ZooKeeper 3.9, in `make test-all`, and a member of an ensemble of 3.8, of
+which `on_ensemble.py` says for which tests, and when.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ from tests.conformance.on_ensemble import When
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
+from tests.support.apache39 import ApacheServer39
 from tests.support.curator import compiled
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Server, ServerFailedError, ServerMissingError
 
-SERVERS: Final[dict[str, type[Server]]] = {"paddock": PaddockServer, "apache": ApacheServer}
+SERVERS: Final[dict[str, type[Server]]] = {
+    "paddock": PaddockServer,
+    "apache": ApacheServer,
+    "apache-3.9": ApacheServer39,
+}
 
 Connect = Callable[..., wire.Client]
 
@@ -40,7 +46,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" not in metafunc.fixturenames:
         return
     foreign = [pytest.mark.judge, pytest.mark.foreign]
-    servers = ["paddock", pytest.param("apache", marks=foreign)]
+    servers = [
+        "paddock",
+        pytest.param("apache", marks=foreign),
+        pytest.param("apache-3.9", marks=[*foreign, pytest.mark.long]),
+    ]
     module = metafunc.module.__name__.rpartition(".")[2]
     when = on_ensemble.when(module, metafunc.function.__name__)
     if when is not When.NEVER:
@@ -75,7 +85,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server under test, one after the other."""
-    running = request.getfixturevalue(f"shared_{request.param}")
+    shared = request.param.replace("-", "_").replace(".", "")
+    running = request.getfixturevalue(f"shared_{shared}")
     if isinstance(running, ApacheEnsemble):
         request.session.stash[_ENSEMBLE] = running
         # Behind a follower is the longer way: its writes pass through the leader.
