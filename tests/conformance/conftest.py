@@ -17,6 +17,7 @@ from typing import Final
 import pytest
 
 from tests.conformance import on_ensemble
+from tests.conformance.differences import LONE_CHECK_IS_KNOWN
 from tests.conformance.on_ensemble import When
 from tests.support import requests as rq
 from tests.support import wire
@@ -34,6 +35,13 @@ SERVERS: Final[dict[str, type[Server]]] = {
     "apache-3.9": ApacheServer39,
 }
 
+#: For fixtures that start servers of their own.
+ONE_SERVER_EACH: Final = (
+    "paddock",
+    pytest.param("apache", marks=[pytest.mark.judge, pytest.mark.foreign]),
+    pytest.param("apache-3.9", marks=[pytest.mark.judge, pytest.mark.foreign, pytest.mark.long]),
+)
+
 Connect = Callable[..., wire.Client]
 
 _ENSEMBLE: Final = pytest.StashKey[ApacheEnsemble]()
@@ -45,16 +53,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test that asks for `server` runs on each."""
     if "server" not in metafunc.fixturenames:
         return
-    foreign = [pytest.mark.judge, pytest.mark.foreign]
-    servers = [
-        "paddock",
-        pytest.param("apache", marks=foreign),
-        pytest.param("apache-3.9", marks=[*foreign, pytest.mark.long]),
-    ]
+    servers = [*ONE_SERVER_EACH]
     module = metafunc.module.__name__.rpartition(".")[2]
     when = on_ensemble.when(module, metafunc.function.__name__)
     if when is not When.NEVER:
-        marks = [*foreign, *([pytest.mark.long] if when is When.LONG_RUNS else [])]
+        marks = [pytest.mark.judge, pytest.mark.foreign]
+        marks += [pytest.mark.long] if when is When.LONG_RUNS else []
         servers.append(pytest.param("ensemble", marks=marks))
     metafunc.parametrize("server", servers, indirect=True, scope="session")
 
@@ -120,6 +124,12 @@ def connect(server: Server) -> Iterator[Connect]:
         with contextlib.suppress(OSError, wire.ConnectionClosedError, AssertionError):
             client.close()
         client.disconnect()
+
+
+def need_lone_check(server: Server) -> None:
+    """Skip a test about a check outside a multi where there is no such request."""
+    if not LONE_CHECK_IS_KNOWN.on(server):
+        pytest.skip("a check outside a multi is an unknown opcode here")
 
 
 @pytest.fixture
