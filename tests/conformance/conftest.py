@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Final
 
 import pytest
@@ -23,7 +23,7 @@ from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
-from tests.support.curator import compiled
+from tests.support.curator import CURATOR_54, CURATOR_59, compiled
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
@@ -35,12 +35,14 @@ SERVERS: Final[dict[str, type[Server]]] = {
     "apache-3.9": ApacheServer39,
 }
 
+_FOREIGN: Final = (pytest.mark.judge, pytest.mark.foreign)
+_MARKS: Final[Mapping[str, tuple[pytest.MarkDecorator, ...]]] = {
+    "paddock": (),
+    "apache": _FOREIGN,
+    "apache-3.9": (*_FOREIGN, pytest.mark.long),
+}
 #: For fixtures that start servers of their own.
-ONE_SERVER_EACH: Final = (
-    "paddock",
-    pytest.param("apache", marks=[pytest.mark.judge, pytest.mark.foreign]),
-    pytest.param("apache-3.9", marks=[pytest.mark.judge, pytest.mark.foreign, pytest.mark.long]),
-)
+ONE_SERVER_EACH: Final = [pytest.param(name, marks=marks) for name, marks in _MARKS.items()]
 
 Connect = Callable[..., wire.Client]
 
@@ -50,17 +52,25 @@ _numbers = itertools.count()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test that asks for `server` runs on each."""
+    """Every test that asks for `server` runs on each, with the Curator that goes with it."""
     if "server" not in metafunc.fixturenames:
         return
-    servers = [*ONE_SERVER_EACH]
+    marks = dict(_MARKS)
     module = metafunc.module.__name__.rpartition(".")[2]
     when = on_ensemble.when(module, metafunc.function.__name__)
     if when is not When.NEVER:
-        marks = [pytest.mark.judge, pytest.mark.foreign]
-        marks += [pytest.mark.long] if when is When.LONG_RUNS else []
-        servers.append(pytest.param("ensemble", marks=marks))
-    metafunc.parametrize("server", servers, indirect=True, scope="session")
+        marks["ensemble"] = (*_FOREIGN, *([pytest.mark.long] if when is When.LONG_RUNS else []))
+    if "curator" not in metafunc.fixturenames:
+        servers = [pytest.param(name, marks=each) for name, each in marks.items()]
+        metafunc.parametrize("server", servers, indirect=True, scope="session")
+        return
+    # Each server with the Curator of its time, and ours with both.
+    pairs = [
+        pytest.param(name, CURATOR_59 if name == "apache-3.9" else CURATOR_54, marks=each)
+        for name, each in marks.items()
+    ]
+    new = pytest.param("paddock", CURATOR_59, marks=[pytest.mark.judge, pytest.mark.long])
+    metafunc.parametrize(("server", "curator"), [*pairs, new], indirect=True, scope="session")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -101,10 +111,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def curator(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def curator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs one of Curator's programs, without its name and what it takes."""
     try:
-        return compiled(tmp_path_factory.mktemp("curator"))
+        return compiled(tmp_path_factory.mktemp("curator"), request.param)
     except ServerMissingError as missing:
         skip_or_fail(str(missing))
 
