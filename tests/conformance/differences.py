@@ -80,14 +80,6 @@ UNDECODABLE_WRITE_TAKES_A_ZXID = Difference(
     paddock=True,
 )
 
-CHECK_WATCHES_OF_NULL = Difference(
-    "checkWatches of a null path",
-    "nobody can watch it, and 3.9.5 says just that; as for any other read, null is no path",
-    apache=Code.MARSHALLING_ERROR,
-    apache39=Code.NO_WATCHER,
-    paddock=Code.MARSHALLING_ERROR,
-)
-
 MULTI_BAD_FLAGS_FAIL_ALONE = Difference(
     "a create in a multi with flags or an ACL that mean nothing fails as a step",
     "3.9.5 refuses the whole multi as undecodable, and says not which step was wrong",

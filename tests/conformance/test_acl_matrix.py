@@ -171,7 +171,8 @@ def seen(root: Client, ground: Ground) -> list[object]:
     return [(reply.err, reply.body) for reply in replies]
 
 
-def row_outside_a_multi(name: str, server: Server) -> Row:
+def row_on(server: Server, name: str) -> Row:
+    """Return what an operation takes on a server, outside a multi."""
     if name == "check":
         need_lone_check(server)
     return ROWS[name]
@@ -197,7 +198,7 @@ def test_every_operation_is_in_the_matrix() -> None:
 def test_an_operation_takes_its_permission_and_no_other_will_do(
     server: Server, root: Client, ann: Client, base: str, name: str
 ) -> None:
-    row = row_outside_a_multi(name, server)
+    row = row_on(server, name)
     for rights in (*ALONE, *ALL_BUT):
         ground = prepare(root, base, rights)
         before = seen(root, ground)
@@ -263,7 +264,7 @@ def test_the_opcode_that_deletes_containers_takes_delete(
 def test_who_proves_to_be_somebody_may_from_then_on(
     server: Server, connect: Connect, root: Client, base: str, name: str
 ) -> None:
-    row = row_outside_a_multi(name, server)
+    row = row_on(server, name)
     client = connect()
     ground = prepare(root, base, (Perm.ALL, Perm.ALL))
     first = client.call(row.make(ground))
@@ -280,7 +281,7 @@ def test_who_proves_to_be_somebody_may_from_then_on(
 def test_the_superuser_may_do_everything(
     server: Server, root: Client, base: str, name: str
 ) -> None:
-    row = row_outside_a_multi(name, server)
+    row = row_on(server, name)
     assert root.call(row.make(prepare(root, base, (0, 0)))).err == row.ends
 
 

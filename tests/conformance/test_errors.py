@@ -7,7 +7,6 @@ import pytest
 from tests.conformance.conftest import Connect, need_lone_check
 from tests.conformance.differences import (
     ADD_WATCH_ON_NULL_PATH,
-    CHECK_WATCHES_OF_NULL,
     CREATE_SESSION_FROM_CLIENT,
     UNDECODABLE_WRITE_TAKES_A_ZXID,
 )
@@ -111,8 +110,6 @@ def test_a_null_has_its_own_answer(server: Server, client: Client, name: str) ->
     request, code, takes_zxid = NULLS[name]
     if name == "check":
         need_lone_check(server)
-    if name == "checkWatches":
-        code = CHECK_WATCHES_OF_NULL.on(server)
     zxid = last_zxid(client)
     reply = client.call(request)
     assert (reply.err, reply.zxid) == (code, zxid + takes_zxid)

@@ -160,7 +160,8 @@ class Request:
 class Event:
     """A notification.
 
-    Its zxid is that of the change in 3.9, and always -1 in 3.8: it is no part of what is equal.
+    Its zxid is that of the change on 3.9 and Paddock, and always -1 on 3.8. Two events are equal
+    whatever their zxids are; a test that is about them looks at the field.
     """
 
     type: int
