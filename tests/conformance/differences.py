@@ -189,6 +189,14 @@ TTL_NODES_BY_DEFAULT = Difference(
     paddock=Code.OK,
 )
 
+MULTI_MAKES_CONTAINERS_OF_ANY_FLAGS = Difference(
+    "createContainer in a multi makes a container whatever its flags are",
+    "in a multi it is the flags that count, of every create; no client sends others with this one",
+    apache=False,
+    apache39=True,
+    paddock=False,
+)
+
 MULTI_ERROR_HAS_BODY = Difference(
     "an undecodable multi may carry results after its MarshallingError",
     "an error reply has no body; no client reads one",

@@ -7,6 +7,7 @@ import pytest
 from tests.conformance.differences import (
     MULTI_BAD_FLAGS_FAIL_ALONE,
     MULTI_ERROR_HAS_BODY,
+    MULTI_MAKES_CONTAINERS_OF_ANY_FLAGS,
     MULTI_NULL_PATH_HIDES_ITS_ZXID,
 )
 from tests.support import requests as rq
@@ -171,8 +172,12 @@ MODES: dict[str, tuple[Request, int, bool]] = {
 
 
 @pytest.mark.parametrize("name", list(MODES))
-def test_flags_decide_what_a_multi_creates(client: Client, base: str, name: str) -> None:
+def test_flags_decide_what_a_multi_creates(
+    server: Server, client: Client, base: str, name: str
+) -> None:
     template, kind, ephemeral = MODES[name]
+    if template.op == Op.CREATE_CONTAINER and MULTI_MAKES_CONTAINERS_OF_ANY_FLAGS.on(server):
+        kind, ephemeral = Op.CREATE2, False
     path = f"{base}/n"
     body = rq.string(path) + template.body[len(rq.string("{}")) :]
     (result,) = client.call(rq.multi(Request(template.op, body))).results

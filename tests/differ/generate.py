@@ -32,6 +32,7 @@ NEVER: Final = 1 << 20
 
 ONE_SHOT, PERSISTENT, RECURSIVE = -1, 0, 1
 ANY_KIND: Final = 3
+CONTAINER: Final = 4
 
 _ACLS: Final[tuple[tuple[Acl, ...], ...]] = (
     OPEN,
@@ -324,6 +325,9 @@ class _Generator:
         """Return what takes a move's place in a multi, where its flags say what is created."""
         if move.name in ("create2", "create_container") and not self._may(rules.CREATE2_IN_A_MULTI):
             return Move("create", move.arguments)
+        if move.name == "create_container" and move.arguments[-1] != CONTAINER:
+            may_be = self._may(rules.CONTAINER_FLAGS_IN_A_MULTI)
+            return move if may_be else Move("create2", move.arguments)
         return move
 
     def _leaves(self) -> list[str]:

@@ -74,6 +74,11 @@ MISSED_EVENTS_WITHOUT_READ: Final = Rule(
 CREATE2_IN_A_MULTI: Final = Rule(
     "create2 in a multi", "3.8.0 answers it like create, without a Stat", _ONLY_38
 )
+CONTAINER_FLAGS_IN_A_MULTI: Final = Rule(
+    "createContainer in a multi with flags of something else",
+    "3.9.5 makes a container of it all the same",
+    _ONLY_39,
+)
 MULTI_WITH_BAD_FLAGS: Final = Rule(
     "a create in a multi with flags or an ACL that mean nothing",
     "3.9.5 refuses the whole multi as undecodable",
