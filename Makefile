@@ -28,6 +28,8 @@ SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # `make hostile HOSTILE_SCALE=20`, `make fuzz FUZZ_SECONDS=3600`,
 # `make storm STORM_SECONDS=3600`; `make storm STORM_SEED=7` replays one storm.
 DIFFER_OPERATIONS ?= 100000
+# Which Apache ZooKeeper the comparison is with: 3.8, or `make differ JUDGE=3.9` (fetched once, 450 MB).
+JUDGE ?= 3.8
 CRASH_ROUNDS ?= 100
 HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
@@ -42,7 +44,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm judges clean help
+.PHONY: install serve test test-all both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm judges judge-3.9 clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -83,10 +85,15 @@ serve: $(VENV)/.installed $(BUILT) ## run a server on 127.0.0.1:2181 (PORT=) wit
 judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, strace, gcc, a JDK
 	@tools/judges.sh
 
+# Without a network the tests that need it are skipped, on CI they fail.
+judge-3.9: $(VENV)/.dev ## fetch Apache ZooKeeper 3.9 and Curator 5.9 into a cache outside the tree: 450 MB, once
+	@tools/judges.sh zookeeper-3.9
+
 test: $(VENV)/.dev judges ## check, then every test on the compiled build, many of them on plain Python too
 	@$(MAKE) --no-print-directory both
 
-test-all: $(VENV)/.dev judges ## the same, with the tests that take minutes
+test-all: $(VENV)/.dev judges ## the same, with the tests that take minutes, and those on Apache ZooKeeper 3.9
+	-@tools/judges.sh zookeeper-3.9
 	@$(MAKE) --no-print-directory both SHORT=
 
 # Types are checked while the modules are compiled; what each of them says stays together.
@@ -135,8 +142,11 @@ compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and prope
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest $(SHARED) $(call BUT,source) $(COMPILED_SUITES)
 
-differ: $(VENV)/.dev judges ## the long comparison with Apache ZooKeeper, operation by operation
-	$(BIN)/python -m tests.differ --operations $(DIFFER_OPERATIONS) $(DIFFER)
+JUDGE_NAME = $(or $(NAME_OF_$(JUDGE)),$(error JUDGE is 3.8 or 3.9, not '$(JUDGE)'))
+NAME_OF_3.8 := apache
+NAME_OF_3.9 := apache-3.9
+differ: $(VENV)/.dev judges $(if $(filter 3.9,$(JUDGE)),judge-3.9) ## the long comparison with Apache ZooKeeper 3.8 (JUDGE=3.9), operation by operation
+	$(BIN)/python -m tests.differ --left $(JUDGE_NAME) --operations $(DIFFER_OPERATIONS) $(DIFFER)
 
 crash: $(VENV)/.dev judges ## the long crash tests
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
@@ -165,4 +175,4 @@ clean: ## remove everything that was made here, but not ./data
 	find src tests tools bench -name __pycache__ -type d -exec rm -rf {} +
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.apache import ApacheServer
+from tests.support.apache39 import ApacheServer39
 from tests.support.awake import kept_awake
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.holding import Wrappers, wrappers_in
@@ -55,6 +56,17 @@ def shared_apache() -> Iterator[Server]:
     with contextlib.ExitStack() as stack:
         try:
             running = stack.enter_context(ApacheServer())
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared_apache_39() -> Iterator[Server]:
+    """An Apache ZooKeeper 3.9."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(ApacheServer39())
         except ServerMissingError as missing:
             skip_or_fail(str(missing))
         yield running

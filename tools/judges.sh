@@ -4,6 +4,8 @@
 # headers, as Debian packages them. Installs what is missing if that is allowed; otherwise says what
 # will be skipped. With CI set, a missing judge is a failure. `judges.sh compiler` only tells, by its
 # status, whether modules can be compiled; `judges.sh valgrind` is about what counts instructions alone.
+# `judges.sh zookeeper-3.9` fetches a second Apache ZooKeeper, 3.9.5, with Curator 5.9: PySpark's source
+# distribution carries their jars. They go into a cache outside the tree, once.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -17,6 +19,82 @@ raise SystemExit(not os.path.exists(os.path.join(sysconfig.get_path("include"), 
 
 if [ "${1:-}" = compiler ]; then
   command -v gcc >/dev/null && have_headers
+  exit
+fi
+
+# All that is taken out of PySpark: the server, its clients, and what they need. There is no Jetty among
+# its jars: the admin server runs with Debian's.
+spark=4.3.0
+spark_sha256=e8c517948eff7088a7aa07449aa8eafa4a15a8d50319de2525a6fd26622476c6
+jars="zookeeper-3.9.5 zookeeper-jute-3.9.5 audience-annotations-0.12.0
+  curator-client-5.9.0 curator-framework-5.9.0 curator-recipes-5.9.0
+  slf4j-api-2.0.17 log4j-api-2.25.4 log4j-core-2.25.4 log4j-slf4j2-impl-2.25.4
+  netty-buffer-4.2.13.Final netty-codec-base-4.2.13.Final netty-common-4.2.13.Final
+  netty-handler-4.2.13.Final netty-resolver-4.2.13.Final
+  netty-tcnative-classes-2.0.76.Final netty-transport-4.2.13.Final
+  netty-transport-classes-epoll-4.2.13.Final netty-transport-native-unix-common-4.2.13.Final
+  commons-cli-1.11.0 commons-io-2.22.0 jackson-annotations-2.21 jackson-core-2.21.2
+  jackson-databind-2.21.2 jline-2.14.6 metrics-core-4.2.37 snappy-java-1.1.10.8"
+
+# What a folder lacks of that, or why its server is not the one that is expected.
+flaw_of() {
+  local jar
+  for jar in $jars; do
+    [ -s "$1/$jar.jar" ] || { echo "$jar.jar is not there"; return; }
+  done
+  "$python" - "$1/zookeeper-3.9.5.jar" <<'END'
+import sys
+import zipfile
+
+try:
+    with zipfile.ZipFile(sys.argv[1]) as jar:
+        manifest = jar.read("META-INF/MANIFEST.MF").decode().split()
+    version = manifest[manifest.index("Implementation-Version:") + 1]
+except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    print(f"zookeeper-3.9.5.jar cannot be read: {error}")
+else:
+    if version != "3.9.5":
+        print(f"zookeeper-3.9.5.jar says that it is {version}")
+END
+}
+
+fetch_zookeeper_39() {
+  local cache=${XDG_CACHE_HOME:-$HOME/.cache}/paddock
+  local folder=$cache/zookeeper-3.9.5
+  [ -d "$folder" ] && [ -z "$(flaw_of "$folder")" ] && return
+  mkdir -p "$cache" || { echo "judges: $cache cannot be made" >&2; return 1; }
+  echo "judges: fetching Apache ZooKeeper 3.9.5: 450 MB of PySpark $spark, of which 17 MB stay in $folder"
+  # pip looks into what it has downloaded, so that for a while 1.5 GB are needed; /tmp may be small.
+  local work
+  work=$(mktemp -d "$cache/fetching.XXXXXX") || return 1
+  # shellcheck disable=SC2064
+  trap "rm -rf '$work'" EXIT
+  mkdir "$work/jars"
+  echo "pyspark==$spark --hash=sha256:$spark_sha256" >"$work/wanted.txt"
+  if ! TMPDIR=$work "$python" -m pip --quiet --disable-pip-version-check download --no-cache-dir --no-deps \
+    --no-binary pyspark --require-hashes --dest "$work" --requirement "$work/wanted.txt" \
+    >"$work/log" 2>&1 </dev/null; then
+    echo "judges: pip could not download PySpark $spark:" >&2
+    grep -v '^WARNING' "$work/log" | tail -n 5 >&2
+    return 1
+  fi
+  # shellcheck disable=SC2086
+  if ! printf "pyspark-$spark/deps/jars/%s.jar\n" $jars >"$work/members" ||
+    ! tar --no-same-owner -xzf "$work/pyspark-$spark.tar.gz" -C "$work/jars" --strip-components=3 -T "$work/members"; then
+    echo "judges: the jars could not be taken out of PySpark $spark" >&2
+    return 1
+  fi
+  local flaw
+  flaw=$(flaw_of "$work/jars")
+  if [ -n "$flaw" ]; then
+    echo "judges: PySpark $spark does not hold Apache ZooKeeper 3.9.5: $flaw" >&2
+    return 1
+  fi
+  rm -rf "$folder" && mv "$work/jars" "$folder"
+}
+
+if [ "${1:-}" = zookeeper-3.9 ]; then
+  fetch_zookeeper_39
   exit
 fi
 

@@ -3,30 +3,46 @@
 A test gets `server`, `base` (an empty node of its own below the root) and `connect`, which opens
 sessions that end with the test. Without Apache ZooKeeper its part is skipped, on CI it fails.
 
-A third server is a member of an ensemble: `on_ensemble.py` says for which tests, and when.
+Two more servers: Apache ZooKeeper 3.9, in `make test-all`, and a member of an ensemble of 3.8, of
+which `on_ensemble.py` says for which tests, and when.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Final
 
 import pytest
 
 from tests.conformance import on_ensemble
+from tests.conformance.differences import LONE_CHECK_IS_KNOWN
 from tests.conformance.on_ensemble import When
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
-from tests.support.curator import compiled
+from tests.support.apache39 import ApacheServer39
+from tests.support.curator import CURATOR_54, CURATOR_59, compiled
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Server, ServerFailedError, ServerMissingError
 
-SERVERS: Final[dict[str, type[Server]]] = {"paddock": PaddockServer, "apache": ApacheServer}
+SERVERS: Final[dict[str, type[Server]]] = {
+    "paddock": PaddockServer,
+    "apache": ApacheServer,
+    "apache-3.9": ApacheServer39,
+}
+
+_FOREIGN: Final = (pytest.mark.judge, pytest.mark.foreign)
+_MARKS: Final[Mapping[str, tuple[pytest.MarkDecorator, ...]]] = {
+    "paddock": (),
+    "apache": _FOREIGN,
+    "apache-3.9": (*_FOREIGN, pytest.mark.long),
+}
+#: For fixtures that start servers of their own.
+ONE_SERVER_EACH: Final = [pytest.param(name, marks=marks) for name, marks in _MARKS.items()]
 
 Connect = Callable[..., wire.Client]
 
@@ -36,17 +52,25 @@ _numbers = itertools.count()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test that asks for `server` runs on each."""
+    """Every test that asks for `server` runs on each, with the Curator that goes with it."""
     if "server" not in metafunc.fixturenames:
         return
-    foreign = [pytest.mark.judge, pytest.mark.foreign]
-    servers = ["paddock", pytest.param("apache", marks=foreign)]
+    marks = dict(_MARKS)
     module = metafunc.module.__name__.rpartition(".")[2]
     when = on_ensemble.when(module, metafunc.function.__name__)
     if when is not When.NEVER:
-        marks = [*foreign, *([pytest.mark.long] if when is When.LONG_RUNS else [])]
-        servers.append(pytest.param("ensemble", marks=marks))
-    metafunc.parametrize("server", servers, indirect=True, scope="session")
+        marks["ensemble"] = (*_FOREIGN, *([pytest.mark.long] if when is When.LONG_RUNS else []))
+    if "curator" not in metafunc.fixturenames:
+        servers = [pytest.param(name, marks=each) for name, each in marks.items()]
+        metafunc.parametrize("server", servers, indirect=True, scope="session")
+        return
+    # Each server with the Curator of its time, and ours with both.
+    pairs = [
+        pytest.param(name, CURATOR_59 if name == "apache-3.9" else CURATOR_54, marks=each)
+        for name, each in marks.items()
+    ]
+    new = pytest.param("paddock", CURATOR_59, marks=[pytest.mark.judge, pytest.mark.long])
+    metafunc.parametrize(("server", "curator"), [*pairs, new], indirect=True, scope="session")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,7 +99,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server under test, one after the other."""
-    running = request.getfixturevalue(f"shared_{request.param}")
+    shared = request.param.replace("-", "_").replace(".", "")
+    running = request.getfixturevalue(f"shared_{shared}")
     if isinstance(running, ApacheEnsemble):
         request.session.stash[_ENSEMBLE] = running
         # Behind a follower is the longer way: its writes pass through the leader.
@@ -86,10 +111,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def curator(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def curator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs one of Curator's programs, without its name and what it takes."""
     try:
-        return compiled(tmp_path_factory.mktemp("curator"))
+        return compiled(tmp_path_factory.mktemp("curator"), request.param)
     except ServerMissingError as missing:
         skip_or_fail(str(missing))
 
@@ -109,6 +134,12 @@ def connect(server: Server) -> Iterator[Connect]:
         with contextlib.suppress(OSError, wire.ConnectionClosedError, AssertionError):
             client.close()
         client.disconnect()
+
+
+def need_lone_check(server: Server) -> None:
+    """Skip a test about a check outside a multi where there is no such request."""
+    if not LONE_CHECK_IS_KNOWN.on(server):
+        pytest.skip("a check outside a multi is an unknown opcode here")
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Where Paddock differs from Apache ZooKeeper 3.8.0 on purpose: all of it, each with its reason.
+"""Where Paddock differs from Apache ZooKeeper 3.8.0 or 3.9.5 on purpose, each with its reason.
+
+A row tells what 3.8.0, 3.9.5 and Paddock do. Where it says nothing of 3.9.5, that does what 3.8.0
+does; it is seen, not assumed: the suite runs on all three.
 
 Nothing else in the suite asks which server it talks to. A test takes its expected value from here:
 
@@ -8,6 +11,7 @@ Nothing else in the suite asks which server it talks to. A test takes its expect
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Generic, TypeVar
 
 from tests.support.records import Code
@@ -16,24 +20,71 @@ from tests.support.server import Server
 T = TypeVar("T")
 
 
+class _Like(Enum):
+    """Whom 3.9.5 behaves like, in place of a value of its own."""
+
+    APACHE_38 = auto()
+    PADDOCK = auto()
+
+
+#: For differences that are gone in 3.9.5.
+AS_PADDOCK = _Like.PADDOCK
+
+
 @dataclass(frozen=True, slots=True)
 class Difference(Generic[T]):
     """One difference: what it is about, why, and what to expect of whom."""
 
     name: str
     reason: str
+    #: What 3.8.0 does.
     apache: T
     paddock: T
+    #: What 3.9.5 does.
+    apache39: T | _Like = _Like.APACHE_38
+
+    @property
+    def has_own_39(self) -> bool:
+        """Whether 3.9.5 does something that neither 3.8.0 nor Paddock does."""
+        return not isinstance(self.apache39, _Like)
 
     def on(self, server: Server) -> T:
-        """The value to expect of this server."""
-        return self.apache if server.name == "apache" else self.paddock
+        """Return the value to expect of this server."""
+        if server.name == "apache":
+            return self.apache
+        if server.name != "apache-3.9" or self.apache39 is _Like.PADDOCK:
+            return self.paddock
+        return self.apache if self.apache39 is _Like.APACHE_38 else self.apache39
 
 
 LONE_CHECK_IS_ANSWERED = Difference(
     "a check outside a multi that succeeds is answered",
-    "Apache fails to encode its own reply and the client waits for ever",
+    "3.8.0 fails to encode its own reply and the client waits for ever",
     apache=False,
+    paddock=True,
+)
+
+LONE_CHECK_IS_KNOWN = Difference(
+    "a check outside a multi is a request like any other",
+    "to 3.9.5 its opcode is unknown: it answers Unimplemented and closes the connection",
+    apache=True,
+    apache39=False,
+    paddock=True,
+)
+
+UNDECODABLE_WRITE_TAKES_A_ZXID = Difference(
+    "a write whose body cannot be decoded takes a zxid",
+    "3.9.5 decodes a request before it takes one, but that of a multi; ours takes one for each",
+    apache=True,
+    apache39=False,
+    paddock=True,
+)
+
+MULTI_BAD_FLAGS_FAIL_ALONE = Difference(
+    "a create in a multi with flags or an ACL that mean nothing fails as a step",
+    "3.9.5 refuses the whole multi as undecodable, and says not which step was wrong",
+    apache=True,
+    apache39=False,
     paddock=True,
 )
 
@@ -62,12 +113,21 @@ CHECK_WATCHES_OF_OTHERS = Difference(
     "checkWatches finds a watch that only another session has",
     "3.8.0 looks whether anybody watches the path; 3.9 asks for the caller's own",
     apache=Code.OK,
+    apache39=AS_PADDOCK,
     paddock=Code.NO_WATCHER,
 )
 
 DELETE_CONTAINER_WORKS = Difference(
     "deleteContainer from a client",
-    "3.8.0 misreads the path and always answers BadArguments; we decode it as 3.9 does",
+    "3.8.0 misreads the path and always answers BadArguments; we decode it as 3.9.5 does",
+    apache=False,
+    apache39=AS_PADDOCK,
+    paddock=True,
+)
+
+DELETE_CONTAINER_NEEDS_DELETE = Difference(
+    "deleteContainer from a client needs DELETE on the parent",
+    "3.9.5 asks nobody: any client deletes any empty node",
     apache=False,
     paddock=True,
 )
@@ -116,8 +176,9 @@ TEXT_BEYOND_THE_BASIC_PLANE = Difference(
 
 IPV6_IN_ACLS = Difference(
     "an ACL may name an IPv6 address",
-    "Apache knows IPv4 only, so that a client over IPv6 cannot be named at all",
+    "3.8.0 knows IPv4 only, so that a client over IPv6 cannot be named at all",
     apache=Code.INVALID_ACL,
+    apache39=AS_PADDOCK,
     paddock=Code.OK,
 )
 
@@ -128,8 +189,24 @@ TTL_NODES_BY_DEFAULT = Difference(
     paddock=Code.OK,
 )
 
+MULTI_MAKES_CONTAINERS_OF_ANY_FLAGS = Difference(
+    "createContainer in a multi makes a container whatever its flags are",
+    "in a multi it is the flags that count, of every create; no client sends others with this one",
+    apache=False,
+    apache39=True,
+    paddock=False,
+)
+
 MULTI_ERROR_HAS_BODY = Difference(
-    "an undecodable multi or multiRead may carry results after its MarshallingError",
+    "an undecodable multi may carry results after its MarshallingError",
+    "an error reply has no body; no client reads one",
+    apache=True,
+    apache39=AS_PADDOCK,
+    paddock=False,
+)
+
+MULTI_READ_ERROR_HAS_BODY = Difference(
+    "an undecodable multiRead may carry results after its MarshallingError",
     "an error reply has no body; no client reads one",
     apache=True,
     paddock=False,
@@ -139,6 +216,7 @@ MULTI_NULL_PATH_HIDES_ITS_ZXID = Difference(
     "a multi with a null path takes a zxid without showing it in its reply",
     "every write shows the zxid it took",
     apache=True,
+    apache39=AS_PADDOCK,
     paddock=False,
 )
 
@@ -163,6 +241,14 @@ ENVI_NAMES_FOLDERS = Difference(
     paddock=False,
 )
 
+VERSION = Difference(
+    "the version that a server names",
+    "clients ask it for what a server can do",
+    apache=(3, 8, 0),
+    apache39=(3, 9, 5),
+    paddock=(3, 8, 0),
+)
+
 HASH_OF_NOW = Difference(
     "hash shows the digest of the present state",
     "Apache keeps one for every 128th zxid, and none unless digests are switched on",
@@ -181,6 +267,7 @@ AUDIT_OF_A_TTL_NODE = Difference(
     "the creation of a TTL node outside a transaction is in the audit log",
     "an audit log that leaves something out is none",
     apache=0,
+    apache39=AS_PADDOCK,
     paddock=1,
 )
 
@@ -207,9 +294,10 @@ AUDIT_LINES_CAN_BE_FORGED = Difference(
 
 AUDIT_OF_WHAT_IS_NOT_UNDERSTOOD = Difference(
     "a request that cannot be understood is in the audit log",
-    "somebody tried; Apache logs an exception of its own instead",
-    apache=0,
-    paddock=1,
+    "somebody tried; 3.8.0 logs an exception of its own instead, 3.9.5 a type nobody asked for",
+    apache=[],
+    apache39=["create znode_type=persistent result=failure"],
+    paddock=["create result=failure"],
 )
 
 _COMMANDS = [
@@ -245,7 +333,24 @@ ADMIN_COMMANDS = Difference(
     "there is no JVM with system properties, among which Apache shows the superuser's digest; and"
     " two commands of 3.9 are there",
     apache=sorted([*_COMMANDS, "system_properties"]),
+    apache39=sorted([*_COMMANDS, "restore", "snapshot", "system_properties"]),
     paddock=sorted([*_COMMANDS, "restore", "snapshot"]),
+)
+
+ADMIN_POST = Difference(
+    "a POST of a command that only answers",
+    "3.9.5 has commands that are sent, and fails at the others",
+    apache=405,
+    apache39=500,
+    paddock=405,
+)
+
+TLS_VERSION = Difference(
+    "the version of TLS that a server speaks whose settings do not say",
+    "Apache speaks one, ours the two that are safe",
+    apache=["TLSv1_2"],
+    apache39=["TLSv1_3"],
+    paddock=["TLSv1_2", "TLSv1_3"],
 )
 
 SERVER_STATS = Difference(
@@ -293,6 +398,7 @@ EXISTS_NEEDS_READ = Difference(
     "exists needs READ on a node that is there",
     "3.8.0 answers anybody; since 3.7.3, 3.8.4 and 3.9.2 it asks (ZOOKEEPER-2590)",
     apache=False,
+    apache39=AS_PADDOCK,
     paddock=True,
 )
 
@@ -300,6 +406,7 @@ WATCH_MODES_ARE_INDEPENDENT = Difference(
     "watches of several modes of one session on one path stand beside each other",
     "3.8.0 keeps the last mode of a path; 3.9 keeps all (ZOOKEEPER-4466, -4471)",
     apache=False,
+    apache39=AS_PADDOCK,
     paddock=True,
 )
 
@@ -307,6 +414,7 @@ WATCHES_ARE_REMOVED_BY_MODE = Difference(
     "removeWatches and checkWatches know the kinds 4, persistent, and 5, recursive",
     "3.9 has them, and there the other kinds leave lasting watches alone (ZOOKEEPER-4472)",
     apache=Code.MARSHALLING_ERROR,
+    apache39=AS_PADDOCK,
     paddock=Code.OK,
 )
 
@@ -314,6 +422,7 @@ EVENTS_HAVE_A_ZXID = Difference(
     "the header of an event has the zxid of its change",
     "3.8.0 always sends -1; 3.9 says which change it was (ZOOKEEPER-4655)",
     apache=False,
+    apache39=AS_PADDOCK,
     paddock=True,
 )
 
@@ -321,6 +430,7 @@ CREATE2_IN_A_MULTI_HAS_A_STAT = Difference(
     "create2 in a multi is answered as a create2, with the stat",
     "3.8.0 answers it like a create; 3.9 sends what was asked for (ZOOKEEPER-4026)",
     apache=False,
+    apache39=AS_PADDOCK,
     paddock=True,
 )
 
@@ -328,5 +438,6 @@ CHECK_WATCHES_ON_NULL_PATH = Difference(
     "checkWatches on a null path",
     "3.8.0 stumbles over it; to 3.9 it is a path that nobody watches, as to removeWatches",
     apache=Code.MARSHALLING_ERROR,
+    apache39=AS_PADDOCK,
     paddock=Code.NO_WATCHER,
 )

@@ -50,7 +50,6 @@ def test_reads_and_set_data_of_nothing_are_no_node(client: Client, base: str) ->
         rq.get_acl(path),
         rq.set_acl(path, OPEN),
         rq.get_all_children_number(path),
-        rq.check(path),
     ):
         reply = client.call(request)
         assert (reply.err, reply.body) == (Code.NO_NODE, b""), request

@@ -19,7 +19,9 @@ def test_every_difference_has_a_reason_and_a_test(name: str) -> None:
     assert isinstance(difference, Difference)
     assert difference.name
     assert difference.reason
-    assert difference.apache != difference.paddock
+    # One of the two is unlike ours, and what 3.9.5 does is said once only.
+    assert difference.paddock != difference.apache or difference.has_own_39
+    assert difference.apache39 not in (difference.apache, difference.paddock)
     assert any(f"{name}.on(" in file.read_text() for file in SUITE)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
 import pytest
 
-from tests.differ.__main__ import OPTIONS, explain
+from tests.differ.__main__ import OPTIONS, SERVERS, explain
 from tests.differ.generate import SEGMENT_OPERATIONS
+from tests.differ.rules import APACHE_38, APACHE_39
 from tests.differ.run import Pair
-from tests.support.apache import ApacheServer
+from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import ServerMissingError
 
@@ -20,18 +20,16 @@ pytestmark = pytest.mark.judge
 FIXED_SEED = 20_240_229
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
+@pytest.fixture(scope="module", params=[APACHE_38, pytest.param(APACHE_39, marks=pytest.mark.long)])
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Apache ZooKeeper and Paddock, both new."""
     try:
-        with ApacheServer(OPTIONS) as apache, PaddockServer(OPTIONS) as paddock:
+        with SERVERS[request.param](OPTIONS) as apache, PaddockServer(OPTIONS) as paddock:
             both = Pair(apache, paddock)
             yield both
             both.close()
     except ServerMissingError as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
+        skip_or_fail(str(missing))
 
 
 @pytest.mark.parametrize("segment", range(2))

@@ -25,7 +25,7 @@ SUMMARY = (
     r"Node count: \d+\n"
 )
 
-# The rows of mntr that Paddock has, in Apache's order.
+# The rows of mntr that Paddock has; their order is that of a hash table in Apache.
 MNTR_KEYS = [
     "zk_version",
     "zk_server_state",
@@ -120,7 +120,7 @@ def test_srvr_shows_the_last_zxid(server: Server, client: Client, base: str) -> 
 
 def test_mntr_is_lines_of_key_tab_value(server: Server) -> None:
     values = monitor(server)
-    assert [key for key in values if key in MNTR_KEYS] == MNTR_KEYS
+    assert set(MNTR_KEYS) <= values.keys()
     assert (len(values) > len(MNTR_KEYS)) == MNTR_HAS_MORE_ROWS.on(server)
     assert values.pop("zk_server_state") == "standalone"
     assert values.pop("zk_version") in four_letter_word(server.address, "srvr")

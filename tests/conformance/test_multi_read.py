@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.differences import MULTI_ERROR_HAS_BODY
+from tests.conformance.differences import MULTI_READ_ERROR_HAS_BODY
 from tests.support import requests as rq
 from tests.support.records import Code, Op, Request, Result
 from tests.support.server import Server
@@ -89,6 +89,6 @@ def test_writes_and_null_paths_are_a_marshalling_error(
     before = client.call(rq.get_data("/"))
     reply = client.call(request_)
     assert (reply.err, reply.zxid) == (Code.MARSHALLING_ERROR, before.zxid)
-    assert bool(reply.body) == MULTI_ERROR_HAS_BODY.on(server)
+    assert bool(reply.body) == MULTI_READ_ERROR_HAS_BODY.on(server)
     assert client.call(rq.get_data("/")).stat == before.stat
     assert client.call(rq.exists("/x")).err == Code.NO_NODE

@@ -21,7 +21,8 @@ from kazoo.security import make_acl
 from paddock import ACL, ConnectionLostError, Identity, Permission, connect
 from paddock.server.config import ConfigError, ServerConfig
 from paddock.server.tls import Credentials
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import ONE_SERVER_EACH, SERVERS
+from tests.conformance.differences import TLS_VERSION
 from tests.support import requests as rq
 from tests.support import wire, zkcli
 from tests.support.certificates import DAY, Authority, Issued, client_context, name
@@ -79,7 +80,8 @@ class Secure:
     authority: Authority
     folder: Path
 
-    def connect(self, issued: Issued | None, version: str = "TLSv1_2") -> wire.Client:
+    def connect(self, issued: Issued | None, version: str | None = None) -> wire.Client:
+        version = version or TLS_VERSION.on(self.server)[0]
         context = client_context(self.authority.pem(), self.folder, issued, version=version)
         return wire.connect(self.address, tls=context)
 
@@ -108,7 +110,7 @@ def started(kind: str, folder: Path, **settings: str) -> Iterator[Secure]:
         pytest.skip(str(missing))
 
 
-@pytest.fixture(scope="module", params=["paddock", pytest.param("apache", marks=pytest.mark.judge)])
+@pytest.fixture(scope="module", params=ONE_SERVER_EACH)
 def secure(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Secure]:
@@ -129,6 +131,18 @@ def test_a_client_has_the_name_of_its_certificate(
     with secure.connect(secure.authority.issue(name(*subject))) as client:
         assert client.call(rq.who_am_i()).pairs == {("ip", "127.0.0.1"), ("x509", shown)}
         client.close()
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_which_versions_are_spoken(secure: Secure, version: str) -> None:
+    alice = secure.authority.issue(name("CN=alice"))
+    if version in TLS_VERSION.on(secure.server):
+        with secure.connect(alice, version) as client:
+            assert client.session_id
+            client.close()
+    else:
+        with pytest.raises((OSError, wire.ConnectionClosedError)):
+            secure.connect(alice, version)
 
 
 def test_an_acl_is_for_exactly_one_certificate(secure: Secure) -> None:

@@ -1,7 +1,8 @@
 """`python -m tests.differ --operations 100000 --seed 1`: the differential run.
 
 Starts both servers, plays segments of random operations on them and stops at a difference with
-everything needed to see it again. `--left apache --right apache` tries the judge against itself.
+everything needed to see it again. The judge is Apache ZooKeeper 3.8; `--left apache-3.9` is the one
+of `tools/judges.sh zookeeper-3.9`. `--left apache --right apache` tries the judge against itself.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from tests.differ.generate import SEGMENT_OPERATIONS, generate
 from tests.differ.run import Difference, Pair
 from tests.differ.shrink import shortest_tail, shrink
 from tests.support.apache import ApacheServer
+from tests.support.apache39 import ApacheServer39
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Options, Server
+from tests.support.server import Options, Server, ServerMissingError
 
-SERVERS: dict[str, type[Server]] = {"apache": ApacheServer, "paddock": PaddockServer}
+SERVERS: dict[str, type[Server]] = {
+    server.name: server for server in (ApacheServer, ApacheServer39, PaddockServer)
+}
 
 #: Nothing may be reaped while the servers are compared: when it happens is not specified.
 OPTIONS = Options(
@@ -41,7 +45,7 @@ def explain(pair: Pair, seed: int, segment: int, difference: Difference, few: bo
     if few:
         steps = shrink(steps, fails)
     again = pair.play_segment(name, SEGMENT_OPERATIONS, steps)
-    every = generate(name, "/base", SEGMENT_OPERATIONS)
+    every = generate(name, "/base", SEGMENT_OPERATIONS, pair.rules)
     lines = [f"seed {seed}, segment {segment}, {difference}", ""]
     lines.append(f"shortest way to it, {len(steps)} steps (left {pair.left.server.name}):")
     lines += [f"  {index}: {every[index]}" for index in steps[-60:]]
@@ -61,8 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}, {options.left} and {options.right}", flush=True)
-    with SERVERS[options.left](OPTIONS) as left, SERVERS[options.right](OPTIONS) as right:
-        return _run(Pair(left, right), seed, options)
+    try:
+        with SERVERS[options.left](OPTIONS) as left, SERVERS[options.right](OPTIONS) as right:
+            return _run(Pair(left, right), seed, options)
+    except ServerMissingError as missing:
+        print(missing, file=sys.stderr)
+        return 2
 
 
 def _run(pair: Pair, seed: int, options: argparse.Namespace) -> int:

@@ -5,17 +5,19 @@ so that a difference in it can be replayed alone: the same seed and segment give
 below any base. Nothing here looks at an answer; a rough guess of which nodes are there makes more
 of the operations succeed.
 
-What Apache ZooKeeper does on purpose unlike Paddock (see tests/conformance/differences.py) is left
-out, and so is what its pipeline answers differently from one run to the next.
+`rules.py` says what is left out of a run, and with which servers.
 """
 
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tests.differ import rules
 from tests.differ.moves import Burst, Move, Reattach, Renew, Step
+from tests.differ.rules import Rules
 from tests.support.records import OPEN, READ_ONLY, Acl, Op
 from tests.support.server import SUPER_CREDENTIALS, digest
 
@@ -27,6 +29,10 @@ LONG_TTL_MS: Final = 0xFFFFFFFF
 ANN, BOB = b"ann:1", b"bob:2"
 _NAMES: Final = ("a", "b", "c")
 NEVER: Final = 1 << 20
+
+ONE_SHOT, PERSISTENT, RECURSIVE = -1, 0, 1
+ANY_KIND: Final = 3
+CONTAINER: Final = 4
 
 _ACLS: Final[tuple[tuple[Acl, ...], ...]] = (
     OPEN,
@@ -45,17 +51,27 @@ _ACLS: Final[tuple[tuple[Acl, ...], ...]] = (
     (Acl(31, "digest", "no-colon"),),
     (Acl(31, "world", None),),
 )
+_IPV6_ACLS: Final[tuple[tuple[Acl, ...], ...]] = (
+    (Acl(31, "ip", "::1"), Acl(25, "world", "anyone")),
+    (Acl(31, "ip", "2001:db8::/32"), Acl(31, "digest", digest(BOB))),
+    (Acl(31, "ip", "2001:db8::/129"),),
+    (Acl(31, "ip", "2001:db8:::1"),),
+)
 
 
-def generate(seed: str, base: str, operations: int = SEGMENT_OPERATIONS) -> list[Step]:
+def generate(
+    seed: str, base: str, operations: int = SEGMENT_OPERATIONS, only: Rules | None = None
+) -> list[Step]:
     """Return a segment's steps below `base`; they hold about that many operations."""
-    return _Generator(seed, base).steps(operations)
+    return _Generator(seed, base, only or Rules()).steps(operations)
 
 
 class _Generator:
-    def __init__(self, seed: str, base: str) -> None:
+    def __init__(self, seed: str, base: str, only: Rules) -> None:
         self._random = random.Random(seed)
+        self._seed = seed
         self._base = base
+        self._may = only.allow
         #: Nodes that are probably there.
         self._alive: list[str] = [base]
 
@@ -96,15 +112,13 @@ class _Generator:
         return Reattach(session, breaking, self._set_watches())
 
     def _pipelined(self, size: int) -> tuple[Move, ...]:
-        """Up to so many moves at once, but no write behind one that sets an access list.
-
-        Apache judges it by the old list as long as the new one is under way.
-        """
+        """Return up to so many moves at once, but no write behind one that sets an ACL."""
         moves: list[Move] = []
+        may_follow = self._may(rules.WRITES_BEHIND_AN_ACL)
         is_list_set = False
         for _ in range(size):
             move = self._move()
-            if not is_list_set or move.name in _READS:
+            if not is_list_set or move.name in _READS or may_follow:
                 moves.append(move)
             is_list_set = is_list_set or move.name == "set_acl"
         return tuple(moves)
@@ -121,10 +135,8 @@ class _Generator:
         ]
 
     def _governed(self) -> Move:
-        """Something below a quota, never pipelined nor in one transaction with its like.
-
-        Apache judges a write by counts that do not have the writes under way.
-        """
+        """Something below a quota, never pipelined nor in one transaction with its like."""
+        assert not self._may(rules.WRITES_TOGETHER_BELOW_A_QUOTA)
         r = self._random
         path = f"{self._base}/q" + r.choice(("", "/a", "/b", "/c", "/a/a", "/a/b"))
         quota = f"/zookeeper/quota{self._base}/q"
@@ -144,10 +156,14 @@ class _Generator:
                 return Move("set_data", (f"{quota}/zookeeper_limits", r.choice(_LIMITS)))
             case _:
                 return Move("get_data", (f"{quota}/zookeeper_stats", True))
-        return Move("multi", (move,)) if r.random() < 0.2 and move.name != "create_ttl" else move
+        if r.random() < 0.2 and move.name != "create_ttl":
+            return Move("multi", (self._part(move),))
+        return move
 
     def _lonely(self) -> Move:
-        """What is never pipelined: one server answers it out of turn, or Apache is not exact."""
+        """Something that is never pipelined."""
+        assert not self._may(rules.OUT_OF_TURN)
+        assert not self._may(rules.UNDECODABLE_BEHIND_OTHERS)
         r = self._random
         match r.randrange(6):
             case 0:
@@ -159,7 +175,7 @@ class _Generator:
             case 2:
                 move = self._multi()
                 return Move("multi", (*move.arguments, Move("get_data", (self._path(),))))
-            case 3:
+            case 3 if self._may(rules.MULTI_WITH_BAD_FLAGS):
                 name = r.choice(("create", "create2", "create_container"))
                 odd = Move(name, (self._path(), b"", OPEN, r.choice((5, 6))))
                 return Move("multi", (*self._multi().arguments, odd))
@@ -169,6 +185,8 @@ class _Generator:
     def _move(self) -> Move:
         r = self._random
         (kind,) = r.choices(_KINDS, _WEIGHTS)
+        while kind in _RULED and not self._may(_RULED[kind]):
+            (kind,) = r.choices(_KINDS, _WEIGHTS)
         match kind:
             case "create":
                 return self._create()
@@ -177,26 +195,34 @@ class _Generator:
             case "set_data":
                 return Move("set_data", (self._path(), self._data(), self._version()))
             case "set_acl":
-                acl = r.choice(_ACLS)
-                return Move("set_acl", (self._secret_path(), acl, self._version()))
+                return Move("set_acl", (self._secret_path(), self._acl(), self._version()))
             case "exists" | "get_data" | "get_children" | "get_children2":
-                return Move(kind, (self._path(), r.random() < 0.5))
+                path = self._path()
+                while kind == "exists" and not self._may_exist(path):
+                    path = self._path()
+                return Move(kind, (path, r.random() < 0.5 and self._may_watch(path, ONE_SHOT)))
             case "get_acl" | "sync" | "get_all_children_number":
                 return Move(kind, (self._path(),))
             case "get_ephemerals":
                 prefix = r.choice((self._base, self._path(), "/", "", None))
                 return Move(kind, (prefix,))
             case "check":
-                return Move("check", (self._path(), NEVER))
+                may_succeed = self._may(rules.LONE_CHECK_THAT_SUCCEEDS)
+                return Move("check", (self._path(), -1 if may_succeed else NEVER))
             case "multi":
                 return self._multi()
             case "multi_read":
-                reads = (Move(r.choice(("get_data", "get_children")), (self._path(), True)),)
+                path = self._path()
+                is_watched = self._may_watch(path, ONE_SHOT)
+                reads = (Move(r.choice(("get_data", "get_children")), (path, is_watched)),)
                 return Move(kind, reads * r.randint(0, 2) + reads)
             case "add_watch":
-                return Move(kind, (self._path(), r.randrange(2)))
-            case "remove_watches":
-                return Move(kind, (self._path(), r.randint(1, 3)))
+                mode = r.choice((PERSISTENT, RECURSIVE))
+                return Move(kind, (self._path_to_watch(mode), mode))
+            case "remove_watches" | "check_watches":
+                return Move(kind, self._kind_of_watch())
+            case "delete_container":
+                return Move(kind, (self._container_to_delete(),))
             case "set_watches":
                 return self._set_watches()
             case "who_am_i":
@@ -209,20 +235,25 @@ class _Generator:
         path = self._new_path()
         acl: tuple[Acl, ...] | None = OPEN
         if "/k" in path and r.random() < 0.6:
-            path, acl = self._secret_path(), r.choice(_ACLS)
+            path, acl = self._secret_path(), self._acl()
         elif r.random() < 0.02:
             acl = r.choice((None, (), (Acl(31, "nobody", "x"),)))
+            if in_multi and acl is None and not self._may(rules.MULTI_WITH_BAD_FLAGS):
+                acl = ()
         (name,) = r.choices(
             ("create", "create2", "create_container", "create_ttl"), (50, 25, 12, 13)
         )
         if r.random() < 0.2:
             path += r.choice(("", "/", "s"))
         if name == "create_ttl":
-            flags, ttl_ms = r.choice((5, 5, 6, 0, 3)), r.choice((LONG_TTL_MS,) * 6 + (0,))
+            odd_ttl_ms = -1 if self._may(rules.TTL_BELOW_ZERO) else 0
+            flags, ttl_ms = r.choice((5, 5, 6, 0, 3)), r.choice((LONG_TTL_MS,) * 6 + (odd_ttl_ms,))
             return Move(name, (path, ttl_ms, self._data(), acl, flags))
         modes: tuple[int, ...] = (0, 0, 0, 1, 2, 3, 4)
-        if r.random() < 0.03:
-            modes = (7, -1) if in_multi else (5, 6, 7, -1)
+        if r.random() < 0.03 and not in_multi:
+            modes = (5, 6, 7, -1)
+        elif r.random() < 0.03 and self._may(rules.MULTI_WITH_BAD_FLAGS):
+            modes = (7, -1)
         flags = r.choice(modes)
         if flags in (0, 4) and acl is OPEN:
             self._note(path)
@@ -262,7 +293,7 @@ class _Generator:
                     name = r.choice(("create", "create2", "create_container"))
                     path += "/" + r.choice(_NAMES)
                     flags = r.choice((0, 4)) if path not in self._alive else 2
-                    parts.append(Move(name, (path, self._data(), OPEN, flags)))
+                    parts.append(self._part(Move(name, (path, self._data(), OPEN, flags))))
                     if flags != 2:
                         self._note(path)
                 case "delete" if leaves := self._leaves():
@@ -281,7 +312,7 @@ class _Generator:
         for _ in range(r.choice((0, 1, 1, 2, 2, 3, 3, 4, 6))):
             match r.choices(("create", "delete", "set_data", "check"), (40, 20, 20, 20))[0]:
                 case "create":
-                    parts.append(self._create(in_multi=True))
+                    parts.append(self._part(self._create(in_multi=True)))
                 case "delete":
                     parts.append(self._delete())
                 case "set_data":
@@ -290,6 +321,15 @@ class _Generator:
                     parts.append(Move("check", (self._path(), self._version())))
         return Move("multi", tuple(parts))
 
+    def _part(self, move: Move) -> Move:
+        """Return what takes a move's place in a multi, where its flags say what is created."""
+        if move.name in ("create2", "create_container") and not self._may(rules.CREATE2_IN_A_MULTI):
+            return Move("create", move.arguments)
+        if move.name == "create_container" and move.arguments[-1] != CONTAINER:
+            may_be = self._may(rules.CONTAINER_FLAGS_IN_A_MULTI)
+            return move if may_be else Move("create2", move.arguments)
+        return move
+
     def _leaves(self) -> list[str]:
         parents = {path.rpartition("/")[0] for path in self._alive}
         return [path for path in self._alive[1:] if path not in parents]
@@ -297,11 +337,65 @@ class _Generator:
     def _set_watches(self) -> Move:
         r = self._random
         lag = r.choice((0, 1, 2, 5, 20, 100, -1))
-        one_shot = [[self._open_path() for _ in range(r.randrange(3))] for _ in range(3)]
+        may_leak = self._may(rules.MISSED_EVENTS_WITHOUT_READ)
+        choose = self._path if may_leak else self._open_path
+        one_shot = [
+            [path for _ in range(r.randrange(3)) if self._may_watch(path := choose(), ONE_SHOT)]
+            for _ in range(3)
+        ]
         if r.random() < 0.4:
             return Move("set_watches", (lag, *one_shot))
-        lasting = [[self._path() for _ in range(r.randrange(2))] for _ in range(2)]
+        lasting = [
+            [self._path_to_watch(mode) for _ in range(r.randrange(2))]
+            for mode in (PERSISTENT, RECURSIVE)
+        ]
         return Move("set_watches2", (lag, *one_shot, *lasting))
+
+    def _may_watch(self, path: str, mode: int) -> bool:
+        """Tell whether a path may be watched in a mode.
+
+        Where each path has but one mode, it is chosen by the path, so that it is the same one for
+        all sessions of the segment.
+        """
+        if self._may(rules.SEVERAL_WATCH_MODES):
+            return True
+        return self._only_mode(path) == mode
+
+    def _only_mode(self, path: str) -> int:
+        relative = path.replace(self._base, "", 1)
+        number = zlib.crc32(f"{self._seed} {relative}".encode())
+        return (ONE_SHOT, ONE_SHOT, ONE_SHOT, PERSISTENT, RECURSIVE)[number % 5]
+
+    def _path_to_watch(self, mode: int) -> str:
+        path = self._path()
+        while not self._may_watch(path, mode):
+            path = self._path() if self._random.random() < 0.8 else self._open_path()
+        return path
+
+    def _kind_of_watch(self) -> tuple[str, int]:
+        """Return a path, and the kind of watches to remove from it or to look for."""
+        r = self._random
+        path = self._path()
+        kind = r.randint(1, 5 if self._may(rules.WATCH_KINDS_OF_39) else 3)
+        return path, kind if self._may_watch(path, ONE_SHOT) else ANY_KIND
+
+    def _may_exist(self, path: str) -> bool:
+        is_secret = path.startswith(f"{self._base}/k")
+        return not is_secret or self._may(rules.EXISTS_WITHOUT_READ)
+
+    def _container_to_delete(self) -> str:
+        leaves = self._leaves()
+        if leaves and self._random.random() < 0.5:
+            path = self._random.choice(leaves)
+            self._alive.remove(path)
+            return path
+        may_be_secret = self._may(rules.DELETE_CONTAINER_WITHOUT_DELETE)
+        return self._path() if may_be_secret else self._open_path()
+
+    def _acl(self) -> tuple[Acl, ...]:
+        if self._random.random() < 0.1 and self._may(rules.IPV6_ACLS):
+            return self._random.choice(_IPV6_ACLS)
+        return self._random.choice(_ACLS)
 
     def _malformed(self) -> Move:
         """A body that is cut, or has a null where text should be."""
@@ -310,10 +404,13 @@ class _Generator:
             name, arguments = r.choice(_NULLS)
             return Move(name, arguments)
         whole = self._move().request(0)
-        while whole.op == Op.WHO_AM_I:
+        while whole.op == Op.WHO_AM_I or not self._may_cut(whole.op):
             whole = self._move().request(0)
         # Not randrange, which may use more of the generator for a longer base.
         return Move("raw", (whole.op, whole.body[: int(r.random() * len(whole.body))]))
+
+    def _may_cut(self, op: int) -> bool:
+        return op not in _CUT_WRITES or self._may(rules.CUT_WRITES)
 
     def _path(self) -> str:
         r = self._random
@@ -370,6 +467,8 @@ _MIX: Final = {
     "multi_read": 2,
     "add_watch": 3,
     "remove_watches": 3,
+    "check_watches": 1.5,
+    "delete_container": 1,
     "set_watches": 1.5,
     "get_ephemerals": 1.5,
     "get_all_children_number": 1,
@@ -378,6 +477,25 @@ _MIX: Final = {
     "who_am_i": 0.5,
     "reconfig": 0.2,
 }
+#: Requests of which a rule may be.
+_RULED: Final = {
+    "check": rules.LONE_CHECK,
+    "check_watches": rules.CHECK_WATCHES,
+    "delete_container": rules.DELETE_CONTAINER,
+}
+_CUT_WRITES: Final = frozenset(
+    {
+        Op.CREATE,
+        Op.CREATE2,
+        Op.CREATE_CONTAINER,
+        Op.CREATE_TTL,
+        Op.DELETE,
+        Op.DELETE_CONTAINER,
+        Op.SET_DATA,
+        Op.SET_ACL,
+        Op.CHECK,
+    }
+)
 _READS: Final = frozenset(
     {"exists", "get_data", "get_children", "get_children2", "get_acl", "multi_read"}
 )

@@ -16,6 +16,7 @@ from typing import Any
 from tests.differ.generate import SESSIONS, generate
 from tests.differ.moves import Burst, Move, Reattach, Renew, Step
 from tests.differ.normal import Normaliser
+from tests.differ.rules import ORDER_OF_ONE_SESSIONS_END, Rules
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Event, Reply
@@ -49,9 +50,9 @@ class Difference:
 class Side:
     """One server and its sessions."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, only: Rules) -> None:
         self.server = server
-        self.normal = Normaliser()
+        self.normal = Normaliser(only)
         self.last_zxid = 0
         self.clients: list[wire.Client] = []
         self._names = itertools.count()
@@ -136,7 +137,8 @@ class Pair:
     """Two servers that should not differ."""
 
     def __init__(self, left: Server, right: Server) -> None:
-        self.left, self.right = Side(left), Side(right)
+        self.rules = Rules.between(left, right)
+        self.left, self.right = Side(left, self.rules), Side(right, self.rules)
         self.operations = 0
 
     def close(self) -> None:
@@ -148,7 +150,7 @@ class Pair:
     ) -> Difference | None:
         """Play a segment, or only the steps of it with these numbers."""
         base = f"/d{next(_bases):06d}"
-        steps = generate(seed, base, operations)
+        steps = generate(seed, base, operations, self.rules)
         numbered = list(enumerate(steps))
         if only is not None:
             numbered = [numbered[index] for index in only]
@@ -208,6 +210,7 @@ class Pair:
 
     def _renew(self, session: int) -> Iterator[tuple[int, Answer, Answer]]:
         """Close: the order in which ephemerals go is not specified, the events as a whole are."""
+        assert not self.rules.allow(ORDER_OF_ONE_SESSIONS_END)
         barrier = (Move("exists", ("/",)),)
         others = [other for other in range(SESSIONS) if other != session]
         for other in others:

@@ -74,6 +74,14 @@ class ApacheServer(Server):
             "zookeeper.forceSync": "yes" if self.options.durable else "no",
         }
 
+    def jars(self) -> list[str]:
+        """What goes into the class path behind the folder of the configuration."""
+        return [str(jar) for jar in (find_jar(), _SERVLETS, *NETTY, *_LOGGING_JARS)]
+
+    def configure_logging(self, configuration: Path) -> None:
+        """Write what the logging library reads into the folder of the configuration."""
+        (configuration / "log4j.properties").write_text(_LOGGING.format(level=self.log_level))
+
     def thread_dump(self) -> str:
         """What each of its threads does at the moment, for a failure that has to be explained."""
         before = self.log.stat().st_size
@@ -87,15 +95,14 @@ class ApacheServer(Server):
             self.wait_ended(POLL_S)
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
-        java, jar = find_java(), find_jar()
+        java, jars = find_java(), self.jars()
         configuration = self.folder / "conf"
         configuration.mkdir(exist_ok=True)
-        (configuration / "log4j.properties").write_text(_LOGGING.format(level=self.log_level))
+        self.configure_logging(configuration)
         file = configuration / "zoo.cfg"
         file.write_text("".join(f"{key}={value}\n" for key, value in self.keys().items()))
         command = [java, f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-D{key}={value}" for key, value in self.properties().items()]
-        jars = (jar, _SERVLETS, *NETTY, *_LOGGING_JARS)
-        command += ["-cp", ":".join(map(str, (configuration, *jars)))]
+        command += ["-cp", ":".join((str(configuration), *jars))]
         command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
         return command, {}

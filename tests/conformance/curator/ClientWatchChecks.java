@@ -9,6 +9,7 @@ import org.apache.zookeeper.Watcher;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.Watcher.WatcherType;
 import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.version.Info;
 
 /** Watches of Apache's own client: removed by kind, and set again on a new connection. */
 final class ClientWatchChecks {
@@ -155,13 +156,14 @@ final class ClientWatchChecks {
         client.exists(ground.path("a"), Ground.noting(once));
         create(writer, ground.path("a"));
         create(writer, ground.path("a/b"));
-        // The client gives it the other's event about children as well.
-        Expect.equal(
-                List.of(
-                        "NodeChildrenChanged " + ground.base,
-                        "NodeCreated " + ground.path("a"),
-                        "NodeCreated " + ground.path("a/b")),
-                told(client, recursive));
+        List<String> expected = new ArrayList<>();
+        if (Info.MINOR < 9) {
+            // Before 3.9 the client gives it the other's event about children as well.
+            expected.add("NodeChildrenChanged " + ground.base);
+        }
+        expected.add("NodeCreated " + ground.path("a"));
+        expected.add("NodeCreated " + ground.path("a/b"));
+        Expect.equal(expected, told(client, recursive));
         Expect.equal(
                 List.of("NodeChildrenChanged " + ground.base, "NodeCreated " + ground.path("a")),
                 told(client, once));
