@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from paddock.protocol import opcodes
-from tests.fault.hostile import Case, Stage
-from tests.fault.hostile_attacks import IDENTITIES
+from tests.fault.hostile import Case
+from tests.fault.hostile_stage import IDENTITIES, Stage
 from tests.support import requests as rq
 from tests.support.records import Acl, Op, Perm, Request
 from tests.support.server import digest

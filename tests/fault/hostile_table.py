@@ -20,8 +20,10 @@ from pathlib import Path
 from paddock.state import tree
 from tests.fault.bystander import TIMEOUT_MS
 from tests.fault.hostile import Case, Cost, Range, check
-from tests.fault.hostile_attacks import ATTACKS
+from tests.fault.hostile_crowds import CROWD_ATTACKS
+from tests.fault.hostile_identities import IDENTITY_ATTACKS
 from tests.fault.hostile_operations import cases
+from tests.fault.hostile_trees import TREE_ATTACKS
 
 #: The scale from which on waits are judged, and what they may be.
 STRICT_SCALE = 5
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def all_cases() -> list[Case]:
-    return [*ATTACKS, *cases()]
+    return [*IDENTITY_ATTACKS, *TREE_ATTACKS, *CROWD_ATTACKS, *cases()]
 
 
 def section(costs: Sequence[Cost], scale: int) -> str:

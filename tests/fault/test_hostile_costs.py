@@ -11,8 +11,8 @@ import pytest
 
 from tests.fault.bystander import TIMEOUT_MS
 from tests.fault.hostile import Case, Range, check
-from tests.fault.hostile_attacks import ATTACKS
-from tests.fault.hostile_operations import ELSEWHERE, WORKS, cases
+from tests.fault.hostile_operations import ELSEWHERE, WORKS
+from tests.fault.hostile_table import all_cases
 from tests.support.records import Op
 
 #: No figure of speed: it only says that others are served while the attack lasts.
@@ -25,7 +25,7 @@ def range_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
         yield range_
 
 
-@pytest.mark.parametrize("case", [*cases(), *ATTACKS], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_others_are_served_and_memory_is_bounded(range_: Range, case: Case) -> None:
     cost = range_.run(case)
     print(f"\n  {cost}", end=" ")

@@ -1,0 +1,244 @@
+"""The attackers of one case: who is connected to the server, what they send and read.
+
+Everything here runs in one thread, and only counts what comes: an attacker that decoded its replies
+would be slower than the server it attacks.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import selectors
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from tests.fault.process import FaultServer
+from tests.fault.siege import Crowd, encoded, handshake, send_some
+from tests.support import requests as rq
+from tests.support import wire
+from tests.support.records import INT, Request
+
+#: As many identities as the limit on their bytes allows, with names as short as these.
+IDENTITIES = 330
+#: As many as one address may have, by default.
+CONNECTIONS = 60
+#: How long the whole of an attack may take.
+ATTACK_DEADLINE_S = 240.0
+#: How many nodes one transaction of a preparation creates.
+CREATES_AT_ONCE = 4_000
+
+
+class Stage:
+    """A server and everything that attacks it. Leaving the block disconnects all of them."""
+
+    def __init__(self, server: FaultServer, scale: int, root: str) -> None:
+        self.server = server
+        self.scale = scale
+        #: The node below which a case has its own, since others may use the same server.
+        self.root = root
+        self.sent_bytes = 0
+        #: Who was prepared for the attack.
+        self.prepared: list[socket.socket] = []
+        #: Whether somebody who asked was disconnected.
+        self.is_broken = False
+        self._crowd = Crowd(server.address, per_address=60)
+        # Who reads all that comes, without having asked.
+        self._listeners: list[socket.socket] = []
+        # What is on its way to each of them; one question may end in the middle of an event.
+        self._frames: dict[socket.socket, _Frames] = collections.defaultdict(_Frames)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._crowd.__exit__(kind, error, trace)
+
+    def path(self, name: object) -> str:
+        return f"{self.root}/{name}"
+
+    def join(
+        self,
+        count: int = 1,
+        *,
+        receive_bytes: int | None = None,
+        timeout_ms: int = wire.SESSION_TIMEOUT_MS,
+    ) -> list[socket.socket]:
+        """Connect some more, each with a session."""
+        self.sent_bytes += count * len(handshake())
+        return [self._crowd.join_session(receive_bytes, timeout_ms) for _ in range(count)]
+
+    def identified(self, count: int) -> socket.socket:
+        """Connect one with so many identities, or with as many as it may have."""
+        while True:
+            (one,) = self.join()
+            packets = [rq.auth("digest", b"u%d:p" % number) for number in range(count)]
+            answered = self.ask([one], packets)
+            if answered >= count:
+                return one
+            # The last answer was that it is one too many, and the connection is closed.
+            count = answered - 1
+            one.close()
+
+    def listen(self, *sockets: socket.socket) -> None:
+        """Have these read all that comes while others ask."""
+        self._listeners.extend(sockets)
+
+    def send(self, one: socket.socket, data: bytes) -> bool:
+        """Send as much as goes at once to a server that may not read, for one who does not."""
+        self.sent_bytes += len(data)
+        return send_some(one, data)
+
+    def ask(self, sockets: Iterable[socket.socket], requests: Sequence[Request]) -> int:
+        """Have each ask all of it, pipelined, and read every reply; events are read as well.
+
+        Returns how many replies the first of them got: fewer than it asked for, if it was
+        disconnected.
+        """
+        data = encoded(requests)
+        talks = [_Talk(one, self._frames[one], data, len(requests)) for one in sockets]
+        self.sent_bytes += len(data) * len(talks)
+        others = [_Talk(one, self._frames[one]) for one in self._listeners]
+        self._converse(talks, others)
+        self.is_broken = self.is_broken or any(one.replies < len(requests) for one in talks)
+        return talks[0].replies
+
+    def ask_word(self, word: str, count: int) -> None:
+        """Have so many ask with a four-letter word at once, and read the answers."""
+        self._ask_once(self.server.address, word.encode(), count)
+
+    def ask_admin(self, command: str, count: int) -> None:
+        """Have so many send an admin command at once, and read the answers."""
+        port = int(dict(self.server.options.extra)["admin.serverPort"] or 0)
+        said = f"GET /commands/{command} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        self._ask_once(("127.0.0.1", port), said.encode(), count)
+
+    def _ask_once(self, address: wire.Address, said: bytes, count: int) -> None:
+        """Connect so many, have each say this, and read until the server closes."""
+        with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+            for _ in range(count):
+                one = stack.enter_context(socket.create_connection(address, wire.DEADLINE_S))
+                one.sendall(said)
+                self.sent_bytes += len(said)
+                selector.register(one, selectors.EVENT_READ, one)
+            while selector.get_map():
+                ready = selector.select(ATTACK_DEADLINE_S)
+                assert ready, "no answer"
+                for key, _ in ready:
+                    with contextlib.suppress(ConnectionError):
+                        if key.data.recv(1 << 20):
+                            continue
+                    selector.unregister(key.data)
+
+    def create(self, paths: Iterable[str], data: bytes = b"") -> None:
+        """Create nodes, many with one request."""
+        (one,) = self.join()
+        waiting: list[Request] = []
+        size = 0
+        for path in paths:
+            waiting.append(rq.create(path, data))
+            size += len(waiting[-1].body)
+            if len(waiting) == CREATES_AT_ONCE or size > 800_000:
+                self.ask([one], [rq.multi(*waiting)])
+                waiting.clear()
+                size = 0
+        if waiting:
+            self.ask([one], [rq.multi(*waiting)])
+
+    def count_sessions(self) -> int:
+        """Return how many sessions the server has."""
+        said = wire.four_letter_word(self.server.address, "mntr")
+        figures = dict(line.split("\t", 1) for line in said.splitlines())
+        return int(figures["zk_global_sessions"])
+
+    @staticmethod
+    def _converse(talks: list[_Talk], others: list[_Talk]) -> None:
+        limit = time.monotonic() + ATTACK_DEADLINE_S
+        with selectors.DefaultSelector() as selector:
+            for talk in (*talks, *others):
+                talk.register(selector)
+            while not all(talk.is_over for talk in talks):
+                left = limit - time.monotonic()
+                assert left > 0, f"not in {ATTACK_DEADLINE_S} seconds: the replies to an attack"
+                for key, mask in selector.select(left):
+                    key.data.go_on(selector, mask)
+
+
+class _Frames:
+    """What has come from the server on one connection, of which only the replies are counted."""
+
+    def __init__(self) -> None:
+        # The length of a frame and its xid, and how many bytes of it are still to come.
+        self._head = b""
+        self._rest = 0
+
+    def take(self, data: bytes) -> int:
+        """Take what has come, and return how many replies have become whole by it."""
+        replies = 0
+        at = 0
+        while at < len(data):
+            if len(self._head) < 8:
+                step = min(8 - len(self._head), len(data) - at)
+                self._head += data[at : at + step]
+                at += step
+                if len(self._head) < 8:
+                    break
+                (length,) = INT.unpack(self._head[:4])
+                self._rest = length - 4
+            step = min(self._rest, len(data) - at)
+            self._rest -= step
+            at += step
+            if not self._rest:
+                # An event is the answer to nothing.
+                (xid,) = INT.unpack(self._head[4:])
+                replies += xid != wire.NOTIFICATION_XID
+                self._head = b""
+        return replies
+
+
+class _Talk:
+    """What one connection still has to send, and how many replies it has got."""
+
+    def __init__(
+        self, one: socket.socket, frames: _Frames, data: bytes = b"", replies_wanted: int = 0
+    ) -> None:
+        self.replies = 0
+        self.is_over = False
+        self._socket = one
+        self._frames = frames
+        self._data = memoryview(data)
+        self._wanted = replies_wanted
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Begin, unless there is nobody to talk to any more."""
+        if self._socket.fileno() < 0:
+            self.is_over = True
+            return
+        self._socket.setblocking(False)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._data else 0)
+        selector.register(self._socket, events, self)
+
+    def go_on(self, selector: selectors.BaseSelector, mask: int) -> None:
+        try:
+            if mask & selectors.EVENT_WRITE:
+                self._data = self._data[self._socket.send(self._data) :]
+                if not self._data:
+                    selector.modify(self._socket, selectors.EVENT_READ, self)
+            if mask & selectors.EVENT_READ:
+                data = self._socket.recv(1 << 20)
+                if not data:
+                    raise ConnectionResetError
+                self.replies += self._frames.take(data)
+                self.is_over = self._wanted <= self.replies
+        except BlockingIOError:
+            pass
+        except ConnectionError:
+            self.is_over = True
+            selector.unregister(self._socket)
