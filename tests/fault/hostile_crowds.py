@@ -103,8 +103,8 @@ def handshakes(stage: Stage) -> None:
 
 def prepare_watches(stage: Stage) -> None:
     (one,) = stage.join()
-    paths = [f"/none/{number}" for number in range(20_000)]
-    stage.ask([one], [rq.set_watches2(0, exist=paths), *ephemerals(stage, 5_000)])
+    paths = [f"/none/{number}" for number in range(8_000 * stage.scale)]
+    stage.ask([one], [rq.set_watches2(0, exist=paths), *ephemerals(stage, 3_000)])
 
 
 def words_by_many(stage: Stage) -> None:
@@ -115,7 +115,7 @@ def words_by_many(stage: Stage) -> None:
 
 def admin_commands_by_many(stage: Stage) -> None:
     for command in ("dump", "watches", "watches_by_path", "connections", "monitor"):
-        stage.ask_admin(command, 10 * stage.scale)
+        stage.ask_admin(command, 4 * stage.scale)
 
 
 CROWD_ATTACKS = (

@@ -1,7 +1,7 @@
 """Runs every case of the hostile family and makes the table of what they cost.
 
     python -m tests.fault.hostile_table --scale 5
-    python -m tests.fault.hostile_table --scale 5 --write docs/explanation/hostile.md
+    python -m tests.fault.hostile_table --scale 5 --write
     python -m tests.fault.hostile_table --only identities
 
 It ends with status 1 if a case takes more memory than it may, or, from scale 5 on, keeps others
@@ -29,6 +29,7 @@ from tests.fault.hostile_trees import TREE_ATTACKS
 STRICT_SCALE = 5
 STRICT_WAIT_S = 0.25
 
+PAGE = Path(__file__).parents[2] / "docs/explanation/hostile.md"
 BEGIN = "<!-- written by tests/fault/hostile_table.py: begin -->"
 END = "<!-- end -->"
 
@@ -49,11 +50,13 @@ _HEADINGS = (
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="hostile_table", description="Measure attacks.")
     parser.add_argument("--scale", type=int, default=1, help="how large they are")
-    parser.add_argument("--write", type=Path, help="the page that holds the table")
+    parser.add_argument("--write", action="store_true", help="write the table into its page")
     parser.add_argument("--only", default="", help="cases with this in their names")
     options = parser.parse_args(arguments)
     if options.scale < 1:
         parser.error("--scale: 1 or more")
+    if options.write and options.only:
+        parser.error("--write: the table has all cases, so not together with --only")
     chosen = [one for one in all_cases() if options.only in one.name]
     if not chosen:
         parser.error(f"--only: no case has {options.only!r} in its name")
@@ -76,8 +79,8 @@ def main(arguments: Sequence[str]) -> int:
                 )
     text = section(costs, options.scale)
     print(f"\n{text}")
-    if options.write is not None:
-        options.write.write_text(with_section(options.write.read_text(), text))
+    if options.write:
+        PAGE.write_text(with_section(PAGE.read_text(), text))
     for one in wrong:
         print(one, file=sys.stderr)
     return 1 if wrong else 0
@@ -117,13 +120,18 @@ def cells(cost: Cost) -> tuple[str, ...]:
     )
 
 
-def with_section(page: str, text: str) -> str:
-    """Return the page with its table replaced."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def written(page: str) -> str:
+    """Return what stands between the two lines of the page that hold the table."""
+    _, begin, rest = page.partition(BEGIN)
+    between, end, _ = rest.partition(END)
     assert begin, f"the page has no line {BEGIN}"
     assert end, f"the page has no line {END}"
-    return f"{before}{BEGIN}\n\n{text}\n{END}{after}"
+    return between
+
+
+def with_section(page: str, text: str) -> str:
+    """Return the page with another table."""
+    return page.replace(f"{BEGIN}{written(page)}{END}", f"{BEGIN}\n\n{text}\n{END}")
 
 
 def _size(size: int) -> str:
