@@ -10,7 +10,7 @@ from tests.support import requests as rq
 from tests.support import wire
 
 MEGABYTE = bytes(1_000_000)
-#: Far fewer entries than there are between two snapshots, and far more bytes than a start should read.
+#: Far fewer entries than between two snapshots by default, and more bytes than a start should read.
 WRITES = 200 * SCALE
 
 
