@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 
 from tests.fault.hostile import Case
+from tests.fault.hostile_identities import prepare_masked
 from tests.fault.hostile_stage import CONNECTIONS, Stage
 from tests.fault.hostile_trees import ephemerals
 from tests.support import requests as rq
@@ -60,7 +61,7 @@ def unread_events_of_long_paths(stage: Stage) -> None:
     stage.ask(stage.join(), creates)
 
 
-def full_multis_by_twenty(stage: Stage) -> None:
+def full_multis_by_many(stage: Stage) -> None:
     # A small write waited for all of them: 12.6 s for 80 MB.
     step = rq.check("/")
     room = FRAME_BYTES - 8 - 9
@@ -69,7 +70,45 @@ def full_multis_by_twenty(stage: Stage) -> None:
     # To the last byte, so that nothing fits into a batch beside it.
     last = rq.check("/" + "x" * (room - count * size))
     full = rq.multi(*[step] * (count - 1), last)
-    stage.ask(stage.join(20), [full] * stage.scale)
+    stage.ask(stage.join(4 * stage.scale), [full] * 3)
+
+
+def long_reads_behind_full_multis(stage: Stage) -> None:
+    # What waits in the lines of all connections was bounded for each of them alone.
+    checks = rq.multi(*[rq.check("/")] * 40_000)
+    reads = [rq.exists("/" + "x" * 1_000_000)] * 14
+    stage.ask(stage.join(5 * stage.scale), [checks, *reads])
+
+
+def long_acls_between_writes(stage: Stage) -> None:
+    change = rq.set_data(stage.root, b"")
+    reads = [rq.get_acl(stage.path("masked"))] * 100
+    stage.ask(stage.join(4 * stage.scale), [change, *reads, change])
+
+
+def reads_between_writes(stage: Stage) -> None:
+    # Each write is followed by as many reads as may stand in a line.
+    some = [rq.set_data(stage.root, b""), *[rq.exists("/")] * 990]
+    stage.ask(stage.join(CONNECTIONS), some * stage.scale)
+
+
+def changes_for_sixty(stage: Stage) -> None:
+    # A batch of cheap bytes, and not of cheap work: 5,000 changes kept a write waiting for 1.3 s.
+    watchers = stage.join(CONNECTIONS - 1)
+    stage.ask(watchers, [rq.add_watch(stage.root, 0)])
+    stage.listen(*watchers)
+    stage.ask(stage.join(), [rq.set_data(stage.root, b"")] * 1_000 * stage.scale)
+
+
+def ephemerals_for_sixty(stage: Stage) -> None:
+    # 4,000 of them: 236,000 events in one step, 1.5 s.
+    watchers = stage.join(CONNECTIONS - 1)
+    stage.ask(watchers, [rq.add_watch(stage.root, 1)])
+    stage.listen(*watchers)
+    (one,) = stage.join()
+    stage.ask([one], ephemerals(stage, 1_000 * stage.scale))
+    stage.ask([one], [rq.close_session()])
+    stage.ask(stage.join(), [rq.exists("/")] * 10)
 
 
 def exists_by_sixty(stage: Stage) -> None:
@@ -82,11 +121,11 @@ def exists_by_sixty_behind_a_write(stage: Stage) -> None:
 
 
 def writes_by_sixty(stage: Stage) -> None:
-    stage.ask(stage.join(CONNECTIONS), [rq.check("/", 5)] * 2_000 * stage.scale)
+    stage.ask(stage.join(CONNECTIONS), [rq.check("/", 5)] * 1_000 * stage.scale)
 
 
 def pings_by_sixty(stage: Stage) -> None:
-    stage.ask(stage.join(CONNECTIONS), [rq.ping()] * 4_000 * stage.scale)
+    stage.ask(stage.join(CONNECTIONS), [rq.ping()] * 2_000 * stage.scale)
 
 
 def watches_that_come_and_go_by_sixty(stage: Stage) -> None:
@@ -96,7 +135,7 @@ def watches_that_come_and_go_by_sixty(stage: Stage) -> None:
 
 
 def handshakes(stage: Stage) -> None:
-    for _ in range(5 * stage.scale):
+    for _ in range(2 * stage.scale):
         for one in stage.join(CONNECTIONS):
             one.close()
 
@@ -129,8 +168,18 @@ CROWD_ATTACKS = (
          events_of_a_multi, memory_mb_each=40),
     Case("events of long paths that nobody reads", "create", "bytes of a path × watchers",
          unread_events_of_long_paths, memory_mb=64, memory_mb_each=8),
-    Case("full multis by twenty", "multi, check", "bytes of requests",
-         full_multis_by_twenty, memory_mb=160, is_alone=True),
+    Case("full multis by many", "multi, check", "bytes of requests",
+         full_multis_by_many, memory_mb=160, is_alone=True),
+    Case("long reads behind full multis", "multi, exists", "bytes of requests × clients",
+         long_reads_behind_full_multis, memory_mb=160, is_alone=True),
+    Case("long ACLs between writes", "getACL", "entries of an ACL × clients",
+         long_acls_between_writes, prepare_masked, memory_mb=120),
+    Case("reads between writes by sixty", "setData, exists", "requests × clients",
+         reads_between_writes, memory_mb=60),
+    Case("changes for sixty watchers", "setData", "changes × watchers",
+         changes_for_sixty, memory_mb_each=10),
+    Case("the end of ephemerals for sixty watchers", "closeSession", "ephemerals × watchers",
+         ephemerals_for_sixty, memory_mb_each=20),
     Case("exists by sixty", "exists", "requests × clients", exists_by_sixty, memory_mb=40),
     Case("exists by sixty behind a write", "exists", "requests × clients",
          exists_by_sixty_behind_a_write, memory_mb=120),

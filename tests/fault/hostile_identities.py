@@ -9,28 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.fault.hostile import Case
-from tests.fault.hostile_stage import CONNECTIONS, IDENTITIES, Stage
+from tests.fault.hostile_stage import CONNECTIONS, Stage, credentials
 from tests.support import requests as rq
 from tests.support.records import Acl, Perm, Request
-from tests.support.server import digest
 
 
 def acl_product(stage: Stage) -> None:
     # 330 identities times 5,000 entries: 4.7 s and hundreds of megabytes, at each start again.
-    one = stage.identified(IDENTITIES)
+    one = stage.identified()
     acl = [Acl(number, "auth", "") for number in range(5_000 * stage.scale)]
     stage.ask([one], [rq.create(stage.path("product"), acl=acl)])
 
 
 def many_auth_creates(stage: Stage) -> None:
     # The same by many small ACLs: each node keeps an ACL of 16 kB for 50 bytes that were sent.
-    one = stage.identified(IDENTITIES)
+    one = stage.identified()
     stage.ask([one], list(auth_creates(stage, 2_500 * stage.scale)))
 
 
 def auth_creates_in_a_multi(stage: Stage) -> None:
     # 234 kB held the loop for 11 s and took 200 MB.
-    one = stage.identified(IDENTITIES)
+    one = stage.identified()
     stage.ask([one], [rq.multi(*auth_creates(stage, 4_000))] * stage.scale)
 
 
@@ -44,38 +43,44 @@ def auth_creates(stage: Stage, count: int) -> Iterator[Request]:
 def long_acls(stage: Stage) -> None:
     # One of 45,000 IPv6 addresses held the loop for 1.5 s, and for 0.6 s when it was first asked.
     (one,) = stage.join()
-    for number in range(2 * stage.scale):
-        acl = [Acl(1 << number % 5, "ip", f"::{address:x}") for address in range(40_000)]
+    for number, length in enumerate((40_000, *[4_900] * 2 * stage.scale)):
+        acl = [Acl(1 << number % 5, "ip", f"::{address:x}") for address in range(length)]
         stage.ask([one], [rq.create(stage.path(number), acl=acl), rq.get_data(stage.path(number))])
 
 
 def prepare_guarded(stage: Stage) -> None:
-    """Create a node that the last of many identities alone may use."""
-    acl = [Acl(Perm.ALL, "digest", digest(b"u%d:p" % (IDENTITIES - 1)))]
-    stage.ask(stage.join(), [rq.create(stage.path("guarded"), acl=acl)])
+    """Have a client with many identities, and a node that the last one of them alone may use."""
+    stage.prepared = [stage.identified()]
+    stage.guard(stage.path("guarded"), stage.last_identity())
+
+
+def prepare_forbidden(stage: Stage) -> None:
+    """Have a client with many identities, and a node that none of them may use."""
+    stage.prepared = [stage.identified()]
+    acl = [Acl(Perm.ALL, "digest", "nobody:x")]
+    stage.ask(stage.join(), [rq.create(stage.path("forbidden"), acl=acl)])
 
 
 def refused_reads(stage: Stage) -> None:
     # 10,000 of them, 230 kB, took 3.9 s in one step: each looks for each identity.
-    one = stage.identified(IDENTITIES)
-    stage.ask([one], [rq.get_data(stage.path("guarded"))] * 10_000 * stage.scale)
+    reads = [rq.get_data(stage.path("forbidden"))] * 10_000 * stage.scale
+    stage.ask(stage.prepared, reads)
 
 
 def guarded_multi_read(stage: Stage) -> None:
     # A frame of them took 16 s.
-    one = stage.identified(IDENTITIES)
-    reads = [rq.get_children(stage.path("guarded"))] * 25_000
-    stage.ask([one], [rq.multi_read(*reads)] * stage.scale)
+    reads = [rq.get_children(stage.path("guarded"))] * 10_000
+    stage.ask(stage.prepared, [rq.multi_read(*reads)] * 3 * stage.scale)
 
 
 def guarded_checks_in_a_multi(stage: Stage) -> None:
-    one = stage.identified(IDENTITIES)
-    stage.ask([one], [rq.multi(*[rq.check(stage.path("guarded"))] * 20_000)] * stage.scale)
+    checks = [rq.check(stage.path("guarded"))] * 20_000
+    stage.ask(stage.prepared, [rq.multi(*checks)] * stage.scale)
 
 
 def watchers_with_identities(stage: Stage) -> None:
     # 60 watchers with 330 identities each, who may not see the node: 500 changes took 8 s.
-    watchers = [stage.identified(IDENTITIES) for _ in range(CONNECTIONS - 1)]
+    watchers = [stage.identified() for _ in range(CONNECTIONS - 1)]
     (one,) = stage.join()
     path = stage.path("hidden")
     for watcher in watchers:
@@ -86,35 +91,37 @@ def watchers_with_identities(stage: Stage) -> None:
 
 
 def prepare_masked(stage: Stage) -> None:
-    acl = [Acl(Perm.READ, "digest", f"u{number}:x") for number in range(30_000)]
-    acl.append(Acl(Perm.READ, "world", "anyone"))
-    stage.ask(stage.join(), [rq.create(stage.path("masked"), acl=acl)])
+    # Everybody may read it, and nobody may see the digests in it.
+    stage.guard(stage.path("masked"), Acl(Perm.READ, "world", "anyone"), 30_000)
+    stage.prepared = stage.join()
 
 
 def masked_acls_behind_a_write(stage: Stage) -> None:
     # 60 of them took 8 s in the middle of a batch.
     reads = [rq.get_acl(stage.path("masked"))] * 60 * stage.scale
-    stage.ask(stage.join(), [rq.set_data(stage.root, b""), *reads])
+    stage.ask(stage.prepared, [rq.set_data(stage.root, b""), *reads])
 
 
 def who_am_i_behind_a_write(stage: Stage) -> None:
     # 9,000 of them took 3 s in the middle of a batch.
-    one = stage.identified(IDENTITIES)
+    one = stage.identified()
     stage.ask([one], [rq.set_data(stage.root, b""), *[rq.who_am_i()] * 9_000])
 
 
 def the_same_identity_again(stage: Stage) -> None:
-    one = stage.identified(IDENTITIES)
-    stage.ask([one], [rq.auth("digest", b"u%d:p" % (IDENTITIES - 1))] * 8_000 * stage.scale)
+    one = stage.identified()
+    stage.ask([one], [credentials(stage.identities - 1)] * 8_000 * stage.scale)
 
 
 def growing_identities(stage: Stage) -> None:
     # Each write carries a set of its own: 300 kB sent were 281 MB at the next start.
-    for number in range(20 * stage.scale):
+    # How many a client may have is found out first; one too many would end its connection.
+    stage.identified()
+    for number in range(100, 100 + 20 * stage.scale):
         (one,) = stage.join()
         requests = [
             request
-            for more in range(IDENTITIES)
+            for more in range(stage.identities * 4 // 5)
             for request in (rq.auth("digest", b"%d-%d:p" % (number, more)), rq.check("/", 5))
         ]
         stage.ask([one], requests)
@@ -123,7 +130,7 @@ def growing_identities(stage: Stage) -> None:
 
 def identities_in_the_log(stage: Stage) -> None:
     # Each of these small writes takes 16 kB of the log along, and none of them a snapshot.
-    one = stage.identified(IDENTITIES)
+    one = stage.identified()
     stage.ask([one], [rq.check("/", 5)] * 8_000 * stage.scale)
 
 
@@ -137,7 +144,7 @@ IDENTITY_ATTACKS = (
     Case("ACLs as long as a frame", "create, get", "entries of an ACL",
          long_acls, memory_mb_each=60),
     Case("reads that are refused for each of many identities", "get", "identities × requests",
-         refused_reads, prepare_guarded),
+         refused_reads, prepare_forbidden),
     Case("a multiRead that asks for each of many identities", "multiRead", "identities × reads",
          guarded_multi_read, prepare_guarded),
     Case("a multi that asks for each of many identities", "multi, check", "identities × steps",

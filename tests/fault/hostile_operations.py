@@ -15,13 +15,11 @@ from dataclasses import dataclass
 
 from paddock.protocol import opcodes
 from tests.fault.hostile import Case
-from tests.fault.hostile_stage import IDENTITIES, Stage
+from tests.fault.hostile_stage import Stage, credentials
 from tests.support import requests as rq
 from tests.support.records import Acl, Op, Perm, Request
-from tests.support.server import digest
 
 WATCHERS = 10
-MINE = [Acl(Perm.ALL, "digest", digest(b"u%d:p" % (IDENTITIES - 1)))]
 
 
 #: Makes the requests of one round, for a stage and the number of the round.
@@ -68,19 +66,13 @@ def prepare(stage: Stage) -> None:
     stage.create([wide(stage)])
     stage.create([large(stage)], bytes(1_000_000))
     stage.create(f"{wide(stage)}/{number:06d}" for number in range(5_000 * stage.scale))
-    others = [Acl(Perm.READ, "digest", f"o{number}:x") for number in range(5_000 * stage.scale)]
-    stage.prepared = [stage.identified(IDENTITIES)]
+    stage.prepared = [stage.identified()]
+    stage.guard(guarded(stage), stage.last_identity(), 5_000 * stage.scale)
     above = f"/zookeeper/quota{stage.root}"
+    stage.create([above])
+    stage.create([f"{above}/zookeeper_limits"], b"count=1000000,bytes=-1")
+    stage.create([f"{above}/zookeeper_stats"])
     watchers = stage.join(WATCHERS)
-    stage.ask(
-        watchers[:1],
-        [
-            rq.create(guarded(stage), b"", [*others[:20_000], *MINE]),
-            rq.create(above),
-            rq.create(f"{above}/zookeeper_limits", b"count=1000000,bytes=-1"),
-            rq.create(f"{above}/zookeeper_stats"),
-        ],
-    )
     stage.ask(watchers, [rq.add_watch(stage.root, 1)])
     stage.listen(*watchers)
 
@@ -100,8 +92,8 @@ def missing(number: int, count: int) -> list[str]:
 
 
 WORKS = (
-    write(Op.CREATE, 500, lambda s, n: [rq.create(s.path(f"a{n}"), acl=MINE)], 20),
-    write(Op.CREATE2, 500, lambda s, n: [rq.create2(s.path(f"b{n}"), acl=MINE)], 20),
+    write(Op.CREATE, 500, lambda s, n: [rq.create(s.path(f"a{n}"), acl=[s.last_identity()])], 20),
+    write(Op.CREATE2, 500, lambda s, n: [rq.create2(s.path(f"b{n}"), acl=[s.last_identity()])], 20),
     write(Op.CREATE_CONTAINER, 500, lambda s, n: [rq.create_container(s.path(f"c{n}"))], 20),
     write(Op.CREATE_TTL, 500, lambda s, n: [rq.create_ttl(s.path(f"t{n}"), 1 << 39)], 20),
     write(Op.DELETE, 500, deletes),
@@ -127,7 +119,7 @@ WORKS = (
     read(Op.GET_ALL_CHILDREN_NUMBER, 100, lambda s, n: [rq.get_all_children_number(s.root)]),
     read(Op.WHO_AM_I, 500, lambda s, n: [rq.who_am_i()], 64),
     read(Op.PING, 5_000, lambda s, n: [rq.ping()]),
-    read(Op.AUTH, 1_000, lambda s, n: [rq.auth("digest", b"u%d:p" % (IDENTITIES - 1))]),
+    read(Op.AUTH, 1_000, lambda s, n: [credentials(s.identities - 1)]),
     read(Op.SASL, 1_000, lambda s, n: [rq.sasl(b"x" * 100)]),
 )  # fmt: skip
 

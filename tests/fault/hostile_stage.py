@@ -19,10 +19,11 @@ from tests.fault.process import FaultServer
 from tests.fault.siege import Crowd, encoded, handshake, send_some
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.records import INT, Request
+from tests.support.records import INT, Acl, Code, Perm, Request
+from tests.support.server import digest
 
-#: As many identities as the limit on their bytes allows, with names as short as these.
-IDENTITIES = 330
+#: More identities than anybody may have; there are as many as the server allows.
+IDENTITIES = 400
 #: As many as one address may have, by default.
 CONNECTIONS = 60
 #: How long the whole of an attack may take.
@@ -40,6 +41,8 @@ class Stage:
         #: The node below which a case has its own, since others may use the same server.
         self.root = root
         self.sent_bytes = 0
+        #: How many identities somebody may have, as far as that is known.
+        self.identities = IDENTITIES
         #: Who was prepared for the attack.
         self.prepared: list[socket.socket] = []
         #: Whether somebody who asked was disconnected.
@@ -75,17 +78,35 @@ class Stage:
         self.sent_bytes += count * len(handshake())
         return [self._crowd.join_session(receive_bytes, timeout_ms) for _ in range(count)]
 
-    def identified(self, count: int) -> socket.socket:
-        """Connect one with so many identities, or with as many as it may have."""
+    def identified(self) -> socket.socket:
+        """Connect one with as many identities as it may have."""
         while True:
             (one,) = self.join()
-            packets = [rq.auth("digest", b"u%d:p" % number) for number in range(count)]
+            packets = [credentials(number) for number in range(self.identities)]
             answered = self.ask([one], packets)
-            if answered >= count:
+            if answered >= self.identities:
                 return one
             # The last answer was that it is one too many, and the connection is closed.
-            count = answered - 1
+            self.identities = answered - 1
+            self.is_broken = False
             one.close()
+
+    def last_identity(self) -> Acl:
+        """The entry of an ACL for the last identity of those who have many."""
+        return Acl(Perm.ALL, "digest", digest(b"u%d:p" % (self.identities - 1)))
+
+    def guard(self, path: str, last: Acl, entries: int = 0) -> None:
+        """Create a node with an ACL of so many entries, or as many as there may be, and a last."""
+        with wire.connect(self.server.address) as client:
+            while True:
+                others = (Acl(Perm.READ, "digest", f"o{number}:x") for number in range(entries))
+                request = rq.create(path, acl=[*others, last])
+                self.sent_bytes += len(request.body)
+                if client.call(request).err in (Code.OK, Code.NODE_EXISTS):
+                    break
+                assert entries, "no ACL at all is accepted"
+                entries //= 2
+            client.close()
 
     def listen(self, *sockets: socket.socket) -> None:
         """Have these read all that comes while others ask."""
@@ -169,6 +190,11 @@ class Stage:
                 assert left > 0, f"not in {ATTACK_DEADLINE_S} seconds: the replies to an attack"
                 for key, mask in selector.select(left):
                     key.data.go_on(selector, mask)
+
+
+def credentials(number: int) -> Request:
+    """The packet with which somebody gets one more identity."""
+    return rq.auth("digest", b"u%d:p" % number)
 
 
 class _Frames:

@@ -22,13 +22,13 @@ SNAPSHOT_EVERY = 2_000
 def prepare_large_tree(stage: Stage) -> None:
     tops = [stage.path(number) for number in range(400)]
     stage.create(tops)
-    each = 250 * stage.scale
+    each = 125 * stage.scale
     stage.create(f"{top}/{number}" for top in tops for number in range(each))
 
 
 def counts_by_twenty(stage: Stage) -> None:
     # Of 200,000 nodes, 60 ms each: others waited for 12 s.
-    stage.ask(stage.join(20), [rq.get_all_children_number(stage.root)] * 20)
+    stage.ask(stage.join(20), [rq.get_all_children_number(stage.root)] * 60)
 
 
 def prepare_quota(stage: Stage) -> None:
@@ -56,7 +56,7 @@ def lists_of_a_node_that_changes(stage: Stage) -> None:
         (rq.create(path), rq.get_children(stage.root)),
         (rq.delete(path), rq.get_children(stage.root)),
     ]
-    stage.ask(stage.join(), list(itertools.chain(*pairs * 400)))
+    stage.ask(stage.join(), list(itertools.chain(*pairs * 300)))
 
 
 def prepare_large_node(stage: Stage) -> None:
