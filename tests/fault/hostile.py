@@ -143,9 +143,6 @@ class Range:
     def _measure_together(self, case: Case, root: str, server: FaultServer, prober: Prober) -> Cost:
         if self._stage is None or self._stage.root != root or self._stage.is_broken:
             self._stage = self._shared.enter_context(Stage(server, self._scale, root))
-        else:
-            # It is prepared already.
-            case = replace(case, prepare=None)
         return self._measure(case, self._stage, prober)
 
     def _start(
@@ -162,11 +159,12 @@ class Range:
     @staticmethod
     def _measure(case: Case, stage: Stage, prober: Prober) -> Cost:
         server = stage.server
+        if not stage.prepared_bytes:
+            stage.create([stage.root])
+            if case.prepare is not None:
+                case.prepare(stage)
+            stage.prepared_bytes = stage.sent_bytes
         stage.sent_bytes = 0
-        stage.create([stage.root])
-        if case.prepare is not None:
-            case.prepare(stage)
-        prepared, stage.sent_bytes = stage.sent_bytes, 0
         memory = Memory(server.pid)
         prober.mark()
         case.attack(stage)
@@ -175,7 +173,7 @@ class Range:
         siege.assert_no_complaint(server)
         return Cost(
             case,
-            prepared,
+            stage.prepared_bytes,
             stage.sent_bytes,
             memory.begun_mb,
             memory.kept_mb(),

@@ -67,7 +67,8 @@ def prepare(stage: Stage) -> None:
     stage.create([large(stage)], bytes(1_000_000))
     stage.create(f"{wide(stage)}/{number:06d}" for number in range(5_000 * stage.scale))
     stage.prepared = [stage.identified()]
-    stage.guard(guarded(stage), stage.last_identity(), 5_000 * stage.scale)
+    # As many as a request holds.
+    stage.guard(guarded(stage), stage.last_identity(), min(30_000, 5_000 * stage.scale))
     above = f"/zookeeper/quota{stage.root}"
     stage.create([above])
     stage.create([f"{above}/zookeeper_limits"], b"count=1000000,bytes=-1")

@@ -41,6 +41,8 @@ class Stage:
         #: The node below which a case has its own, since others may use the same server.
         self.root = root
         self.sent_bytes = 0
+        #: Those of the preparation, once there was one.
+        self.prepared_bytes = 0
         #: How many identities somebody may have, as far as that is known.
         self.identities = IDENTITIES
         #: Who was prepared for the attack.
