@@ -10,7 +10,7 @@ import itertools
 
 from tests.fault.hostile import Case
 from tests.fault.hostile_identities import prepare_masked
-from tests.fault.hostile_stage import CONNECTIONS, Stage
+from tests.fault.hostile_stage import CONNECTIONS, Stage, multis
 from tests.fault.hostile_trees import ephemerals
 from tests.support import requests as rq
 
@@ -50,7 +50,8 @@ def events_of_a_multi(stage: Stage) -> None:
     stage.ask(watchers, [rq.add_watch(stage.root, 1)])
     stage.listen(*watchers)
     path = stage.path("t")
-    stage.ask(stage.join(), [rq.multi(*[rq.create(path), rq.delete(path)] * 1_000 * stage.scale)])
+    steps = [rq.create(path), rq.delete(path)] * 1_000 * stage.scale
+    stage.ask(stage.join(), multis(steps))
 
 
 def unread_events_of_long_paths(stage: Stage) -> None:

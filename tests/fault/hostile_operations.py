@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from paddock.protocol import opcodes
 from tests.fault.hostile import Case
-from tests.fault.hostile_stage import Stage, credentials
+from tests.fault.hostile_stage import Stage, credentials, multis
 from tests.support import requests as rq
 from tests.support.records import Acl, Op, Perm, Request
 
@@ -175,7 +175,7 @@ def _alone(requests: list[Request], is_read: bool, stage: Stage) -> list[Request
 
 
 def _in_a_multi(requests: list[Request], is_read: bool, stage: Stage) -> list[Request]:
-    return [rq.multi_read(*requests) if is_read else rq.multi(*requests)]
+    return multis(requests, Op.MULTI_READ if is_read else Op.MULTI)
 
 
 def _behind_a_write(requests: list[Request], is_read: bool, stage: Stage) -> list[Request]:

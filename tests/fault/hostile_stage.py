@@ -19,7 +19,7 @@ from tests.fault.process import FaultServer
 from tests.fault.siege import Crowd, encoded, handshake, send_some
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.records import INT, Acl, Code, Perm, Request
+from tests.support.records import INT, Acl, Code, Op, Perm, Request
 from tests.support.server import digest
 
 #: More identities than anybody may have; there are as many as the server allows.
@@ -28,8 +28,8 @@ IDENTITIES = 400
 CONNECTIONS = 60
 #: How long the whole of an attack may take.
 ATTACK_DEADLINE_S = 240.0
-#: How many nodes one transaction of a preparation creates.
-CREATES_AT_ONCE = 4_000
+#: The size of a large transaction; with one more step of any size it has to fit into a frame.
+MULTI_BYTES = 300_000
 
 
 class Stage:
@@ -163,17 +163,7 @@ class Stage:
     def create(self, paths: Iterable[str], data: bytes = b"") -> None:
         """Create nodes, many with one request."""
         (one,) = self.join()
-        waiting: list[Request] = []
-        size = 0
-        for path in paths:
-            waiting.append(rq.create(path, data))
-            size += len(waiting[-1].body)
-            if len(waiting) == CREATES_AT_ONCE or size > 800_000:
-                self.ask([one], [rq.multi(*waiting)])
-                waiting.clear()
-                size = 0
-        if waiting:
-            self.ask([one], [rq.multi(*waiting)])
+        self.ask([one], multis(rq.create(path, data) for path in paths))
 
     def count_sessions(self) -> int:
         """Return how many sessions the server has."""
@@ -192,6 +182,21 @@ class Stage:
                 assert left > 0, f"not in {ATTACK_DEADLINE_S} seconds: the replies to an attack"
                 for key, mask in selector.select(left):
                     key.data.go_on(selector, mask)
+
+
+def multis(steps: Iterable[Request], op: int = Op.MULTI) -> list[Request]:
+    """Return transactions of all these steps, each about as large as a request may be."""
+    made: list[Request] = []
+    some: list[Request] = []
+    size = 0
+    for step in steps:
+        some.append(step)
+        size += 9 + len(step.body)
+        if size > MULTI_BYTES:
+            made.append(rq.multi(*some, op=op))
+            some = []
+            size = 0
+    return [*made, rq.multi(*some, op=op)] if some else made
 
 
 def credentials(number: int) -> Request:

@@ -41,6 +41,7 @@ _HEADINGS = (
     "sent",
     "kept",
     "peak",
+    "allowed",
     "longest wait: read",
     "write",
     "next start",
@@ -99,12 +100,12 @@ def section(costs: Sequence[Cost], scale: int) -> str:
         "",
         f"| {' | '.join(_HEADINGS)} |",
         f"|{'---|' * 3}{'---:|' * (len(_HEADINGS) - 3)}",
-        *(f"| {' | '.join(cells(cost))} |" for cost in costs),
+        *(f"| {' | '.join(cells(cost, scale))} |" for cost in costs),
     ]
     return "\n".join(lines) + "\n"
 
 
-def cells(cost: Cost) -> tuple[str, ...]:
+def cells(cost: Cost, scale: int) -> tuple[str, ...]:
     again = "" if cost.restart_s is None else f"{cost.restart_s:.1f} s, {_mb(cost.restart_mb or 0)}"
     return (
         cost.case.name,
@@ -114,6 +115,7 @@ def cells(cost: Cost) -> tuple[str, ...]:
         _size(cost.sent_bytes),
         _mb(cost.kept_mb),
         _mb(cost.peak_mb),
+        _mb(cost.case.memory_mb_max(scale)),
         f"{cost.waits.read * 1000:.0f} ms",
         f"{cost.waits.write * 1000:.0f} ms",
         again,

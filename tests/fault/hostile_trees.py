@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 
 from tests.fault.hostile import Case
-from tests.fault.hostile_stage import Stage
+from tests.fault.hostile_stage import Stage, multis
 from tests.fault.process import eventually
 from tests.fault.siege import encoded
 from tests.support import requests as rq
@@ -124,7 +124,7 @@ def nested_quotas(stage: Stage) -> None:
     stage.create((f"{one}/zookeeper_limits" for one in above), b"count=1000000,bytes=-1")
     stage.create(f"{one}/zookeeper_stats" for one in above)
     below = [f"{levels[-1]}/{number}" for number in range(500 * stage.scale)]
-    stage.ask(stage.join(), [*map(rq.create, below), rq.multi(*map(rq.delete, below))])
+    stage.ask(stage.join(), [*map(rq.create, below), *multis(map(rq.delete, below))])
 
 
 def ttl_nodes_that_are_due(stage: Stage) -> None:

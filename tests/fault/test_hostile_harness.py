@@ -84,7 +84,9 @@ def test_what_is_over_a_bound_is_named() -> None:
 
 def test_a_table_replaces_the_one_before_it() -> None:
     page = with_section(PAGE.read_text(), section([Cost(CASE, 1, 2_000, 0, 3, 4, QUIET)], 1))
-    assert "| a case | create | nothing | 0 kB | 2 kB | 3 MB | 4 MB | 1 ms | 2 ms |  |" in page
+    assert (
+        "| a case | create | nothing | 0 kB | 2 kB | 3 MB | 4 MB | 39 MB | 1 ms | 2 ms |  |" in page
+    )
     assert with_section(page, written(PAGE.read_text()).strip() + "\n") == PAGE.read_text()
 
 
