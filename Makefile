@@ -72,7 +72,7 @@ $(OPTIMIZED)/.built: $(VENV)/.installed $(SOURCES)
 		--target $(OPTIMIZED) .
 	@touch $@
 
-# What `make serve` and `make bench` run.
+# What `make serve`, `make bench` and `make hostile` run.
 BUILT := $(if $(COMPILES),$(OPTIMIZED)/.built)
 RUN := $(if $(COMPILES),PYTHONPATH=$(CURDIR)/$(OPTIMIZED))
 
@@ -151,8 +151,12 @@ differ: $(VENV)/.dev judges $(if $(filter 3.9,$(JUDGE)),judge-3.9) ## the long c
 crash: $(VENV)/.dev judges ## the long crash tests
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
 
-hostile: $(VENV)/.dev ## the attacks on a server, larger than in the tests
-	HOSTILE_SCALE=$(HOSTILE_SCALE) $(BIN)/python -m pytest -s tests/fault -k hostile
+# On the compiled build, where there is one, and with nothing else to do: from a scale of 5 on it is
+# judged how long others wait. HOSTILE='--only identities' runs some of the cases,
+# HOSTILE=--write keeps the table in its page.
+hostile: $(VENV)/.dev $(BUILT) ## the attacks on a server, larger than in the tests, with a table of what each costs
+	HOSTILE_SCALE=$(HOSTILE_SCALE) $(RUN) $(BIN)/python -m pytest -s tests/fault -k 'hostile and not hostile_costs'
+	$(RUN) $(BIN)/python -m tests.fault.hostile_table --scale $(HOSTILE_SCALE) $(HOSTILE)
 
 fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

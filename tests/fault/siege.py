@@ -43,20 +43,30 @@ class Memory:
     """The resident memory of a process, from now on."""
 
     def __init__(self, pid: int) -> None:
-        self._folder = Path(f"/proc/{pid}")
+        self._pid = pid
         # The peak is counted anew from here.
-        (self._folder / "clear_refs").write_text("5")
-        self._begun_kb = self._read("VmRSS")
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+        self.begun_mb = _status_mb(pid, "VmRSS")
 
     def growth_mb(self) -> float:
-        """How much more there was at the worst moment than at the beginning."""
-        return (self._read("VmHWM") - self._begun_kb) / 1024
+        """Return how much more there was at the worst moment than at the beginning."""
+        return peak_mb(self._pid) - self.begun_mb
 
-    def _read(self, name: str) -> int:
-        status = (self._folder / "status").read_text()
-        match = re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)
-        assert match is not None, f"no {name}"
-        return int(match[1])
+    def kept_mb(self) -> float:
+        """Return how much more there is now than at the beginning."""
+        return _status_mb(self._pid, "VmRSS") - self.begun_mb
+
+
+def peak_mb(pid: int) -> float:
+    """Return the most that a process ever had, or since that was last counted anew."""
+    return _status_mb(pid, "VmHWM")
+
+
+def _status_mb(pid: int, name: str) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    match = re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)
+    assert match is not None, f"no {name}"
+    return int(match[1]) / 1024
 
 
 def besieged_server(folder: Path, settings: dict[str, int] | None = None) -> FaultServer:
@@ -82,6 +92,11 @@ def siege(server: FaultServer, *, growth_mb_max: float) -> Iterator[Bystander]:
         assert newcomer.session_id != 0
         newcomer.close()
     assert growth_mb < growth_mb_max, f"{growth_mb:.1f} MB more, at most {growth_mb_max} expected"
+    assert_no_complaint(server)
+
+
+def assert_no_complaint(server: FaultServer) -> None:
+    """Check that a server has reported no error of its own."""
     log = server.log.read_text()
     complaints = re.findall(r"^.*(?:ERROR|CRITICAL|Traceback).*$", log, re.MULTILINE)
     assert complaints == [], complaints[0]
@@ -123,9 +138,11 @@ class Crowd:
             one.sendall(data)
         return one
 
-    def join_session(self, receive_bytes: int | None = None) -> socket.socket:
+    def join_session(
+        self, receive_bytes: int | None = None, timeout_ms: int = wire.SESSION_TIMEOUT_MS
+    ) -> socket.socket:
         """Connect one more, and give it a session."""
-        one = self.join(handshake(), receive_bytes=receive_bytes)
+        one = self.join(handshake(timeout_ms), receive_bytes=receive_bytes)
         take_frame(one)
         return one
 

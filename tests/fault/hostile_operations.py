@@ -1,0 +1,183 @@
+"""Every operation of the protocol, on nodes that are as costly for it as an attacker can make them.
+
+Each is tried alone, pipelined by one client; in a transaction, where it may stand in one; and, what
+is no write itself, behind a write and before another: W R R R … W.
+
+The nodes: `large` has a megabyte of data, `wide` thousands of children, `guarded` an ACL of
+thousands of entries; the client has many identities, and of the ACLs that are not open only its
+last one counts. A quota stands above all of them, and recursive watchers hear of every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from paddock.protocol import opcodes
+from tests.fault.hostile import Case
+from tests.fault.hostile_stage import Stage, credentials, multis
+from tests.support import requests as rq
+from tests.support.records import Acl, Op, Perm, Request
+
+WATCHERS = 10
+
+
+#: Makes the requests of one round, for a stage and the number of the round.
+Round = Callable[[Stage, int], Sequence[Request]]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How to ask for one operation again and again."""
+
+    op: Op
+    round: Round
+    #: How many rounds there are at scale 1.
+    rounds: int
+    #: What the replies may take, if a client has to wait for them, and the nodes that stay.
+    memory_mb: float
+    is_read: bool
+    #: Whether a transaction, or a multiRead, may hold it.
+    is_step: bool
+
+
+def read(op: Op, rounds: int, round: Round, memory_mb: float = 0, is_step: bool = False) -> Work:
+    return Work(op, round, rounds, memory_mb, True, is_step)
+
+
+def write(op: Op, rounds: int, round: Round, memory_mb: float = 0, is_step: bool = True) -> Work:
+    return Work(op, round, rounds, memory_mb, False, is_step)
+
+
+def large(stage: Stage) -> str:
+    return stage.path("large")
+
+
+def wide(stage: Stage) -> str:
+    return stage.path("wide")
+
+
+def guarded(stage: Stage) -> str:
+    return stage.path("guarded")
+
+
+def prepare(stage: Stage) -> None:
+    """Make the nodes, the quota and the watchers, and one client with many identities."""
+    stage.create([wide(stage)])
+    stage.create([large(stage)], bytes(1_000_000))
+    stage.create(f"{wide(stage)}/{number:06d}" for number in range(5_000 * stage.scale))
+    stage.prepared = [stage.identified()]
+    # As many as a request holds.
+    stage.guard(guarded(stage), stage.last_identity(), min(30_000, 5_000 * stage.scale))
+    above = f"/zookeeper/quota{stage.root}"
+    stage.create([above])
+    stage.create([f"{above}/zookeeper_limits"], b"count=1000000,bytes=-1")
+    stage.create([f"{above}/zookeeper_stats"])
+    watchers = stage.join(WATCHERS)
+    stage.ask(watchers, [rq.add_watch(stage.root, 1)])
+    stage.listen(*watchers)
+
+
+def deletes(stage: Stage, number: int) -> Sequence[Request]:
+    """Return a delete, and a create before it."""
+    return rq.create(stage.path(f"d{number}")), rq.delete(stage.path(f"d{number}"))
+
+
+def long_acl(number: int) -> list[Acl]:
+    more = (Acl(number, "digest", f"s{other}:x") for other in range(300))
+    return [Acl(Perm.ALL, "world", "anyone"), *more]
+
+
+def missing(number: int, count: int) -> list[str]:
+    return [f"/{number}/{other}" for other in range(count)]
+
+
+WORKS = (
+    write(Op.CREATE, 500, lambda s, n: [rq.create(s.path(f"a{n}"), acl=[s.last_identity()])], 20),
+    write(Op.CREATE2, 500, lambda s, n: [rq.create2(s.path(f"b{n}"), acl=[s.last_identity()])], 20),
+    write(Op.CREATE_CONTAINER, 500, lambda s, n: [rq.create_container(s.path(f"c{n}"))], 20),
+    write(Op.CREATE_TTL, 500, lambda s, n: [rq.create_ttl(s.path(f"t{n}"), 1 << 39)], 20),
+    write(Op.DELETE, 500, deletes),
+    write(Op.DELETE_CONTAINER, 1_000, lambda s, n: [rq.delete_container(wide(s))], is_step=False),
+    write(Op.SET_DATA, 1_000, lambda s, n: [rq.set_data(guarded(s), b"")]),
+    write(Op.SET_ACL, 30, lambda s, n: [rq.set_acl(s.root, long_acl(n))], 20, is_step=False),
+    write(Op.CHECK, 1_000, lambda s, n: [rq.check(guarded(s))]),
+    write(Op.RECONFIG, 1_000, lambda s, n: [rq.reconfig("server.1=a", "", "")], is_step=False),
+    read(Op.EXISTS, 500, lambda s, n: [rq.exists(large(s)), rq.exists(guarded(s), watch=True)]),
+    read(Op.GET_DATA, 1_000, lambda s, n: [rq.get_data(guarded(s))], is_step=True),
+    read(Op.GET_ACL, 60, lambda s, n: [rq.get_acl(guarded(s))], 64),
+    read(Op.GET_CHILDREN, 100, lambda s, n: [rq.get_children(wide(s))], 64, is_step=True),
+    read(Op.GET_CHILDREN2, 100, lambda s, n: [rq.get_children2(wide(s))], 64),
+    read(Op.SYNC, 100, lambda s, n: [rq.sync("/" + "x" * 10_000)], 64),
+    read(Op.CHECK_WATCHES, 1_000, lambda s, n: [rq.check_watches(s.root, 3)]),
+    read(Op.REMOVE_WATCHES, 500,
+         lambda s, n: [rq.exists(large(s), watch=True), rq.remove_watches(large(s), 3)]),
+    read(Op.ADD_WATCH, 500, lambda s, n: [rq.add_watch(s.path(f"{n}" + "/x" * 100), 1)], 10),
+    read(Op.SET_WATCHES, 5, lambda s, n: [rq.set_watches(0, missing(n, 1_000))], 32),
+    read(Op.SET_WATCHES2, 5,
+         lambda s, n: [rq.set_watches2(1 << 40, (), (), (), (), missing(n, 1_000))], 32),
+    read(Op.GET_EPHEMERALS, 300, lambda s, n: [rq.get_ephemerals("/")]),
+    read(Op.GET_ALL_CHILDREN_NUMBER, 100, lambda s, n: [rq.get_all_children_number(s.root)]),
+    read(Op.WHO_AM_I, 500, lambda s, n: [rq.who_am_i()], 64),
+    read(Op.PING, 5_000, lambda s, n: [rq.ping()]),
+    read(Op.AUTH, 1_000, lambda s, n: [credentials(s.identities - 1)]),
+    read(Op.SASL, 1_000, lambda s, n: [rq.sasl(b"x" * 100)]),
+)  # fmt: skip
+
+#: What these are about is in other cases, or they are the forms of the others.
+ELSEWHERE = frozenset(
+    {Op.NOTIFICATION, Op.MULTI, Op.MULTI_READ, Op.CREATE_SESSION, Op.CLOSE_SESSION}
+)
+
+# One form after the other has numbers of its own, so that none finds what another one has left.
+_ALONE, _IN_A_MULTI, _BEHIND_A_WRITE = range(0, 3_000_000, 1_000_000)
+
+
+def cases() -> list[Case]:
+    """Return every operation in every form that it may have."""
+    made: list[Case] = []
+    for work in WORKS:
+        name = opcodes.NAMES[work.op]
+        forms = [("alone", _attack(work, _ALONE, _alone))]
+        if work.is_step:
+            forms.append(("in a multi", _attack(work, _IN_A_MULTI, _in_a_multi)))
+        if work.is_read:
+            forms.append(("behind a write", _attack(work, _BEHIND_A_WRITE, _behind_a_write)))
+        for form, attack in forms:
+            made.append(
+                Case(
+                    f"{name}, {form}",
+                    name,
+                    "data, children, ACL, identities, watchers",
+                    attack,
+                    prepare,
+                    memory_mb=work.memory_mb,
+                    memory_mb_each=work.memory_mb / 4,
+                    root="/operations",
+                )
+            )
+    return made
+
+
+def _attack(
+    work: Work, first: int, form: Callable[[list[Request], bool, Stage], list[Request]]
+) -> Callable[[Stage], None]:
+    def attack(stage: Stage) -> None:
+        numbers = range(first, first + work.rounds * stage.scale)
+        requests = [one for number in numbers for one in work.round(stage, number)]
+        stage.ask(stage.prepared, form(requests, work.is_read, stage))
+
+    return attack
+
+
+def _alone(requests: list[Request], is_read: bool, stage: Stage) -> list[Request]:
+    return requests
+
+
+def _in_a_multi(requests: list[Request], is_read: bool, stage: Stage) -> list[Request]:
+    return multis(requests, Op.MULTI_READ if is_read else Op.MULTI)
+
+
+def _behind_a_write(requests: list[Request], is_read: bool, stage: Stage) -> list[Request]:
+    change = rq.set_data(stage.root, b"")
+    return [change, *requests, change]

@@ -1,0 +1,30 @@
+"""What each attack costs, at a small scale: memory within what it may take, and nobody forgotten.
+
+`make hostile` runs the same cases larger and writes the table of them; see `hostile_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fault.bystander import TIMEOUT_MS
+from tests.fault.hostile import Case, Range, check
+from tests.fault.hostile_table import all_cases
+
+#: No figure of speed: it only says that others are served while the attack lasts.
+WAIT_S_MAX = TIMEOUT_MS / 1000
+
+
+@pytest.fixture(scope="module")
+def range_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
+    with Range(tmp_path_factory.mktemp("hostile"), scale=1) as range_:
+        yield range_
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_others_are_served_and_memory_is_bounded(range_: Range, case: Case) -> None:
+    cost = range_.run(case)
+    print(f"\n  {cost}", end=" ")
+    assert check(cost, 1, WAIT_S_MAX) == []
