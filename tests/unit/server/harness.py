@@ -179,7 +179,7 @@ class FakeClient:
 class Harness:
     """The heart of a server, beating by hand."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, monotonic: Callable[[], float] | None = None, /, **settings: Any) -> None:
         self.wall_ms = 1_000_000
         self.log = HeldLog()
         self.machine = StateMachine()
@@ -196,6 +196,7 @@ class Harness:
             clock,
             config.max_requests,
             config.max_request_bytes,
+            monotonic,
         )
         self.service = Service(
             config,
@@ -205,6 +206,7 @@ class Harness:
             statistics,
             clock,
             lambda count: bytes(range(count)),
+            monotonic,
         )
 
     async def settle(self, outcome: Durability = Durability.DURABLE) -> None:

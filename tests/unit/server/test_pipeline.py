@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import pytest
 
+from paddock.log.interface import Durability
+from paddock.server.pipeline import SLICE_SECONDS
+from paddock.state.tree import Node
 from tests.support import requests as rq
-from tests.unit.server.harness import FakeClient, FakeTransport, Harness
+from tests.unit.server.harness import (
+    FakeClient,
+    FakeTransport,
+    Harness,
+    errors,
+    numbers,
+    run,
+    turn,
+)
 
 
 class BrokenTransport(FakeTransport):
@@ -48,3 +60,173 @@ def test_the_bytes_of_what_was_applied_are_counted() -> None:
         assert harness.pipeline.applied_bytes == sum(map(len, harness.log.proposals)) > 10_000
 
     asyncio.run(scenario())
+
+
+class SlowHarness(Harness):
+    """A server for which every entry takes a part of a slice."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now = 0.0
+        self.seconds = seconds
+        super().__init__(lambda: self.now)
+        self.pipeline.on_entry = lambda _entry, _outcome: self.take_time()
+
+    def take_time(self) -> None:
+        self.now += self.seconds
+
+
+def test_others_are_served_between_two_slices_of_a_batch() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(SLICE_SECONDS / 8)
+        writer, reader = await harness.client(), await harness.client()
+        writer.send(*[rq.set_data("/", b"%d" % number) for number in range(80)])
+        await turn()
+        harness.log.settle()
+        seen: list[int] = []
+        while len(seen) < 80:
+            await asyncio.sleep(0)
+            answered = numbers(writer)
+            if answered:
+                seen += answered
+                # In the middle of the batch, and never before what was answered.
+                reader.send(rq.get_data("/"))
+                ((_, _, body),) = reader.replies()
+                assert body[4:].startswith(b"%d" % (len(seen) - 1))
+        assert seen == list(range(1, 81))
+
+    run(scenario)
+
+
+def test_a_batch_that_is_durable_waits_for_the_end_of_the_one_before_it() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(SLICE_SECONDS)
+        client = await harness.client()
+        client.send(*[rq.create(f"/{number}") for number in range(24)])
+        await turn()
+        client.send(rq.create("/last"))
+        harness.log.settle()
+        # The next batch is proposed before the first is applied, and durable in its middle.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        harness.log.settle()
+        assert 0 < len(numbers(client)) < 24
+        assert harness.pipeline.outstanding() > 1
+        await harness.settle()
+        assert harness.pipeline.applied == harness.log.last_index
+        assert harness.pipeline.outstanding() == 0
+        assert b"/last" in harness.machine.tree.nodes
+
+    run(scenario)
+
+
+def test_what_must_not_see_half_a_batch_waits_for_its_end() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(SLICE_SECONDS)
+        client = await harness.client()
+        seen: list[tuple[int, int]] = []
+        pipeline = harness.pipeline
+        pipeline.between_batches(lambda: seen.append((pipeline.applied, len(harness.machine.tree))))
+        assert seen == [(pipeline.applied, 4)]
+        client.send(*[rq.create(f"/{number}") for number in range(24)])
+        await turn()
+        harness.log.settle()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not pipeline.is_between_batches()
+        pipeline.between_batches(lambda: seen.append((pipeline.applied, len(harness.machine.tree))))
+        assert len(seen) == 1
+        await harness.settle()
+        assert seen[1:] == [(harness.log.last_index, 28)]
+
+    run(scenario)
+
+
+def test_an_outcome_nobody_knows_waits_for_the_batch_that_is_being_applied() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(SLICE_SECONDS)
+        client = await harness.client()
+        told: list[tuple[str, int]] = []
+        harness.pipeline.on_unknown = lambda reason: told.append(
+            (reason, len(harness.machine.tree))
+        )
+        client.send(*[rq.create(f"/{number}") for number in range(24)])
+        await turn()
+        client.send(rq.create("/unknown"))
+        harness.log.settle()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        harness.log.settle(Durability.UNKNOWN)
+        assert told == []
+        for _ in range(10):
+            await turn()
+        assert told == [("as the test wants it", 28)]
+
+    run(scenario)
+
+
+def test_who_makes_every_write_expensive_does_not_keep_others_waiting_for_a_long_batch() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(0.01)
+        much, little = await harness.client(), await harness.client()
+        for _ in range(5):
+            much.send(*[rq.set_data("/", b"")] * 100)
+            await harness.settle()
+        much.send(rq.set_data("/", b""))
+        await turn()
+        much.send(*[rq.set_data("/", b"")] * 2_000)
+        little.send(rq.set_data("/", b""))
+        numbers(much)
+        harness.log.settle()
+        await turn()
+        harness.log.settle()
+        while not numbers(little):  # noqa: ASYNC110 (no time passes)
+            await asyncio.sleep(0)
+        assert len(numbers(much)) <= 101
+
+    run(scenario)
+
+
+class Exhausted:
+    """What is told of a node before it changes, and has no memory for it."""
+
+    def save(self, path: bytes, node: Node) -> None:
+        raise MemoryError
+
+
+def apply_without_memory(harness: Harness) -> None:
+    harness.machine.tree.epoch += 1
+    harness.machine.tree.images = Exhausted()
+
+
+def encode_without_memory(harness: Harness) -> None:
+    def refuse(payload: bytes) -> int:
+        raise MemoryError
+
+    harness.log.propose = refuse  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("fail", [apply_without_memory, encode_without_memory])
+def test_what_depends_on_the_machine_ends_the_server_unanswered(
+    fail: Callable[[Harness], None],
+) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        fatal: list[str] = []
+        harness.pipeline.on_fatal = fatal.append
+        fail(harness)
+        client.send(rq.create("/a"), rq.create("/b"))
+        await turn()
+        if harness.log.proposals[1:]:
+            harness.log.settle()
+        await turn()
+        assert fatal == ["MemoryError"]
+        assert errors(client) == []
+        # Nothing is proposed or applied any more.
+        proposals = len(harness.log.proposals)
+        client.send(rq.create("/c"))
+        await turn()
+        assert len(harness.log.proposals) == proposals
+        assert b"/c" not in harness.machine.tree.nodes
+
+    run(scenario)

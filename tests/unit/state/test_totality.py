@@ -10,7 +10,8 @@ from paddock.protocol.acl import ACL, ALL, ANYONE, Identity
 from paddock.protocol.jute import BytesWriter
 from paddock.protocol.requests import CreateRequest, VersionRequest
 from paddock.state.entry import REAP
-from paddock.state.machine import StateMachine
+from paddock.state.machine import MACHINE_ERRORS, StateMachine
+from paddock.state.tree import Node
 from tests.property.dump import dump
 from tests.unit.state.driver import OPEN, Connection, World, sentence
 
@@ -105,3 +106,19 @@ class TestTotality:
             outcome = client.send(operation, body)
             assert isinstance(outcome.error, int)
         dump(client.world.machine)
+
+    @pytest.mark.parametrize("error", MACHINE_ERRORS)
+    def test_what_depends_on_the_machine_is_raised_and_not_answered(
+        self, client: Connection, world: World, error: type[Exception]
+    ) -> None:
+        class Failing:
+            def save(self, path: bytes, node: Node) -> None:
+                raise error
+
+        client.create(b"/a", flags=1)
+        world.machine.tree.epoch += 1
+        world.machine.tree.images = Failing()
+        with pytest.raises(error):
+            client.set(b"/a", b"")
+        with pytest.raises(error):
+            world.expire(client.session, client.generation)
