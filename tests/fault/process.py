@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -46,6 +48,14 @@ class FaultServer(PaddockServer):
     def interrupt(self) -> int | None:
         """Stop as Ctrl-C does; return the exit status."""
         return self._end(signal.SIGINT)
+
+    def limit_memory(self, more_bytes: int) -> None:
+        """Let the server that runs have so much more memory, and no more."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        match = re.search(r"^VmSize:\s+(\d+) kB$", status, re.MULTILINE)
+        assert match is not None, "no VmSize"
+        limit = int(match[1]) * 1024 + more_bytes
+        resource.prlimit(self.pid, resource.RLIMIT_AS, (limit, limit))
 
     def start_and_kill(self, after_s: float) -> None:
         """Start it and kill it after so long, whatever it is doing then."""

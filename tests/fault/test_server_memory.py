@@ -7,6 +7,7 @@ record.
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from paddock.state.entry import Batch, Entry
 from tests.fault.process import FaultServer, read_tree
+from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import COMMAND, DEADLINE_S
 from tests.unit.log.folders import SESSION, FolderBuilder, contents, names
@@ -25,6 +27,7 @@ LIMIT_BYTES_MAX = 1024 * MIB
 NODES = 5
 # The session, the nodes, and then the one that is too much.
 TOO_MUCH = NODES + 2
+CHILDREN = 50
 # An operation that nobody knows: it is refused at once, and costs what it takes to read it.
 NO_OPERATION = 9999
 
@@ -99,3 +102,45 @@ def test_commands_that_load_the_record_say_the_same(data: Path, command: str) ->
     assert line.startswith(f"paddock: record {TOO_MUCH} of the log takes more memory than")
     assert line.endswith(f"paddock fsck DATA --repair COPY --before {TOO_MUCH}")
     assert not (data.parent / "backup.tar").exists()
+
+
+def test_server_that_runs_out_of_memory_ends_unanswered_and_has_lost_nothing(
+    tmp_path: Path,
+) -> None:
+    """Each transaction takes much more memory when it is applied than when it is read."""
+    acknowledged: list[str] = []
+    with FaultServer(tmp_path) as server:
+        server.limit_memory(16 * MIB)
+        client: wire.Client | None = None
+        for number in range(20_000):
+            parent = f"/{number}"
+            steps = [rq.create(parent), *(rq.create(f"{parent}/{n}") for n in range(CHILDREN))]
+            try:
+                if client is None:
+                    client = wire.connect(server.address)
+                if client.call(rq.multi(*steps)).err == 0:
+                    acknowledged.append(parent)
+            except (OSError, wire.ConnectionClosedError):
+                if client is not None:
+                    client.disconnect()
+                client = None
+                if not server.alive:
+                    break
+        assert server.wait_ended(DEADLINE_S), "it goes on without memory"
+        assert server.stop() == 1
+        log = server.log.read_text()
+        (line,) = re.findall(r"^.*CRITICAL.*$", log, re.MULTILINE)
+        assert "this machine is not enough for a request that is in the log" in line
+        assert "start it again" in line
+        server.start()
+        with wire.connect(server.address) as reader:
+            found = read_tree(reader)
+            assert set(acknowledged) <= set(found)
+            counts = dict.fromkeys(acknowledged, 0)
+            for path in found:
+                above = path.rpartition("/")[0]
+                if above in counts:
+                    counts[above] += 1
+            assert set(counts.values()) <= {CHILDREN}
+            reader.close()
+    assert acknowledged

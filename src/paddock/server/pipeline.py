@@ -41,6 +41,7 @@ _BATCH_SECONDS: Final = 0.05
 _BATCH_ENTRIES_MIN: Final = 100
 # No entry is applied in fewer seconds.
 _PACE_MIN: Final = 0.000001
+_RESERVE_BYTES: Final = 4 << 20
 # How often a slice looks at the clock: after so many small entries, or answers to reads that waited
 # for them, and after each large entry.
 _ENTRIES_A_LOOK: Final = 8
@@ -138,6 +139,8 @@ class Pipeline:
         self._report: Report | None = None
         # What waits for the end of the batch that is being applied.
         self._between: list[Callable[[], None]] = []
+        # Given up when there is no memory left, so that the end can be told.
+        self._reserve = bytes(_RESERVE_BYTES)
         # How many seconds an entry takes to be applied, lately.
         self._pace = 0.00001
         # Whether a look at what has gathered is on its way.
@@ -382,6 +385,7 @@ class Pipeline:
 
     def _fail(self, error: BaseException) -> None:
         """Stop for good: this machine is not enough for what the log holds."""
+        self._reserve = b""
         self._halted = True
         self._applying = None
         self._report = None

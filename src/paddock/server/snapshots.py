@@ -59,6 +59,8 @@ class Snapshotter:
         self._every_bytes = every_bytes
         self._retain = retain
         self._executor = ThreadPoolExecutor(1, "paddock-snapshot")
+        # Its thread is there from now on: later there may be no memory for one.
+        self._executor.submit(int)
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
