@@ -88,6 +88,8 @@ NOT_UNDERSTOOD: Final = ACL(0, Identity("", ""))
 OPEN_WIRE: Final = encode_acls(OPEN)
 # The open ACL of a request, the same list each time: whoever gets it must not change it.
 OPEN_LIST: Final[list[ACL | None]] = [*OPEN]
+# Known by being this object, too.
+TOO_LONG: Final[list[ACL | None]] = [None]
 
 
 def read_acls(reader: Reader) -> list[ACL | None] | None:
@@ -96,6 +98,9 @@ def read_acls(reader: Reader) -> list[ACL | None] | None:
     What a null id means is upstream's: nothing for `auth`, which needs none; for the schemes that
     would look at it, something that cannot be understood, which stands as NOT_UNDERSTOOD; an
     invalid ACL for all others.
+
+    An ACL with more entries than the reader allows is TOO_LONG: nobody wants it, and to read it
+    would take long.
     """
     if reader.data.startswith(OPEN_WIRE, int(reader.position)):
         # Nearly every create has this one.
@@ -104,6 +109,12 @@ def read_acls(reader: Reader) -> list[ACL | None] | None:
     count = reader.int32()
     if count == -1:
         return None
+    if count > reader.acl_entries_max:
+        for _ in range(count):
+            reader.int32()
+            reader.skip()
+            reader.skip()
+        return TOO_LONG
     acls: list[ACL | None] = []
     for _ in range(count):
         permissions = reader.int32()
@@ -179,6 +190,7 @@ __all__ = [
     "READ",
     "READ_ONLY",
     "SUPER",
+    "TOO_LONG",
     "WRITE",
     "Identity",
     "digest_id",

@@ -24,10 +24,12 @@ class DecodeError(ProtocolError):
 class Reader:
     """Takes one value after another out of `data`."""
 
-    __slots__ = ("data", "position")
+    __slots__ = ("acl_entries_max", "data", "position")
 
-    def __init__(self, data: bytes, position: i64 = 0) -> None:
+    def __init__(self, data: bytes, position: i64 = 0, acl_entries_max: i64 = 1 << 31) -> None:
         self.data = data
+        # An ACL with more entries than this is passed over, not read: see `read_acls`.
+        self.acl_entries_max: i64 = acl_entries_max
         # Invariant: 0 <= position <= len(data).
         self.position: i64 = position
 
@@ -74,6 +76,14 @@ class Reader:
             raise DecodeError("length past the end")
         self.position = end
         return data[start:end]
+
+    def skip(self) -> None:
+        """Pass over a string, which may be null."""
+        length: i64 = self.int32()
+        if length < -1 or self.position + length > len(self.data):
+            raise DecodeError("length past the end")
+        if length > 0:
+            self.position += length
 
     def string(self) -> bytes:
         """Take a string that may not be null."""

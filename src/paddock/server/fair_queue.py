@@ -28,12 +28,12 @@ _BEFORE_LARGE_BYTES: Final = 256 << 10
 class FairQueue:
     """Entries with their origins."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries_max: int = 1 << 30) -> None:
         # Bytes of all that wait, and how many they are.
         self.size = 0
         self.length = 0
         # How many entries a batch may have if more wait.
-        self.entries_max = 1 << 30
+        self.entries_max = entries_max
         # What came since the last batch, in its order.
         self._entries: list[Entry] = []
         self._origins: list[Submitter] = []

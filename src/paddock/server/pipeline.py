@@ -38,7 +38,8 @@ logger: Final = logging.getLogger(__name__)
 SLICE_SECONDS: Final = 0.01
 # How long a batch should take to be applied, as far as that can be foreseen, if more waits.
 _BATCH_SECONDS: Final = 0.05
-_BATCH_ENTRIES_MIN: Final = 100
+_BATCH_ENTRIES_MIN: Final = 50
+_BATCH_ENTRIES_MAX: Final = 1_000
 # No entry is applied in fewer seconds.
 _PACE_MIN: Final = 0.000001
 _RESERVE_BYTES: Final = 4 << 20
@@ -131,7 +132,7 @@ class Pipeline:
         # What slices are measured by: the loop's own time may stand still within a pass.
         self._clock: Callable[[], float] = self._time if monotonic is None else monotonic
         self._notices = Notices(self._loop.time)
-        self._gathered = FairQueue()
+        self._gathered = FairQueue(_BATCH_ENTRIES_MAX)
         self._flying: Proposal | None = None
         # The batch of which some entries are applied and others not yet.
         self._applying: Proposal | None = None
@@ -359,8 +360,10 @@ class Pipeline:
         """Take note of how long an entry takes to be applied, and make batches no longer than that
         allows: who writes little should not wait for long behind who makes every write expensive.
         """
-        self._pace = max(_PACE_MIN, self._pace + (seconds - self._pace) / 4)
-        self._gathered.entries_max = max(_BATCH_ENTRIES_MIN, int(_BATCH_SECONDS / self._pace))
+        # At once if it takes longer than before, and slowly if it takes less.
+        self._pace = max(_PACE_MIN, seconds, self._pace + (seconds - self._pace) / 4)
+        fitting = int(_BATCH_SECONDS / self._pace)
+        self._gathered.entries_max = max(_BATCH_ENTRIES_MIN, min(fitting, _BATCH_ENTRIES_MAX))
 
     def _finish(self) -> None:
         """End the work on a batch, and begin that on the next, if the log has said something."""

@@ -7,7 +7,7 @@ in an ACL only where clients can show one.
 A client chooses its identities, its ACLs and how many of both, so their product has bounds, for all
 steps of a request together. An ACL that comes again in the same request counts once.
 
-* At most `ENTRIES_MAX` entries.
+* At most `ACL_ENTRIES_MAX` entries.
 * At most `EXPANDED_BYTES_MAX` bytes of what `auth` entries stand for.
 
 Entries of former rules (`paddock.state.entry`) have no bounds, but must not be too much for a start
@@ -28,9 +28,9 @@ from paddock.protocol.acl import ACL, ANYONE, CREATOR, NOT_UNDERSTOOD, Identity,
 from paddock.protocol.jute import DecodeError
 from paddock.protocol.names import is_distinguished_name
 from paddock.state.access import Identities, NodeACL, parse_network
+from paddock.state.entry import ACL_ENTRIES_MAX
 from paddock.state.refusal import Refused
 
-ENTRIES_MAX: Final = 5_000
 EXPANDED_BYTES_MAX: Final = 8 << 10
 FORMER_BYTES_MAX: Final = 64 << 10
 
@@ -74,7 +74,7 @@ class Resolver:
         if self._is_bounded:
             self._entries += len(acls)
             self._expanded_bytes += expanded_bytes
-            if self._entries > ENTRIES_MAX or self._expanded_bytes > EXPANDED_BYTES_MAX:
+            if self._entries > ACL_ENTRIES_MAX or self._expanded_bytes > EXPANDED_BYTES_MAX:
                 raise Refused(INVALID_ACL)
         elif expanded_bytes > FORMER_BYTES_MAX:
             return self._resolve_former(distinct, creators)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from paddock.protocol.acl import read_identities
 from paddock.protocol.jute import DecodeError, Reader
@@ -22,6 +22,9 @@ from paddock.state.access import Identities
 RULES: Final = 2
 # Without bounds on the ACLs of a request, and on the ephemeral nodes of a session.
 UNBOUNDED: Final = 1
+
+# How many entries the ACLs of one request may have.
+ACL_ENTRIES_MAX: Final = 5_000
 
 # Operations that no client can send; the server decides on them. They live beside the opcodes.
 ATTACH: Final = -12
@@ -79,8 +82,12 @@ class Entry:
         self.flags = flags
         self.identities = identities
 
+    def acl_entries_max(self) -> i64:
+        """Return how many entries an ACL may have to be looked at."""
+        return 1 << 31 if self.rules == UNBOUNDED else ACL_ENTRIES_MAX
+
     def size(self) -> int:
-        """Give the bytes it takes in a batch."""
+        """Return the bytes it takes in a batch."""
         return 42 + len(self.body) + (0 if self.identities is None else len(self.identities.wire))
 
     def write(self, writer: BytesWriter) -> None:

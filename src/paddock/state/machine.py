@@ -103,7 +103,9 @@ class StateMachine:
         try:
             if operation == opcodes.MULTI:
                 self._check_session(entry)
-                body, failure = multi.run(multi.read_steps(entry.body), operations)
+                body, failure = multi.run(
+                    multi.read_steps(entry.body, entry.acl_entries_max()), operations
+                )
                 if failure != OK:
                     # The transaction fails as a whole, but each operation has its own record.
                     operations.undo()
@@ -137,13 +139,13 @@ class StateMachine:
             change = SetDataRequest.read(Reader(body))
             return operations.set_data(change.path, change.data, change.version).stat()
         if operation in (opcodes.CREATE, opcodes.CREATE2, opcodes.CREATE_CONTAINER):
-            wanted = CreateRequest.read(Reader(body))
+            wanted = CreateRequest.read(Reader(body, 0, entry.acl_entries_max()))
             path, node = operations.create(
                 operation, wanted.path, wanted.data, wanted.acls, wanted.flags, NO_TTL
             )
             return _created(path, b"" if operation == opcodes.CREATE else node.stat())
         if operation == opcodes.CREATE_TTL:
-            limited = CreateTTLRequest.read(Reader(body))
+            limited = CreateTTLRequest.read(Reader(body, 0, entry.acl_entries_max()))
             path, node = operations.create(
                 operation, limited.path, limited.data, limited.acls, limited.flags, limited.ttl_ms
             )
@@ -156,7 +158,7 @@ class StateMachine:
             operations.delete_container(PathRequest.read(Reader(body)).path)
             return b""
         if operation == opcodes.SET_ACL:
-            access = SetACLRequest.read(Reader(body))
+            access = SetACLRequest.read(Reader(body, 0, entry.acl_entries_max()))
             return operations.set_acl(access.path, access.acls, access.version).stat()
         if operation == opcodes.CHECK:
             expected = VersionRequest.read(Reader(body))

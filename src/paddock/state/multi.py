@@ -8,6 +8,7 @@ those before the one that failed, its code, and RUNTIME_INCONSISTENCY for those 
 from __future__ import annotations
 
 from librt.strings import BytesWriter, write_i32_be
+from mypy_extensions import i64
 
 from paddock.errors import OK, RUNTIME_INCONSISTENCY
 from paddock.protocol import opcodes
@@ -44,9 +45,9 @@ class Step:
         self.request = request
 
 
-def read_steps(body: bytes) -> list[Step]:
+def read_steps(body: bytes, acl_entries_max: i64 = 1 << 31) -> list[Step]:
     """Read the operations of a transaction. Raises DecodeError."""
-    reader = Reader(body)
+    reader = Reader(body, 0, acl_entries_max)
     steps: list[Step] = []
     header = MultiHeader.read(reader)
     while not header.done:

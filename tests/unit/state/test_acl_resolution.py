@@ -22,13 +22,13 @@ from paddock.protocol.acl import (
 from paddock.protocol.jute import DecodeError
 from paddock.state.access import NOBODY, Identities
 from paddock.state.acl_resolution import (
-    ENTRIES_MAX,
     EXPANDED_BYTES_MAX,
     FORMER_BYTES_MAX,
     Resolver,
     expanded_crc,
     resolve,
 )
+from paddock.state.entry import ACL_ENTRIES_MAX
 from paddock.state.refusal import Refused
 
 BOB = Identity("digest", "bob:hash")
@@ -166,7 +166,7 @@ def test_the_entries_of_all_acls_of_a_request_are_bounded() -> None:
     half: list[ACL | None] = [ACL(READ, Identity("digest", f"u{n}:x")) for n in range(2_500)]
     resolver.resolve(half)
     resolver.resolve([*half[1:], ACL(READ, BOB)])
-    assert 2 * len(half) == ENTRIES_MAX
+    assert 2 * len(half) == ACL_ENTRIES_MAX
     with pytest.raises(Refused) as refusal:
         resolver.resolve([ACL(READ, ANYONE)])
     assert refusal.value.code == INVALID_ACL
