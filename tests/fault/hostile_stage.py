@@ -43,11 +43,11 @@ class Stage:
         self.sent_bytes = 0
         #: Those of the preparation, once there was one.
         self.prepared_bytes = 0
-        #: How many identities somebody may have, as far as that is known.
+        #: How many identities a client may have, as far as that is known.
         self.identities = IDENTITIES
         #: Who was prepared for the attack.
         self.prepared: list[socket.socket] = []
-        #: Whether somebody who asked was disconnected.
+        #: Whether a client that asked was disconnected.
         self.is_broken = False
         self._crowd = Crowd(server.address, per_address=60)
         # Who reads all that comes, without having asked.
@@ -126,9 +126,10 @@ class Stage:
         disconnected.
         """
         data = encoded(requests)
-        talks = [_Talk(one, self._frames[one], data, len(requests)) for one in sockets]
+        asking = list(sockets)
+        talks = [_Talk(one, self._frames[one], data, len(requests)) for one in asking]
         self.sent_bytes += len(data) * len(talks)
-        others = [_Talk(one, self._frames[one]) for one in self._listeners]
+        others = [_Talk(one, self._frames[one]) for one in self._listeners if one not in asking]
         self._converse(talks, others)
         self.is_broken = self.is_broken or any(one.replies < len(requests) for one in talks)
         return talks[0].replies
@@ -200,7 +201,7 @@ def multis(steps: Iterable[Request], op: int = Op.MULTI) -> list[Request]:
 
 
 def credentials(number: int) -> Request:
-    """The packet with which somebody gets one more identity."""
+    """The packet with which a client gets one more identity."""
     return rq.auth("digest", b"u%d:p" % number)
 
 

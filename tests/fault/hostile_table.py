@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
                 )
     text = section(costs, options.scale)
     print(f"\n{text}")
-    if options.write:
+    if options.write and len(costs) == len(chosen):
         PAGE.write_text(with_section(PAGE.read_text(), text))
     for one in wrong:
         print(one, file=sys.stderr)

@@ -70,7 +70,7 @@ def _status_mb(pid: int, name: str) -> float:
 
 
 def besieged_server(folder: Path, settings: dict[str, int] | None = None) -> FaultServer:
-    """Give a server with some limits of its own, that may have as many descriptors as we may."""
+    """Return a server with some settings, that may have as many descriptors as we may."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     extra = tuple((key, str(value)) for key, value in (settings or {}).items())

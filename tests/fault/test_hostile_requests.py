@@ -103,12 +103,12 @@ def test_a_lone_check_is_answered(server: FaultServer) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["digest", "ip"])
-def test_an_acl_as_long_as_a_frame_is_no_work_for_each_request(
+def test_an_acl_as_long_as_it_may_be_is_no_work_for_each_request(
     server: FaultServer, scheme: str
 ) -> None:
     names = {
-        "digest": (f"user{number}:x" for number in range(30_000)),
-        "ip": (f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}/32" for n in range(30_000)),
+        "digest": (f"user{number}:x" for number in range(5_000)),
+        "ip": (f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}/32" for n in range(5_000)),
     }
     acl = [Acl(Perm.ALL, scheme, name) for name in names[scheme]]
     with siege(server, growth_mb_max=SLACK_MB + 60) as bystander:
