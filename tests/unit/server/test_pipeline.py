@@ -79,11 +79,11 @@ def test_others_are_served_between_two_slices_of_a_batch() -> None:
     async def scenario() -> None:
         harness = SlowHarness(SLICE_SECONDS / 8)
         writer, reader = await harness.client(), await harness.client()
-        writer.send(*[rq.set_data("/", b"%d" % number) for number in range(80)])
+        writer.send(*[rq.set_data("/", b"%d" % number) for number in range(40)])
         await turn()
         harness.log.settle()
         seen: list[int] = []
-        while len(seen) < 80:
+        while len(seen) < 40:
             await asyncio.sleep(0)
             answered = numbers(writer)
             if answered:
@@ -92,7 +92,7 @@ def test_others_are_served_between_two_slices_of_a_batch() -> None:
                 reader.send(rq.get_data("/"))
                 ((_, _, body),) = reader.replies()
                 assert body[4:].startswith(b"%d" % (len(seen) - 1))
-        assert seen == list(range(1, 81))
+        assert seen == list(range(1, 41))
 
     run(scenario)
 
