@@ -14,7 +14,7 @@ import pytest
 
 from paddock import Client, connect
 from paddock.errors import NoAuthError
-from paddock.protocol.acl import ACL, ALL, ANYONE, CREATE, DELETE
+from paddock.protocol.acl import ACL, ALL, ANYONE, CREATE, DELETE, READ, Identity, digest_id
 from paddock.recipes import Lease, Lock
 from paddock.recipes.grant import Grant, GrantEvent
 from paddock.testing import Direction, EmbeddedServer, FaultProxy, run_virtually
@@ -152,10 +152,12 @@ def test_who_may_not_delete_its_node_is_told_so_by_the_release() -> None:
 def test_who_may_not_see_who_else_is_there_is_told_so_and_leaves_nothing_behind() -> None:
     async def main() -> None:
         async with EmbeddedServer() as server, connect(server.hosts) as client:
-            await client.create("/lock", acl=[ACL(CREATE | DELETE, ANYONE)])
+            reader = ACL(READ, Identity("digest", digest_id("reader:secret")))
+            await client.create("/lock", acl=[ACL(CREATE | DELETE, ANYONE), reader])
             with pytest.raises(NoAuthError):
                 await Lock(client, "/lock").acquire()
             # Behind the delete, which goes out at once.
+            await client.add_auth("digest", b"reader:secret")
             stat = await client.exists("/lock")
             assert stat is not None
             assert (stat.num_children, stat.cversion) == (0, 2)
