@@ -176,16 +176,22 @@ def test_a_client_that_still_sends_hears_that_it_may_not(site: Site) -> None:
     assert site.restore(bytes(50_000_000), ALICE)[0] == 403
 
 
-def test_an_entry_of_ones_own_on_the_root_with_all_permissions_is_enough(site: Site) -> None:
+def test_who_adds_itself_to_an_open_root_gets_nothing_by_that(site: Site) -> None:
     with wire.connect(site.server.address) as client:
         assert client.call(rq.set_acl("/", (ANYONE, ALICE_ENTRY))).err == 0
         client.close()
-    assert site.ask("snapshot", ALICE)[0] == 200
-    with wire.connect(site.server.address) as client:
-        entry = Acl(30, "digest", ALICE_ENTRY.id)
-        assert client.call(rq.set_acl("/", (ANYONE, entry))).err == 0
-        client.close()
     assert site.ask("snapshot", ALICE)[0] == 403
+    assert site.restore(b"", ALICE)[0] == 403
+
+
+def test_nothing_is_imported_from_the_folder_in_which_the_server_was_started(site: Site) -> None:
+    site.create("/a")
+    trap = site.server.folder / "gzip.py"
+    trap.write_text("raise SystemExit('imported from the working directory')")
+    status, answer = site.restore(b"garbage")
+    assert status == 400
+    assert isinstance(answer, dict)
+    assert "expected a backup of Paddock" in str(answer["error"])
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ def test_many_slow_connections_do_not_keep_a_request_out(admin: Admin) -> None:
 
 
 READ, RESET = "/commands/monitor", "/commands/stat_reset"
+LINK = ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"]
 BROWSER = "User-Agent: Mozilla/5.0 (X11; Linux x86_64)"
 
 
@@ -192,6 +193,8 @@ BROWSER = "User-Agent: Mozilla/5.0 (X11; Linux x86_64)"
         (READ, ["Host: localhost", "Origin: http://evil.example"], 403),
         (READ, ["Host: localhost", "Origin: null"], 403),
         (READ, ["Host: localhost", "Sec-Fetch-Site: cross-site"], 403),
+        (READ, ["Host: localhost", "Sec-Fetch-Site: cross-site", *LINK], 200),
+        (RESET, ["Host: localhost", "Sec-Fetch-Site: cross-site", *LINK], 403),
         (READ, ["Host: localhost", "Sec-Fetch-Site: same-site"], 403),
         (READ, ["Host: localhost", "Sec-Fetch-Site: none"], 200),
         (READ, ["Host: localhost", BROWSER], 200),

@@ -45,7 +45,9 @@ from typing import Final
 
 from paddock.log.interface import Record
 
-_MAGIC: Final = b"PADLOG\x00\x01"
+# A version that does not know these segments must not append to them.
+_MAGIC: Final = b"PADLOG\x00\x02"
+_MAGIC_EARLY: Final = b"PADLOG\x00\x01"
 _HEADER: Final = struct.Struct(">8sQ8sI")
 _RECORD: Final = struct.Struct(">8sIIQ")
 _LENGTH_AND_INDEX: Final = struct.Struct(">IQ")
@@ -105,7 +107,8 @@ class SegmentHeader:
 
     def encode(self) -> bytes:
         """Return the header's bytes."""
-        covered = _HEADER.pack(_MAGIC, self.first_index, self.marker, 0)[:-4]
+        magic = _MAGIC_EARLY if self.is_early else _MAGIC
+        covered = _HEADER.pack(magic, self.first_index, self.marker, 0)[:-4]
         return covered + zlib.crc32(covered).to_bytes(4, "big")
 
     @classmethod
@@ -114,7 +117,7 @@ class SegmentHeader:
         if len(data) < SEGMENT_HEADER_BYTES:
             raise HeaderError("the file is too short to be a part of the log")
         magic, first_index, marker, checksum = _HEADER.unpack_from(data)
-        if magic != _MAGIC:
+        if magic not in (_MAGIC, _MAGIC_EARLY):
             raise HeaderError("the file does not begin like a part of the log")
         if checksum != zlib.crc32(data[: SEGMENT_HEADER_BYTES - 4]):
             raise HeaderError("the file's header is damaged")

@@ -8,6 +8,7 @@ may be, and what else is bounded, is said in `paddock.server.admin`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from email.utils import formatdate
@@ -33,6 +34,8 @@ from paddock.state.access import NOBODY, Identities
 
 if TYPE_CHECKING:
     from paddock.server.admin import AdminServer
+
+logger: Final = logging.getLogger(__name__)
 
 _HEAD_BYTES_MAX: Final = 16 << 10
 _ARGUMENTS_MAX: Final = 16
@@ -166,9 +169,10 @@ class AdminConnection(asyncio.Protocol):
         refusal = why_refused(request.headers, self._server.hosts, changes=changes)
         methods = _METHODS.get(command or "", ("GET", "HEAD"))
         if refusal is not None:
+            logger.warning("the admin server has refused a request: %s", refusal)
             self._say(403, refusal)
         elif method not in methods:
-            said = f"Only {' and '.join(methods)} is served here."
+            said = f"Served here: {' and '.join(methods)}."
             self._say(405, said, [("Allow", ", ".join(methods))])
         elif command is not None:
             self._begin(command, request, arguments)

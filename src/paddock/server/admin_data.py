@@ -7,10 +7,9 @@ Names, settings, headers and statuses are those of Apache ZooKeeper 3.9. What is
 as `paddock backup` writes it, and so is what is taken. The ACLs of nodes do not hold for either, so
 the rules are:
 
-* A client authenticates with the header Authorization, by the scheme digest or ip.
-* It must be the superuser, or have all permissions on `/` by an entry of the ACL that is its own.
-  What `/` grants to anyone does not count, unlike upstream: in a new tree that is everything, and
-  any password would do.
+* A client authenticates with the header Authorization, by the scheme digest.
+* It must be the superuser. What the ACL of `/` grants does not count: where that is open, anybody
+  may add an entry of its own to it. Upstream goes by it, so that there any password will do.
 * Each may be asked for once in an interval.
 
 A snapshot is sent from the file that the server has just written, piece by piece. A restore is done
@@ -38,7 +37,6 @@ from paddock.errors import OK
 from paddock.log.backup import Manifest, StreamedBackup
 from paddock.log.interface import LogError
 from paddock.log.snapshots import snapshot_name
-from paddock.protocol.acl import ALL
 from paddock.server.admin_limits import AdminLimits, RateLimit
 from paddock.server.authentication import Conversation
 from paddock.server.config import ServerConfig
@@ -109,13 +107,8 @@ class DataCommands:
 
     def authorize(self, identities: Identities) -> None:
         """Raise RefusedError with 403 unless these may have all data."""
-        granted = self._machine.tree.nodes[b"/"].acl.granted(identities)
-        if not identities.is_super and granted & ALL != ALL:
-            raise RefusedError(
-                403,
-                "Not authorized: it takes the superuser, or all permissions on / by an entry of"
-                " one's own",
-            )
+        if not identities.is_super:
+            raise RefusedError(403, "Not authorized: it takes the superuser")
 
     def check_snapshot(self) -> None:
         """Raise RefusedError unless a snapshot may be asked for now."""
@@ -171,7 +164,8 @@ class DataCommands:
     async def begin_restore(self) -> RestoreProcess:
         """Start the process that a backup is handed to; raises RefusedError."""
         assert self._config.data_directory is not None
-        command = (sys.executable, "-m", "paddock", "restore", "--replace", "-")
+        # -P: no module is taken from the folder that the server happens to be in.
+        command = (sys.executable, "-P", "-m", "paddock", "restore", "--replace", "-")
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

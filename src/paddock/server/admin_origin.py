@@ -6,7 +6,8 @@ else can reach. The rules:
 * The Host of a request must be an address, `localhost`, this machine's name, the name that the
   admin server listens as, or one that the settings allow. A page whose name was made to lead here
   (DNS rebinding) comes with its own name.
-* A request that a browser marks as another site's (Origin, Sec-Fetch-Site) is refused.
+* A request that a browser marks as another site's (Origin, Sec-Fetch-Site) is refused, unless
+  somebody has followed a link, to what changes nothing: the other site does not see the answer.
 * A command that changes something is refused from a browser that does not say where it comes from:
   to plain HTTP elsewhere than on the loopback an image of a foreign page is fetched without any
   mark. Tools are not browsers, and send none either: for them GET works, as upstream.
@@ -24,6 +25,8 @@ from urllib.parse import urlsplit
 ANY_HOST: Final = "*"
 # Where a browser says that a request comes from, if it is not from another site.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
+# What a browser says of a link that somebody has followed, in a window of its own.
+_LINK: Final = ("navigate", "document")
 # How every browser names itself; no page can change that of what it embeds.
 _BROWSER: Final = "mozilla/"
 # A name or an address, perhaps with a port behind it.
@@ -60,7 +63,9 @@ def why_refused(
             " --admin-allowed-hosts (paddock.adminAllowedHosts)."
         )
     origin, site = found.get(b"origin"), found.get(b"sec-fetch-site")
-    if (origin is not None and not _is_same(origin, host)) or (site or "none") not in _OWN_SITES:
+    is_link = (found.get(b"sec-fetch-mode"), found.get(b"sec-fetch-dest")) == _LINK
+    is_foreign = (site or "none") not in _OWN_SITES and (changes or not is_link)
+    if is_foreign or (origin is not None and not _is_same(origin, host)):
         return "A page of another site may not ask here."
     is_browser = found.get(b"user-agent", "").lower().startswith(_BROWSER)
     is_marked = origin is not None or site is not None or _is_same(found.get(b"referer", ""), host)

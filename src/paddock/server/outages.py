@@ -54,8 +54,9 @@ class Outages:
         while not self._stopping.is_set():
             try:
                 survivors = await loop.run_in_executor(None, self._log.recover)
-            except LogError as error:
-                logger.error("the log still fails: %s", error)
+            except (LogError, MemoryError, RuntimeError) as error:
+                # Without memory there may not even be a thread to look with.
+                logger.error("the log still fails: %s", str(error) or type(error).__name__)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_PAUSE):
                         await self._stopping.wait()
@@ -65,7 +66,8 @@ class Outages:
             service.is_read_only = False
             for connection in list(service.connections):
                 connection.abort()
-            service.pipeline.resume(survivors)
+            if not service.pipeline.resume(survivors):
+                break
             service.reconcile_sessions()
             service.is_open = not self._stopping.is_set()
             logger.warning("the log works again, clients may come back")

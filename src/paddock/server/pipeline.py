@@ -216,8 +216,11 @@ class Pipeline:
         """Forget what has gathered; those who wait for it have been disconnected."""
         self._gathered.clear()
 
-    def resume(self, survivors: list[Record]) -> None:
-        """Go on after the log was read again, with what turned out to be written after all."""
+    def resume(self, survivors: list[Record]) -> bool:
+        """Go on after the log was read again, with what turned out to be written after all.
+
+        Tells whether that could be applied; if not, the server has ended.
+        """
         assert self._applying is None
         try:
             for record in survivors:
@@ -226,10 +229,11 @@ class Pipeline:
                 self.applied = record.index
         except MACHINE_ERRORS as error:
             self._fail(error)
-            return
+            return False
         self._flush_dirty()
         self._halted = False
         self._look()
+        return True
 
     def _is_idle(self) -> bool:
         return (
