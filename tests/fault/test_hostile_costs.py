@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fault.bystander import TIMEOUT_MS
 from tests.fault.hostile import Case, Range, check
 from tests.fault.hostile_table import all_cases
 
-#: No figure of speed: it only says that others are served while the attack lasts.
-WAIT_S_MAX = TIMEOUT_MS / 1000
+#: No figure of speed: it only says that others are served while the attack lasts. Nobody waits
+#: for a tenth of it on a machine that has nothing else to do.
+WAIT_S_MAX = 4.0
 
 
 @pytest.fixture(scope="module")
