@@ -265,6 +265,8 @@ class Connection(Desk):
     def session_ended(self) -> None:
         if self.stage == CLOSED:
             return
+        if self._setting is not None:
+            self._outlet.reply(self._setting_xid, self._machine.zxid, SESSION_EXPIRED, b"")
         for frame in self._held:
             if len(frame) >= 8:
                 self._outlet.reply(read_i32_be(frame, 0), self._machine.zxid, SESSION_EXPIRED, b"")
@@ -317,7 +319,9 @@ class Connection(Desk):
         self._pipeline.waiting_bytes -= self._line.places_size()
         self._line.clear()
         self._held.clear()
-        self._setting = None
+        if self._setting is not None:
+            self._setting.abandon()
+            self._setting = None
         self._unfinished = 0
         liveness = self._liveness
         if liveness is not None and liveness.connection is self:

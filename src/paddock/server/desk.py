@@ -171,7 +171,7 @@ class Desk(Client):
             self._begin_turn()
             if self._setting is not None and not self._set_watches():
                 return
-            self._serves = True
+            self._serves = self._outlet.peer_reads
             held, self._held = self._held, []
             served = 0
             while served < len(held) and self._serves:
@@ -226,7 +226,7 @@ class Desk(Client):
 
     def _continue(self) -> None:
         """Serve again, after a time in which nothing was."""
-        if self._held:
+        if self._held or self._turn_is_due:
             self._ask_for_turn()
         else:
             self.take_turn()
@@ -245,7 +245,11 @@ class Desk(Client):
                 node = self._machine.tree.nodes.get(Reader(frame, 8).string())
             except DecodeError:
                 return False
-            return node is not None and node.child_count() > _CHILDREN_MAX
+            # Without room to keep it, a list would be made anew each time.
+            tree = self._machine.tree
+            return not tree.has_cache_room() or (
+                node is not None and node.child_count() > _CHILDREN_MAX
+            )
         return False
 
     def _count_unfinished(self) -> None:

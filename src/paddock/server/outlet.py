@@ -31,13 +31,31 @@ _SHARE_BYTES: Final = 1 << 20
 class Backlog:
     """What waits for peers that do not read: bytes of our own, of one server's connections."""
 
-    __slots__ = ("bytes_max", "size", "size_max")
+    __slots__ = ("_bodies", "bytes_max", "size", "size_max")
 
     def __init__(self, bytes_max: int, size_max: int) -> None:
+        # For how many peers each large body waits, by its identity: it counts once for all.
+        self._bodies: dict[int, int] = {}
         # The limits for one connection and for all of them; 0 is none.
         self.bytes_max = bytes_max
         self.size_max = size_max
         self.size = 0
+
+    def add_body(self, body: bytes) -> None:
+        """Count a large body that waits for one more peer."""
+        peers = self._bodies.get(id(body), 0)
+        self._bodies[id(body)] = peers + 1
+        if not peers:
+            self.size += len(body)
+
+    def remove_body(self, body: bytes) -> None:
+        """Count a large body that does not wait for a peer any more."""
+        peers = self._bodies[id(body)] - 1
+        if peers:
+            self._bodies[id(body)] = peers
+        else:
+            del self._bodies[id(body)]
+            self.size -= len(body)
 
     def is_over(self) -> bool:
         """Tell whether all peers together have too much waiting."""
@@ -72,8 +90,10 @@ class Outlet:
         self._bodies: dict[int, int] | None = None
         # The size of the last piece that the transport took, if it was one too many for it.
         self._handed = 0
-        # Invariant: the sum of what the pieces count for, and of what was handed.
+        # Invariant: the sum of what the pieces count for, and of what was handed; and what of it
+        # counts for this peer alone.
         self._size = 0
+        self._own_size = 0
         # Bytes handed to the transport, and how many of them the peer had taken when we last asked.
         self._written = 0
         self._taken = 0
@@ -163,10 +183,16 @@ class Outlet:
 
     def discard(self) -> None:
         """Forget what waits: there is nobody any more to take it."""
+        if self._bodies is not None:
+            # Each once, while what waits keeps it what it is.
+            for body, size in self._waiting:
+                if size < 0 and self._bodies.pop(id(body), 0):
+                    self._backlog.remove_body(body)
+            self._bodies = None
         self._waiting.clear()
-        self._bodies = None
-        self._backlog.size -= self._size
+        self._backlog.size -= self._own_size
         self._size = 0
+        self._own_size = 0
         self._handed = 0
         self._gathered = BytesWriter()
 
@@ -214,12 +240,18 @@ class Outlet:
             bodies = {}
             self._bodies = bodies
         waits = bodies.get(id(body), 0)
-        if self._admit(0 if waits else len(body)):
+        if self._may_wait():
             bodies[id(body)] = waits + 1
             self._waiting.append((body, -1))
+            if not waits:
+                self._size += len(body)
+                self._backlog.add_body(body)
 
     def _leave(self, piece: bytes, size: int) -> int:
-        """Take note that a piece does not wait any more; return what it counted for."""
+        """Take note that a piece does not wait any more; return what it counted for.
+
+        From then on that counts for this peer alone: the transport has it.
+        """
         bodies = self._bodies
         if size >= 0 or bodies is None:
             return size
@@ -230,10 +262,13 @@ class Outlet:
         del bodies[id(piece)]
         if not bodies:
             self._bodies = None
+        self._backlog.remove_body(piece)
+        self._backlog.size += len(piece)
+        self._own_size += len(piece)
         return len(piece)
 
-    def _admit(self, size: int) -> bool:
-        """Count a piece that is to wait, unless there is too much already."""
+    def _may_wait(self) -> bool:
+        """Tell whether one more piece may wait; if there is too much already, give up."""
         if self.is_overdue or self.transport is None:
             return False
         backlog = self._backlog
@@ -245,13 +280,14 @@ class Outlet:
         ):
             self.give_up()
             return False
-        self._size += size
-        backlog.size += size
         return True
 
     def _put(self, piece: bytes, size: int) -> None:
-        if not self._admit(size):
+        if not self._may_wait():
             return
+        self._size += size
+        self._own_size += size
+        self._backlog.size += size
         waiting = self._waiting
         last_size = waiting[-1][1] if waiting else 0
         if last_size > 0 < size and last_size + size <= _PIECE_BYTES_MIN:
@@ -279,4 +315,5 @@ class Outlet:
 
     def _discount(self, size: int) -> None:
         self._size -= size
+        self._own_size -= size
         self._backlog.size -= size

@@ -50,6 +50,10 @@ _ANSWERS_A_LOOK: Final = 64
 _LARGE_BYTES: Final = 1 << 12
 
 
+class MachineFailure(Exception):  # noqa: N818
+    """The machine has failed while an entry was applied."""
+
+
 class Proposal:
     """A batch under way."""
 
@@ -103,7 +107,7 @@ class Pipeline:
         # by both.
         self.applied_entries = 0
         self.applied_bytes = 0
-        # Called after a batch was applied, before anybody hears of it.
+        # Called after a batch was applied.
         self.on_applied: Callable[[], None] | None = None
         # Called when it is not known whether a batch was written.
         self.on_unknown: Callable[[str], None] | None = None
@@ -113,7 +117,7 @@ class Pipeline:
         self.on_entry: Callable[[Entry, Outcome], None] | None = None
         # Bytes of the reads that wait for writes, of all connections.
         self.waiting_bytes = 0
-        # Reads that were answered since the slice being applied last looked at the clock.
+        # Changes told and reads answered since the slice last looked at the clock.
         self.work = 0
         # A sync that takes more seconds than this gets a line.
         self.slow_sync = 1.0
@@ -140,6 +144,8 @@ class Pipeline:
         self._report: Report | None = None
         # What waits for the end of the batch that is being applied.
         self._between: list[Callable[[], None]] = []
+        # Whether the state is not what the log says.
+        self._is_dead = False
         # Given up when there is no memory left, so that the end can be told.
         self._reserve = bytes(_RESERVE_BYTES)
         # How many seconds an entry takes to be applied, lately.
@@ -182,6 +188,10 @@ class Pipeline:
         if self._report is not None:
             count += len(self._report.proposal.entries)
         return count
+
+    def is_dead(self) -> bool:
+        """Tell whether the state was given up."""
+        return self._is_dead
 
     def is_between_batches(self) -> bool:
         """Tell whether no batch is half applied."""
@@ -227,7 +237,7 @@ class Pipeline:
                 for entry in Batch.decode(record.payload).entries:
                     self._apply(entry, None)
                 self.applied = record.index
-        except MACHINE_ERRORS as error:
+        except (MemoryError, RecursionError, MachineFailure) as error:
             self._fail(error)
             return False
         self._flush_dirty()
@@ -275,6 +285,8 @@ class Pipeline:
         flying = self._flying
         assert flying is not None
         self._flying = None
+        if self._is_dead:
+            return
         flying.index, flying.synced = index, synced
         if self._applying is None:
             self._take_report(flying, durability, reason)
@@ -292,8 +304,9 @@ class Pipeline:
                 logger.warning("there is room again, writes are accepted")
             # The next batch syncs while we apply this one.
             self._look()
-            self._applying = proposal
-            self._apply_slice()
+            if not self._is_dead:
+                self._applying = proposal
+                self._apply_slice()
         elif durability is Durability.NOT_WRITTEN:
             if not self._full:
                 self._full = True
@@ -317,7 +330,7 @@ class Pipeline:
             return
         try:
             self._apply_some(proposal)
-        except MACHINE_ERRORS as error:
+        except (MemoryError, RecursionError, MachineFailure) as error:
             self._fail(error)
 
     def _apply_some(self, proposal: Proposal) -> None:
@@ -342,9 +355,9 @@ class Pipeline:
             # In parts, too: of a large batch it takes as long as a slice.
             self.machine.digest()
             proposal.seconds += self._clock() - begun
+            self._loop.call_soon(self._apply_slice)
             self._telling = False
             self._flush_dirty()
-            self._loop.call_soon(self._apply_slice)
             return
         self._applying = None
         self.applied = proposal.index
@@ -393,10 +406,15 @@ class Pipeline:
     def _fail(self, error: BaseException) -> None:
         """Stop for good: this machine is not enough for what the log holds."""
         self._reserve = b""
+        self._is_dead = True
         self._halted = True
         self._applying = None
         self._report = None
+        self._between = []
         self._gathered.clear()
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
         assert self.on_fatal is not None
         self.on_fatal(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
@@ -410,7 +428,11 @@ class Pipeline:
         )
 
     def _apply(self, entry: Entry, submitter: Submitter | None) -> None:
-        outcome = self.machine.apply(entry)
+        try:
+            outcome = self.machine.apply(entry)
+        except OSError as error:
+            raise MachineFailure(str(error)) from error
+        self.work += len(outcome.changes)
         if self.on_entry is not None:
             self.on_entry(entry, outcome)
         if outcome.notice is not None:
@@ -433,4 +455,9 @@ class Pipeline:
         dirty, self._dirty = self._dirty, []
         for submitter in dirty:
             submitter.is_dirty = False
-            submitter.flush()
+            try:
+                submitter.flush()
+            except Exception:
+                # It must not keep the others from theirs.
+                logger.exception("what has gathered could not be sent")
+                submitter.abort()

@@ -84,8 +84,6 @@ class Server:
         self._random_bytes = random_bytes
         self._disk = disk
         self._on_fatal = on_fatal
-        # Whether the state was given up.
-        self._is_dead = False
         self._directory: DataDirectory | None = None
         self._log: Log | None = None
         self._audit: AuditLog | None = None
@@ -176,12 +174,8 @@ class Server:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._tell_audit(SERVER_STOP, INVOKED)
-        if self._is_dead:
-            # There is nothing to be answered, and no state to be written down.
-            service.tracker.stop()
-            if self._snapshotter is not None:
-                await self._snapshotter.give_up()
-            await self._let_go()
+        if service.pipeline.is_dead():
+            await self._bury(service)
             return
         if self._listener is not None:
             self._listener.close()
@@ -195,6 +189,9 @@ class Server:
         for connection in list(service.connections):
             connection.hold()
         await service.pipeline.drain()
+        if service.pipeline.is_dead():
+            await self._bury(service)
+            return
         drained = loop.time() - begun
         # The log may have failed just now.
         await outages.stop()
@@ -218,6 +215,13 @@ class Server:
         if audit is not None:
             audit.close()
 
+    async def _bury(self, service: Service) -> None:
+        """Let go of everything: there is nothing to be answered, and no state to be written."""
+        service.tracker.stop()
+        if self._snapshotter is not None:
+            await self._snapshotter.give_up()
+        await self._let_go()
+
     def _die(self, reason: str) -> None:
         """Serve nobody any more, unanswered: the state is not what the log says."""
         logger.critical(
@@ -227,7 +231,8 @@ class Server:
             reason,
             extra={"reason": reason},
         )
-        self._is_dead = True
+        if self._on_fatal is not None:
+            self._on_fatal()
         service = self._service
         assert service is not None
         service.is_open = False
@@ -237,8 +242,6 @@ class Server:
             connection.abort()
         if self._reaper is not None:
             self._reaper.stop()
-        if self._on_fatal is not None:
-            self._on_fatal()
 
     async def _say_goodbye(self, service: Service) -> None:
         """Wait until every client has the last of its answers, or had its time to take it."""

@@ -126,7 +126,8 @@ class Snapshotter:
 
         Raises LogError if that cannot be done.
         """
-        wanted = self._pipeline.applied
+        # Of a batch that is half applied some writes have been answered.
+        wanted = self._pipeline.applied + (0 if self._pipeline.is_between_batches() else 1)
         if self._task is not None:
             # It may have been begun too early.
             await asyncio.wait([self._task])
@@ -173,7 +174,7 @@ class Snapshotter:
             self.newest_zxid = taken.zxid
             seconds = self._loop.time() - begun
             self._tell_taken(taken.index, taken.zxid, taken.nodes, writer.size, seconds)
-        except (LogError, MemoryError) as error:
+        except (LogError, MemoryError, RuntimeError) as error:
             logger.error("no snapshot was taken: %s", str(error) or "out of memory")
         else:
             await self._purge()
@@ -189,15 +190,17 @@ class Snapshotter:
         begun: asyncio.Future[Taken] = self._loop.create_future()
 
         def begin() -> None:
+            if begun.done():
+                return
             pipeline = self._pipeline
             self._entries = pipeline.applied_entries
             self._bytes = pipeline.applied_bytes
             try:
                 self._writer = self._store.begin(pipeline.applied)
-            except LogError as error:
+                self._snapshot = Snapshot(pipeline.machine, self._spill)
+            except (LogError, MemoryError) as error:
                 begun.set_exception(error)
                 return
-            self._snapshot = Snapshot(pipeline.machine, self._spill)
             self._spilled = []
             begun.set_result(self._described())
 
@@ -233,8 +236,16 @@ class Snapshotter:
 
     def _spill(self, parts: list[bytes]) -> None:
         """Have written what has gathered, in the middle of an entry."""
+        assert self._snapshot is not None
         assert self._writer is not None
-        self._spilled.append(self._write(self._writer, parts))
+        try:
+            self._spilled.append(self._write(self._writer, parts))
+        except (MemoryError, RuntimeError) as error:
+            # An entry is being applied, which must not notice.
+            self._snapshot.abandon()
+            failed: Future[None] = Future()
+            failed.set_exception(error)
+            self._spilled.append(failed)
 
     def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> Future[None]:
         # One thread, so chunks are written in the order in which they were made.

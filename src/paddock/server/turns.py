@@ -32,7 +32,7 @@ class TurnTaker(Protocol):
 
 
 class Turns:
-    """Who waits for a turn. Each waits at most once: a taker that has asked does not ask again."""
+    """Who waits for a turn. A taker that has asked must not ask again before it had its turn."""
 
     def __init__(self, monotonic: Callable[[], float] | None = None) -> None:
         self._loop = asyncio.get_running_loop()

@@ -38,7 +38,7 @@ ENFORCE_QUOTA: Final = 2
 CERTIFICATES: Final = 4
 
 BATCH_BYTES_MAX: Final = 1 << 20
-"""How much is gathered into one batch. A single larger request is a batch of its own."""
+"""How much is gathered into one batch; a single large request may exceed it."""
 
 
 @mypyc_attr(acyclic=True)

@@ -51,9 +51,11 @@ _LENGTH_BYTES: Final = 4
 # What is at least as large is not copied into an answer.
 LARGE_BYTES: Final = 1 << 14
 # A small multi-read may name a large node many thousand times, and is answered in one go. What no
-# longer fits into the reply, and what is beyond this many reads, is refused, one by one.
+# longer fits into the reply, what is beyond this many reads, and lists for which more names than
+# this would have to be encoded, is refused, one by one.
 MULTI_READ_BYTES_MAX: Final = 16 << 20
 MULTI_READS_MAX: Final = 10_000
+MULTI_READ_NAMES_MAX: Final = 300_000
 _NO_LIMIT: Final = 1 << 62
 # The modes of addWatch.
 _ADD_PERSISTENT: Final = 0
@@ -217,6 +219,7 @@ class Queries:
         tree = self.machine.tree
         # The length of the shortest list that did not fit: none is encoded in vain twice.
         too_many = _NO_LIMIT
+        names_left = MULTI_READ_NAMES_MAX
         for number, (operation, path) in enumerate(multi.read_reads(body)):
             if number >= MULTI_READS_MAX:
                 multi.write_error(writer, SYSTEM_ERROR)
@@ -234,7 +237,11 @@ class Queries:
                     multi.write_header(writer, operation, False, OK)
                     node.write_data_and_stat(writer)
                 continue
-            names = tree.child_list(node) if node.child_count() < too_many else None
+            names = None
+            if node.child_count() < too_many and names_left > 0:
+                if node.children_wire is None:
+                    names_left -= node.child_count()
+                names = tree.child_list(node)
             if names is None or len(names) > room:
                 too_many = min(too_many, node.child_count())
                 multi.write_error(writer, SYSTEM_ERROR)
@@ -285,7 +292,7 @@ class Queries:
         else:
             request = SetWatchesRequest.read(reader)
         setting = WatchSetting(request, self.machine, self.watches, watcher)
-        if not setting.has_room():
+        if not setting.reserve():
             raise Refused(QUOTA_EXCEEDED)
         return setting
 

@@ -73,8 +73,6 @@ class Snapshot:
         # million at once is a pause for everybody.
         self._paths = list(tree.nodes)
         self._paths.reverse()
-        tree.epoch += 1
-        tree.images = self
         writer = self._writer
         writer.append(_HEADER)
         writer.append(FORMAT)
@@ -87,6 +85,9 @@ class Snapshot:
             write_i64_be(writer, session.generation)
             write_i32_be(writer, session.timeout_ms)
             write_buffer(writer, session.password)
+        # Last: what fails before leaves the tree alone.
+        tree.epoch += 1
+        tree.images = self
 
     def backlog(self) -> int:
         """Count the bytes that wait to be taken."""

@@ -479,6 +479,10 @@ class Tree:
                 self.cached_bytes += len(wire)
         return wire
 
+    def has_cache_room(self) -> bool:
+        """Tell whether the next answer would be kept."""
+        return self.cached_bytes < CACHED_BYTES_MAX
+
     def child_list(self, node: Node) -> bytes:
         """Return what get_children answers, kept likewise."""
         wire = node.children_wire

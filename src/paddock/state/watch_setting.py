@@ -1,8 +1,9 @@
 """Setting watches again after a reconnect, in as many steps as it takes.
 
-A request may hold as many watches as a session may have. Each is judged when it is set, against the
-last zxid that the client saw: what changed since then, also between two steps, fires at once. So it
-does not matter when that is, and others may be served between two steps.
+A request may hold as many watches as a session may have. A one-shot watch is judged when it is set,
+against the last zxid that the client saw: what changed since then, also between two steps, fires at
+once. Lasting watches are not told what came before them, as upstream. So it does not matter when a
+watch is set, and others may be served between two steps.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ class WatchSetting:
         # The list that is worked off, and the next path in it.
         self._kind = 0
         self._at = 0
+        # How many of the watches that are counted as there are not set yet.
+        self._reserved = 0
 
-    def has_room(self) -> bool:
-        """Tell whether the watcher may have all of them."""
+    def reserve(self) -> bool:
+        """Reserve room for all of them; tell whether there is any."""
         count = size = 0
         for kind, paths in enumerate(self._lists):
             # A persistent watch stands in two tables.
@@ -52,7 +55,16 @@ class WatchSetting:
             count += times * len(paths)
             for path in paths:
                 size += times * len(path)
-        return self._watches.has_room(self._watcher, count, size)
+        if not self._watches.has_room(self._watcher, count, size):
+            return False
+        self._reserved = count
+        self._watches.reserved += count
+        return True
+
+    def abandon(self) -> None:
+        """Give back the room of those that are not set."""
+        self._watches.reserved -= self._reserved
+        self._reserved = 0
 
     def step(self, limit: int) -> bool:
         """Set at most so many of them, and tell whether some are left."""
@@ -67,6 +79,7 @@ class WatchSetting:
                 return True
             self._kind += 1
             self._at = 0
+        self.abandon()
         return False
 
     def _set(self, kind: int, path: bytes) -> None:

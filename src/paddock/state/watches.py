@@ -483,12 +483,14 @@ class Watches:
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._total_max = total_max
+        # Watches that are about to be set.
+        self.reserved = 0
 
     def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
         """Tell whether somebody may have so many more watches, of so many bytes together."""
         return not (
             0 < self._count_max < watcher.watch_count + count
-            or 0 < self._total_max < self.data.size + self.child.size + count
+            or 0 < self._total_max < self.data.size + self.child.size + self.reserved + count
             or 0 < self._bytes_max < watcher.watch_bytes + size
         )
 

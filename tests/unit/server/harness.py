@@ -186,7 +186,9 @@ class Harness:
         statistics = Statistics()
         clock = lambda: self.wall_ms  # noqa: E731
         config = ServerConfig(**settings)
-        self.watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
+        self.watches = Watches(
+            config.max_watches_per_session, config.max_watch_bytes_per_session, config.max_watches
+        )
         self.pipeline = Pipeline(
             self.machine,
             self.watches,

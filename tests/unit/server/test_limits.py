@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
 from paddock.errors import QUOTA_EXCEEDED
 from paddock.server.desk import CLOSED, OPEN
+from paddock.state.tree import CACHED_BYTES_MAX
 from tests.support import requests as rq
 from tests.support.records import Code, Op, Request
 from tests.unit.server.harness import (
@@ -388,5 +390,58 @@ def test_a_watch_that_has_fired_makes_room_for_another() -> None:
         client.send(rq.get_data("/", watch=True))
         assert errors(client) == [Code.OK]
         assert client.connection.watch_bytes == 1
+
+    run(scenario)
+
+
+def test_watches_that_are_about_to_be_set_count_for_all() -> None:
+    async def scenario() -> None:
+        # Each look at the clock takes a millisecond, so that they are all under way together.
+        ticks = itertools.count()
+        harness = Harness(lambda: next(ticks) / 1000, max_watches=1_500)
+        clients = [await harness.client() for _ in range(10)]
+        for number, client in enumerate(clients):
+            paths = [f"/none/{number}/{n}" for n in range(1_000)]
+            client.send(rq.set_watches2(0, [], paths, [], [], []))
+        for _ in range(50):
+            await turn()
+        answers = [error for client in clients for error in errors(client)]
+        assert sorted(answers) == [QUOTA_EXCEEDED] * 9 + [Code.OK]
+        assert harness.watches.reserved == 0
+        for client in clients:
+            client.connection.connection_lost(None)
+        await turn()
+        assert harness.watches.data.size == 0
+
+    run(scenario)
+
+
+def test_a_connection_has_one_place_among_those_who_wait_for_a_turn() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(HEAVY, HEAVY, HEAVY)
+        for _ in range(10):
+            client.connection.pause_writing()
+            client.connection.resume_writing()
+        assert len(harness.service.turns._waiting) == 1
+        await turn()
+        await turn()
+        assert numbers(client) == [1, 2, 3]
+
+    run(scenario)
+
+
+def test_no_list_is_made_within_a_batch_without_room_to_keep_it() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        harness.machine.tree.cached_bytes = CACHED_BYTES_MAX
+        client.send(rq.create("/a"), *[rq.get_children("/")] * 5)
+        await turn()
+        assert len(client.connection._held) == 5
+        await harness.settle()
+        await turn()
+        assert numbers(client) == [1, 2, 3, 4, 5, 6]
 
     run(scenario)

@@ -12,6 +12,7 @@ from paddock.log.interface import Durability
 from paddock.server.pipeline import SLICE_SECONDS
 from paddock.state.tree import Node
 from tests.support import requests as rq
+from tests.support.records import Mode
 from tests.unit.server.harness import (
     FakeClient,
     FakeTransport,
@@ -228,5 +229,98 @@ def test_what_depends_on_the_machine_ends_the_server_unanswered(
         await turn()
         assert len(harness.log.proposals) == proposals
         assert b"/c" not in harness.machine.tree.nodes
+
+    run(scenario)
+
+
+def test_what_is_durable_behind_a_batch_that_failed_is_not_applied() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        fatal: list[str] = []
+        harness.pipeline.on_fatal = fatal.append
+        client.send(rq.create("/a"))
+        await turn()
+        client.send(rq.create("/b"))
+        apply_without_memory(harness)
+        harness.log.settle()
+        await turn()
+        harness.machine.tree.images = None
+        harness.log.settle()
+        await turn()
+        assert len(fatal) == 1
+        assert b"/b" not in harness.machine.tree.nodes
+        # A stop waits for nothing.
+        await asyncio.wait_for(harness.pipeline.drain(), 1)
+        assert harness.pipeline.is_dead()
+
+    run(scenario)
+
+
+def test_a_stop_that_waits_for_a_batch_hears_that_it_failed() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        harness.pipeline.on_fatal = lambda _: None
+        client.send(rq.create("/a"))
+        await turn()
+        stopping = asyncio.ensure_future(harness.pipeline.drain())
+        await turn()
+        apply_without_memory(harness)
+        harness.log.settle()
+        await asyncio.wait_for(stopping, 1)
+
+    run(scenario)
+
+
+class Unsendable(FakeTransport):
+    """Fails when something is sent, once it is told to."""
+
+    fails = False
+
+    def write(self, data: object) -> None:
+        if self.fails:
+            raise ValueError("as the test wants it")
+        super().write(data)
+
+
+def test_an_answer_that_cannot_be_sent_stops_neither_the_batch_nor_the_others() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(SLICE_SECONDS)
+        stumbler, client = FakeClient(harness), await harness.client()
+        transport = Unsendable()
+        stumbler.transport = transport
+        stumbler.connection.connection_made(transport)
+        await stumbler.attach()
+        for number in range(12):
+            stumbler.send(rq.create(f"/s{number}"))
+            client.send(rq.create(f"/c{number}"))
+        transport.fails = True
+        await harness.settle()
+        assert len(numbers(client)) == 12
+        assert not transport.is_open
+        assert harness.pipeline.is_between_batches()
+
+    run(scenario)
+
+
+def test_a_slice_ends_behind_an_entry_that_changed_much() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(0.0)
+        owners = [await harness.client() for _ in range(3)]
+        for number, owner in enumerate(owners):
+            owner.send(*[rq.create(f"/{number}-{n}", flags=Mode.EPHEMERAL) for n in range(100)])
+            await harness.settle()
+            numbers(owner)
+        harness.seconds = SLICE_SECONDS
+        for owner in owners:
+            owner.send(rq.close_session())
+        await turn()
+        harness.log.settle()
+        left = []
+        for _ in range(8):
+            await asyncio.sleep(0)
+            left.append(len(harness.machine.tree.ephemerals))
+        assert {1, 2} <= set(left)
 
     run(scenario)

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from paddock.log.interface import LogError
 from paddock.log.snapshots import SnapshotStore, read_snapshot
 from paddock.server import snapshots
 from paddock.server.pipeline import Pipeline
 from paddock.server.recovery import Recovered
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
-from paddock.state.snapshot import BACKLOG_BYTES_MAX, restore
+from paddock.state.machine import StateMachine
+from paddock.state.snapshot import BACKLOG_BYTES_MAX, Snapshot, restore
 from paddock.state.watches import Watches
 from tests.property.dump import dump
 from tests.unit.log.helpers import FailingDisk
@@ -190,3 +192,25 @@ def test_no_number_of_bytes_gets_a_snapshot_if_they_do_not_count(tmp_path: Path)
         await bench.snapshotter.close()
 
     asyncio.run(scenario())
+
+
+def test_a_snapshot_for_which_there_is_no_memory_leaves_the_state_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(machine: StateMachine, spill: object) -> Snapshot:
+        raise MemoryError
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.world.open()
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshots, "Snapshot", refuse)
+            with pytest.raises(LogError, match="no snapshot could be taken"):
+                await bench.snapshotter.take_now()
+        assert client.create(b"/a").error == 0
+        assert bench.world.machine.tree.images is None
+        await bench.snapshotter.close()
+        assert len(bench.stored()) == 1
+
+    asyncio.run(scenario())
+    assert "no snapshot was taken: out of memory" in caplog.text

@@ -166,3 +166,26 @@ def test_small_events_that_wait_are_handed_over_together() -> None:
         assert harness.service.backlog.size == 0
 
     run(scenario)
+
+
+def test_a_large_event_counts_once_however_many_it_waits_for() -> None:
+    async def scenario() -> None:
+        harness = Harness(max_reply_bytes=3 * MIB)
+        deaf = [await harness.client() for _ in range(20)]
+        for client in deaf:
+            client.connection.pause_writing()
+        event = bytes(2 * MIB)
+        for client in deaf:
+            client.connection.notify(event)
+        await turn()
+        assert harness.service.backlog.size == len(event)
+        assert {client.connection.stage for client in deaf} == {OPEN}
+        for client in deaf[1:]:
+            client.connection.abort()
+            client.connection.connection_lost(None)
+        assert harness.service.backlog.size == len(event)
+        deaf[0].connection.resume_writing()
+        await turn()
+        assert harness.service.backlog.size == 0
+
+    run(scenario)
