@@ -13,7 +13,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,9 +25,16 @@ from paddock.server.settings import SETTINGS
 from paddock.server.sources import Settings
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from paddock.server.journal import Journal
 
 DEFAULT_DATA = Path("data")
+# Made now: when it is needed there is no memory.
+_NO_MEMORY = (
+    b"paddock: there is no memory left, and the server ends. All that was acknowledged is in its"
+    b" log: start it again with more memory\n"
+)
 
 
 class _Serve(click.Command):
@@ -170,6 +177,7 @@ def _warn(config: ServerConfig, warnings: list[str]) -> None:
 
 
 async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
+    import asyncio
     import secrets
     import time
 
@@ -196,6 +204,7 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
             monotonic=time.monotonic,
         )
 
+    asyncio.get_running_loop().set_exception_handler(_take_note)
     lifetime = Lifetime(journal, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.on_leaving = supervisor.abandon
@@ -206,6 +215,18 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
     _announce(config, host, port, supervisor.secure_address)
     await supervisor.serve_until(lifetime.stop)
     lifetime.over()
+
+
+def _take_note(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
+    """Report what a callback of the event loop has failed with.
+
+    Without memory for a callback of the loop itself nothing goes on, and a loop that only fails
+    takes a whole processor. A connection alone may fail: then it is closed.
+    """
+    if isinstance(context.get("exception"), MemoryError) and "protocol" not in context:
+        os.write(sys.stderr.fileno(), _NO_MEMORY)
+        os._exit(1)
+    loop.default_exception_handler(context)
 
 
 def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int] | None) -> None:
