@@ -63,8 +63,10 @@ def time_text(time_ms: int) -> str:
         return str(time_ms)
 
 
-def long_line(stat: Stat, name: str) -> str:
-    """Give a node as a line of a long list."""
+def long_line(stat: Stat | None, name: str) -> str:
+    """Return a node as a line of a long list; with dashes if nothing of it may be read."""
+    if stat is None:
+        return f"{'-':>6}  {'-':>8}  {'-':>6}  {'-':>19}  {'-':>18}  {name}"
     return (
         f"{stat.version:>6}  {stat.data_length:>8}  {stat.num_children:>6}"
         f"  {time_text(stat.mtime)}  {owner_text(stat) or '-':>18}  {name}"

@@ -40,7 +40,8 @@ class Found:
     depth: int
     # Whether no sibling comes after it.
     is_last: bool
-    stat: Stat
+    # None if not even that may be read.
+    stat: Stat | None
     # None if it was not wanted, or is not ours to read.
     data: bytes | None = None
     # Why there are no data, or nothing below it.
@@ -148,14 +149,18 @@ class _Walk:
     async def look(self, ahead: _Ahead) -> Found:
         """Look at a node, and go down to its children if there are any to be looked at."""
         self._here = ahead
-        stat = ahead.answer.result()
-        assert stat is not None
+        problem = ahead.answer.exception()
+        assert problem is None or isinstance(problem, NoAuthError)
+        stat = None if problem is not None else ahead.answer.result()
         self.has_found = True
         depth = len(self._levels) - 1
-        self._prepare(ahead, stat, depth)
+        if stat is not None:
+            self._prepare(ahead, stat, depth)
         # It is the last one if those behind it, which we had seen, have all gone.
         is_last = await self._first(self._levels[-1]) is None
-        found = Found(ahead.path, depth, is_last, stat)
+        found = Found(ahead.path, depth, is_last, stat, problem=problem)
+        if stat is None:
+            return found
         if ahead.content is not None:
             found.data = await self._content(ahead.content, found)
         names: list[str] = []
@@ -184,7 +189,7 @@ class _Walk:
             if not level.queue:
                 return None
             ahead = level.queue[0]
-            if await ahead.answer is not None:
+            if await _is_there(ahead.answer):
                 self._prepare_some(level)
                 return ahead
             level.queue.popleft()
@@ -198,9 +203,9 @@ class _Walk:
         depth = len(self._levels) - 1
         while level.prepared < min(AHEAD_MAX, len(level.queue)):
             ahead = level.queue[level.prepared]
-            if not ahead.answer.done() or ahead.answer.exception() is not None:
+            if not ahead.answer.done():
                 return
-            stat = ahead.answer.result()
+            stat = ahead.answer.result() if ahead.answer.exception() is None else None
             if (
                 stat is not None
                 and stat.num_children <= MANY_CHILDREN
@@ -233,6 +238,14 @@ class _Walk:
         except NoNodeError:
             pass
         return None
+
+
+async def _is_there(answer: asyncio.Future[Stat | None]) -> bool:
+    """Tell whether a node is there: also one of which no more may be known."""
+    try:
+        return await answer is not None
+    except NoAuthError:
+        return True
 
 
 def _drop(future: asyncio.Future[Any] | None) -> None:

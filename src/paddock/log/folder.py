@@ -224,10 +224,13 @@ class SegmentFolder:
             return None
         file = self._disk.open(end.path)
         try:
-            self._disk.write(file, end.last_bytes + bytes(end.torn_bytes), end.last_offset)
+            # The zeros behind it as well, and no others are relied on: after a sync that failed the
+            # kernel may show what never arrives.
+            zeros = bytes(max(end.torn_bytes, 0 if end.header.is_early else SPARE_BYTES))
+            self._disk.write(file, end.last_bytes + zeros, end.last_offset)
             self._disk.sync(file)
             self._disk.sync_folder(self._path)
-            size = self._disk.size(file)
+            size = end.offset + len(zeros)
         except BaseException:
             self._disk.close(file)
             raise

@@ -19,13 +19,15 @@ from collections.abc import Callable, Mapping
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from typing import Final, cast
 
-from paddock.server.authentication import IDENTITIES_BYTES_MAX
 from paddock.server.config import ServerConfig
 from paddock.server.hostnames import comes_from_its_host
 from paddock.server.service import Service
 from paddock.server.tls import Credentials
 
 logger: Final = logging.getLogger(__name__)
+
+# What an authority of ours has signed may be larger than what anybody may say.
+_CERTIFICATE_BYTES_MAX: Final = 1 << 14
 
 # The first byte of TLS; as the length of a frame or a four-letter word it makes no sense.
 _TLS_HANDSHAKE: Final = 0x16
@@ -211,7 +213,7 @@ class Listener:
         return None
 
     async def _is_welcome(self, gate: _Gate, address: str) -> bool:
-        if gate.certificate_size() > IDENTITIES_BYTES_MAX:
+        if gate.certificate_size() > _CERTIFICATE_BYTES_MAX:
             # Its subject would go along with every write.
             logger.warning("%s: its certificate is too large; closing it", address)
             return False

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from paddock.server import turns
-from paddock.server.turns import PASS_SECONDS, SHORT_TURN_SECONDS, TURN_SECONDS, Turns, TurnTaker
+from paddock.server.turns import PASS_SECONDS, SHORT_TURN_SECONDS, TURN_SECONDS, Turns
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
         monkeypatch.setattr(loop, "time", lambda: self.now)
 
 
-class Taker(TurnTaker):
+class Taker:
     """Takes so many turns, each of which lasts so long."""
 
     def __init__(self, name: str, told: list[str], times: int, last: Callable[[], None]) -> None:

@@ -114,7 +114,7 @@ def command(
             async for found in nodes:
                 if found.problem is not None:
                     status = tell_problem(found.problem)
-                if not criteria.fits(found.path, found.stat):
+                if found.stat is None or not criteria.fits(found.path, found.stat):
                     continue
                 if criteria.needs_data and not (
                     found.data is not None and criteria.fits_data(found.data)

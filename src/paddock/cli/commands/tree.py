@@ -22,6 +22,7 @@ from paddock.cli.wording import counted
 if TYPE_CHECKING:
     from paddock.cli.walk import Found
     from paddock.client.client import Client
+    from paddock.protocol.records import Stat
 
 
 @click.command()
@@ -125,7 +126,7 @@ class _Drawing:
         self._leave(found.depth)
         self._nodes += 1
         self._is_whole &= not found.omitted
-        self._bytes += found.stat.data_length
+        self._bytes += 0 if found.stat is None else found.stat.data_length
         # Children of which none is shown are only counted.
         hides_some = bool(found.omitted) and not found.is_leaf
         if found.depth == 0:
@@ -158,12 +159,12 @@ class _Drawing:
 
     def _line(self, first: str, further: str, name: str, found: "Found") -> None:
         notes = ", ".join(self._notes(found))
-        style = "cyan" if found.stat.ephemeral_owner else "bold" if found.stat.num_children else ""
+        style = _style(found.stat)
         self._print(first, further, name, style, f"  {notes}" if notes else "")
 
     def _notes(self, found: "Found") -> Iterator[str]:
         stat = found.stat
-        if self._is_long:
+        if self._is_long and stat is not None:
             yield size_text(stat.data_length)
             yield f"version {stat.version}"
             if stat.ephemeral_owner:
@@ -192,3 +193,9 @@ def _can_be_written(text: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def _style(stat: "Stat | None") -> str:
+    if stat is None:
+        return ""
+    return "cyan" if stat.ephemeral_owner else "bold" if stat.num_children else ""
