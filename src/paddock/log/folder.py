@@ -224,9 +224,11 @@ class SegmentFolder:
             return None
         file = self._disk.open(end.path)
         try:
-            # The zeros behind it as well, and no others are relied on: after a sync that failed the
-            # kernel may show what never arrives.
-            zeros = bytes(max(end.torn_bytes, 0 if end.header.is_early else SPARE_BYTES))
+            # The zeros behind it as well, all that there are: after a sync that failed the kernel
+            # may show what never arrives. Space that is there needs no room on a full disk.
+            size = self._disk.size(file)
+            space = 0 if end.header.is_early else max(size - end.offset, SPARE_BYTES)
+            zeros = bytes(max(end.torn_bytes, space))
             self._disk.write(file, end.last_bytes + zeros, end.last_offset)
             self._disk.sync(file)
             self._disk.sync_folder(self._path)
