@@ -418,16 +418,21 @@ def test_watches_that_are_about_to_be_set_count_for_all() -> None:
 
 def test_a_connection_has_one_place_among_those_who_wait_for_a_turn() -> None:
     async def scenario() -> None:
-        harness = Harness()
+        ticks = itertools.count()
+        harness = Harness(lambda: next(ticks) / 1000)
         client = await harness.client()
-        client.send(HEAVY, HEAVY, HEAVY)
+        paths = [f"/none/{number}" for number in range(5_000)]
+        client.send(rq.set_watches2(0, [], paths, [], [], []))
+        await turn()
+        # It is under way, and nothing else is held.
+        assert numbers(client) == []
         for _ in range(10):
             client.connection.pause_writing()
             client.connection.resume_writing()
         assert len(harness.service.turns._waiting) == 1
-        await turn()
-        await turn()
-        assert numbers(client) == [1, 2, 3]
+        for _ in range(50):
+            await turn()
+        assert numbers(client) == [1]
 
     run(scenario)
 

@@ -233,12 +233,14 @@ def test_what_depends_on_the_machine_ends_the_server_unanswered(
     run(scenario)
 
 
-def test_what_is_durable_behind_a_batch_that_failed_is_not_applied() -> None:
+@pytest.mark.parametrize("outcome", [Durability.DURABLE, Durability.UNKNOWN])
+def test_nothing_comes_of_a_batch_behind_one_that_failed(outcome: Durability) -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
         fatal: list[str] = []
         harness.pipeline.on_fatal = fatal.append
+        harness.pipeline.on_unknown = fatal.append
         client.send(rq.create("/a"))
         await turn()
         client.send(rq.create("/b"))
@@ -246,9 +248,9 @@ def test_what_is_durable_behind_a_batch_that_failed_is_not_applied() -> None:
         harness.log.settle()
         await turn()
         harness.machine.tree.images = None
-        harness.log.settle()
+        harness.log.settle(outcome)
         await turn()
-        assert len(fatal) == 1
+        assert fatal == ["MemoryError"]
         assert b"/b" not in harness.machine.tree.nodes
         # A stop waits for nothing.
         await asyncio.wait_for(harness.pipeline.drain(), 1)

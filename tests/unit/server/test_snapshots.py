@@ -11,7 +11,7 @@ import pytest
 from paddock.log.interface import LogError
 from paddock.log.snapshots import SnapshotStore, read_snapshot
 from paddock.server import snapshots
-from paddock.server.pipeline import Pipeline
+from paddock.server.pipeline import Pipeline, Proposal
 from paddock.server.recovery import Recovered
 from paddock.server.snapshots import Snapshotter
 from paddock.server.statistics import Statistics
@@ -214,3 +214,27 @@ def test_a_snapshot_for_which_there_is_no_memory_leaves_the_state_alone(
 
     asyncio.run(scenario())
     assert "no snapshot was taken: out of memory" in caplog.text
+
+
+def test_a_snapshot_that_cannot_begin_behind_a_batch_is_no_failure_of_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(machine: StateMachine, spill: object) -> Snapshot:
+        raise MemoryError
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        # A batch is half applied.
+        bench.pipeline._applying = Proposal([], [], 0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshots, "Snapshot", refuse)
+            taking = asyncio.get_running_loop().create_task(bench.snapshotter.take_now())
+            while not bench.pipeline._between:  # noqa: ASYNC110 (no time passes)
+                await asyncio.sleep(0)
+            (begin,) = bench.pipeline._between
+            begin()
+            with pytest.raises(LogError, match="no snapshot could be taken"):
+                await taking
+        assert bench.world.machine.tree.images is None
+
+    asyncio.run(scenario())
