@@ -38,7 +38,7 @@ logger: Final = logging.getLogger(__name__)
 SLICE_SECONDS: Final = 0.01
 # How long a batch should take to be applied, as far as that can be foreseen, if more waits.
 _BATCH_SECONDS: Final = 0.05
-_BATCH_ENTRIES_MIN: Final = 50
+_BATCH_ENTRIES_MIN: Final = 8
 _BATCH_ENTRIES_MAX: Final = 1_000
 # No entry is applied in fewer seconds.
 _PACE_MIN: Final = 0.000001
