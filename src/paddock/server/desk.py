@@ -19,6 +19,7 @@ import logging
 from typing import Final
 
 from librt.strings import BytesWriter, read_i32_be
+from mypy_extensions import i64
 
 from paddock.errors import AUTH_FAILED, MARSHALLING_ERROR, OK, UNIMPLEMENTED
 from paddock.protocol import opcodes
@@ -39,6 +40,8 @@ from paddock.state.watch_setting import WatchSetting
 
 logger: Final = logging.getLogger(__name__)
 
+# The number of a request and its operation, before the request itself.
+_HEADER_BYTES: Final = 8
 # How many requests are served between two looks at the clock.
 REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
@@ -190,7 +193,7 @@ class Desk(Client):
         self.regulate()
 
     def _request_restricted(self, frame: bytes, restriction: Restriction) -> None:
-        verdict = restriction.judge(read_i32_be(frame, 4)) if len(frame) >= 8 else None
+        verdict = restriction.judge(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None
         if verdict is not None:
             self._count_request()
             kind = GOODBYE if verdict.is_final else READY
@@ -242,7 +245,7 @@ class Desk(Client):
             return True
         if operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
             try:
-                node = self._machine.tree.nodes.get(Reader(frame, 8).string())
+                node = self._machine.tree.nodes.get(Reader(frame, _HEADER_BYTES).string())
             except DecodeError:
                 return False
             # Without room to keep it, a list would be made anew each time.
@@ -260,7 +263,7 @@ class Desk(Client):
             self._service.keep_unfinished(self, size)
 
     def _request(self, frame: bytes) -> None:
-        if len(frame) < 8:
+        if len(frame) < _HEADER_BYTES:
             logger.warning(
                 "%s: frame without a header; closing it",
                 self._address,
@@ -284,22 +287,22 @@ class Desk(Client):
                 if is_heavy or self._must_wait(operation, frame):
                     self._hold_back(frame)
                 else:
-                    self._put(Waiting(operation, xid, frame[8:], self.identities))
+                    self._put(Waiting(operation, xid, frame[_HEADER_BYTES:], self.identities))
             elif is_heavy and not self._has_turn:
                 self._hold_back(frame)
                 self._ask_for_turn()
             elif operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
-                self._begin_setting(operation, xid, frame[8:])
+                self._begin_setting(operation, xid, frame[_HEADER_BYTES:])
             else:
-                self._answer(operation, xid, frame[8:], self.identities)
+                self._answer(operation, xid, frame, _HEADER_BYTES, self.identities)
                 if is_heavy or self._outlet.is_full():
                     self._end_turn()
         elif operation in opcodes.WRITES:
-            self._line.enter_write(len(frame) - 8)
+            self._line.enter_write(len(frame) - _HEADER_BYTES)
             self._pipeline.submit(
                 Entry(
                     operation,
-                    frame[8:],
+                    frame[_HEADER_BYTES:],
                     self.session,
                     self.generation,
                     xid,
@@ -351,7 +354,7 @@ class Desk(Client):
 
     def _authenticate(self, xid: int, frame: bytes) -> None:
         try:
-            packet = AuthPacket.read(Reader(frame, 8))
+            packet = AuthPacket.read(Reader(frame, _HEADER_BYTES))
         except DecodeError:
             self.close()
             return
@@ -374,7 +377,7 @@ class Desk(Client):
     def _answer_sasl(self, xid: int, frame: bytes) -> None:
         """Answer that no mechanism is offered, as a server without one does: with no token."""
         try:
-            Reader(frame, 8).string()
+            Reader(frame, _HEADER_BYTES).string()
         except DecodeError:
             self.close()
             return
@@ -399,7 +402,7 @@ class Desk(Client):
             self._pipeline.waiting_bytes -= len(place.body)
             self._pipeline.work += 1
             if place.operation in opcodes.READS:
-                self._answer(place.operation, place.xid, place.body, place.identities)
+                self._answer(place.operation, place.xid, place.body, 0, place.identities)
                 if self._outlet.is_full():
                     self._outlet.flush()
             else:
@@ -412,9 +415,11 @@ class Desk(Client):
                 self._ask_for_turn()
             self.regulate()
 
-    def _answer(self, operation: int, xid: int, body: bytes, identities: Identities) -> None:
+    def _answer(
+        self, operation: int, xid: int, data: bytes, start: i64, identities: Identities
+    ) -> None:
         queries = self._queries
-        error, answer = queries.answer(operation, body, self, identities, self.session)
+        error, answer = queries.answer(operation, data, self, identities, self.session, start)
         large = queries.large
         if large is None:
             if len(answer) < LARGE_BYTES:

@@ -125,7 +125,7 @@ class Operations:
         """
         owner = self._owner(operation, flags, ttl_ms)
         cut = path.rfind(b"/")
-        if cut < 0 or b"\0" in path:
+        if cut < 0 or paths.NUL in path:
             raise Refused(BAD_ARGUMENTS)
         acl = self._resolve(acls)
         parent = self._node(path[:cut])
@@ -294,7 +294,7 @@ class Operations:
 
     def _parent(self, path: bytes) -> Node:
         cut = path.rfind(b"/")
-        if cut < 0 or b"\0" in path or path in SPECIAL:
+        if cut < 0 or paths.NUL in path or path in SPECIAL:
             raise Refused(BAD_ARGUMENTS)
         return self._node(path[:cut])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be
+from mypy_extensions import i64
 
 from paddock.errors import (
     BAD_ARGUMENTS,
@@ -21,7 +22,7 @@ from paddock.errors import (
     SYSTEM_ERROR,
     UNIMPLEMENTED,
 )
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ADMIN, READ
 from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_strings
 from paddock.protocol.requests import (
@@ -50,6 +51,8 @@ _STAT_BYTES: Final = 68
 _LENGTH_BYTES: Final = 4
 # What is at least as large is not copied into an answer.
 LARGE_BYTES: Final = 1 << 14
+# Who asks for a stat alone has no more data than this kept with it.
+SMALL_BYTES: Final = 1 << 10
 # A small multi-read may name a large node many thousand times, and is answered in one go. What no
 # longer fits into the reply, what is beyond this many reads, and lists for which more names than
 # this would have to be encoded, is refused, one by one.
@@ -80,23 +83,31 @@ class Queries:
         self.large_at = 0
 
     def answer(
-        self, operation: int, body: bytes, watcher: Watcher, identities: Identities, session: int
+        self,
+        operation: int,
+        data: bytes,
+        watcher: Watcher,
+        identities: Identities,
+        session: int,
+        start: i64 = 0,
     ) -> tuple[int, bytes]:
         """Answer a query with a result code and the body of the reply.
 
+        The request begins at `start` of `data`: the usual ones are read where they are, not copied.
         `identities` are those that the watcher had when it asked; it may have more by now.
         """
         try:
             if operation == opcodes.GET_DATA:
-                return OK, self._get_data(body, watcher, identities)
+                return OK, self._get_data(Reader(data, start), watcher, identities)
             if operation == opcodes.EXISTS:
-                return OK, self._exists(body, watcher, identities)
+                return OK, self._exists(Reader(data, start), watcher, identities)
             if operation == opcodes.GET_CHILDREN:
-                return OK, self._list(self._get_children(body, watcher, identities), b"")
+                node = self._get_children(Reader(data, start), watcher, identities)
+                return OK, self._list(node, b"")
             if operation == opcodes.GET_CHILDREN2:
-                node = self._get_children(body, watcher, identities)
-                return OK, self._list(node, _stat(node))
-            return OK, self._answer_rarer(operation, body, watcher, identities, session)
+                node = self._get_children(Reader(data, start), watcher, identities)
+                return OK, self._list(node, self._stat(node))
+            return OK, self._answer_rarer(operation, data[start:], watcher, identities, session)
         except Refused as refusal:
             return refusal.code, b""
         except DecodeError:
@@ -131,8 +142,7 @@ class Queries:
             return self._remove_watches(request.path, request.kind, watcher)
         raise Refused(UNIMPLEMENTED)
 
-    def _get_data(self, body: bytes, watcher: Watcher, identities: Identities) -> bytes:
-        reader = Reader(body)
+    def _get_data(self, reader: Reader, watcher: Watcher, identities: Identities) -> bytes:
         path = reader.string()
         watch = reader.boolean()
         node = self._readable(path, identities)
@@ -148,15 +158,14 @@ class Queries:
         self.large_at = _LENGTH_BYTES
         return len(data).to_bytes(_LENGTH_BYTES, "big") + node.stat()
 
-    def _exists(self, body: bytes, watcher: Watcher, identities: Identities) -> bytes:
+    def _exists(self, reader: Reader, watcher: Watcher, identities: Identities) -> bytes:
         """Answer exists. A node that is there needs READ; one that is not can be waited for."""
-        reader = Reader(body)
         path = reader.string()
         watch = reader.boolean()
         node = self.machine.tree.nodes.get(path)
         if node is None:
             # No node has such a name, and no watch may stand on it.
-            if b"\0" in path:
+            if paths.NUL in path:
                 raise Refused(BAD_ARGUMENTS)
             if watch:
                 self._watch(self.watches.data, path, watcher)
@@ -166,10 +175,9 @@ class Queries:
             raise Refused(NO_AUTH)
         if watch:
             self._watch(self.watches.data, path, watcher)
-        return _stat(node)
+        return self._stat(node)
 
-    def _get_children(self, body: bytes, watcher: Watcher, identities: Identities) -> Node:
-        reader = Reader(body)
+    def _get_children(self, reader: Reader, watcher: Watcher, identities: Identities) -> Node:
         path = reader.string()
         watch = reader.boolean()
         node = self._readable(path, identities)
@@ -187,6 +195,16 @@ class Queries:
         self.large = wire
         self.large_at = 0
         return stat
+
+    def _stat(self, node: Node) -> bytes:
+        """Return the stat alone, which must not make the node keep a copy of large data."""
+        wire = node.wire
+        if wire is None:
+            data = node.data
+            if data is not None and len(data) >= SMALL_BYTES:
+                return node.stat()
+            wire = self.machine.tree.data_and_stat(node)
+        return wire[-_STAT_BYTES:]
 
     def _watch(self, table: WatchTable, path: bytes, watcher: Watcher) -> None:
         if not self.watches.has_room(watcher, 1, len(path)) and not table.contains(
@@ -335,12 +353,6 @@ class Queries:
 def _data_bytes(node: Node) -> int:
     data = node.data
     return _STAT_BYTES + _LENGTH_BYTES + (0 if data is None else len(data))
-
-
-def _stat(node: Node) -> bytes:
-    """Return the stat alone, which must not make the node keep a copy of its data."""
-    wire = node.wire
-    return node.stat() if wire is None else wire[-_STAT_BYTES:]
 
 
 def _buffer(value: bytes | None) -> bytes:

@@ -25,6 +25,7 @@ from paddock.protocol.replies import (
     WhoAmIResponse,
 )
 from paddock.protocol.requests import PathRequest, WatchedRequest
+from paddock.state.queries import SMALL_BYTES
 from tests.unit.state.driver import Connection, Record, World, encode, multi_body
 
 BOB = Identity("digest", "bob:hash")
@@ -141,19 +142,57 @@ def test_exists_asks_for_read_on_the_node_itself_and_only_if_it_is_there(world: 
 
 
 @pytest.mark.parametrize("operation", [opcodes.EXISTS, opcodes.GET_CHILDREN2])
-def test_what_does_not_send_the_data_does_not_keep_a_copy_of_it(
-    world: World, operation: int
+@pytest.mark.parametrize("size", [SMALL_BYTES - 1, SMALL_BYTES])
+def test_what_does_not_send_the_data_keeps_a_copy_of_it_only_if_it_is_small(
+    world: World, operation: int, size: int
 ) -> None:
     client = world.open()
-    client.create(b"/large", b"x" * 1000)
-    node = world.machine.tree.nodes[b"/large"]
-    body = encode(WatchedRequest(b"/large", False))
+    client.create(b"/node", b"x" * size)
+    tree = world.machine.tree
+    node, cached = tree.nodes[b"/node"], tree.cached_bytes
+    body = encode(WatchedRequest(b"/node", False))
     error, answer = client.ask(operation, body)
     assert (error, answer[-68:]) == (OK, node.stat())
-    assert node.wire is None
+    assert (node.wire is not None) == (size < SMALL_BYTES)
+    kept = [wire for wire in (node.wire, node.children_wire) if wire is not None]
+    assert tree.cached_bytes == cached + sum(map(len, kept))
     # It is the same when a read has made one.
-    client.get(b"/large")
+    client.get(b"/node")
     assert client.ask(operation, body) == (OK, answer)
+
+
+def test_exists_without_read_keeps_nothing(world: World) -> None:
+    owner, stranger = world.open(), world.open()
+    owner.be(BOB)
+    owner.create(b"/secret", acls=[ACL(ALL, BOB)])
+    assert error_of(stranger, opcodes.EXISTS, WatchedRequest(b"/secret", False)) == NO_AUTH
+    assert world.machine.tree.nodes[b"/secret"].wire is None
+    assert error_of(owner, opcodes.EXISTS, WatchedRequest(b"/secret", False)) == OK
+    assert world.machine.tree.nodes[b"/secret"].wire is not None
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        opcodes.GET_DATA,
+        opcodes.EXISTS,
+        opcodes.GET_CHILDREN,
+        opcodes.GET_CHILDREN2,
+        opcodes.GET_ACL,
+    ],
+)
+def test_a_query_is_read_where_it_begins(world: World, operation: int) -> None:
+    """A server does not copy it out of its frame."""
+    client = world.open()
+    client.create(b"/node", b"x")
+    body = encode(WatchedRequest(b"/node", False))
+    answer = client.ask(operation, body)
+    assert answer[0] == OK
+    ask, header = world.queries.answer, b"/none123"
+    assert ask(operation, header + body, client, client.identities, client.session, 8) == answer
+    # What is cut off there is cut off, whatever stands before it.
+    cut = ask(operation, header + body[:4], client, client.identities, client.session, 8)
+    assert cut == (MARSHALLING_ERROR, b"")
 
 
 def test_a_query_is_answered_for_who_asked_then(world: World) -> None:
