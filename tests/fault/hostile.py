@@ -7,6 +7,7 @@ prober waits for reads, writes and pings of its own, and measures:
     sent       bytes that the attack sent, and those of its preparation
     kept       resident memory at the end of the attack, above that at its beginning
     peak       the same at the worst moment
+    steps      how long the server's event loop did one thing at most: see `loop_steps`
     waits      the longest that the prober waited for a read, a write and a ping
     restart    for some: the memory and the seconds of the next start, after `kill -9`
 
@@ -34,6 +35,11 @@ from tests.fault.prober import Prober, Waits
 from tests.fault.siege import SLACK_MB, ClockedServer, Memory
 from tests.support.server import free_port
 
+#: The most that one step may have of the work of many requests, and what is too little work to say
+#: so. Both are processor time in the server: shares of it are the same on any machine.
+STEP_SHARE_MAX = 0.5
+SMALL_WORK_S = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -50,6 +56,8 @@ class Case:
     #: What it may take of memory at the peak, beyond SLACK_MB: at any scale, and for each of them.
     memory_mb: float = 0.0
     memory_mb_each: float = 0.0
+    #: Whether a single request is most of its work. What many do must not be one step.
+    is_atomic: bool = False
     #: Whether the server is killed afterwards and has to come back within the same memory.
     is_restarted: bool = False
     #: Whether it needs a server that no other case has used.
@@ -141,7 +149,9 @@ class Range:
             self._shared.close()
             raise
 
-    def _measure_together(self, case: Case, root: str, server: ClockedServer, prober: Prober) -> Cost:
+    def _measure_together(
+        self, case: Case, root: str, server: ClockedServer, prober: Prober
+    ) -> Cost:
         if self._stage is None or self._stage.root != root or self._stage.is_broken:
             self._stage = self._shared.enter_context(Stage(server, self._scale, root))
         return self._measure(case, self._stage, server, prober)
@@ -204,6 +214,10 @@ def check(cost: Cost, scale: int, wait_s_max: float) -> list[str]:
         wrong.append(
             f"{cost.restart_mb:.0f} MB more at the next start, at most {most:.0f} expected"
         )
+    steps = cost.steps
+    share = steps.longest_cpu / max(steps.cpu, SMALL_WORK_S)
+    if share > STEP_SHARE_MAX and not case.is_atomic:
+        wrong.append(f"{share:.0%} of the work was one step: {steps}")
     if cost.waits.longest > wait_s_max:
         wrong.append(f"others waited: {cost.waits}; at most {wait_s_max * 1000:.0f} ms expected")
     return wrong
