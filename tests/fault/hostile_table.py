@@ -36,8 +36,9 @@ BEGIN = "<!-- written by tests/fault/hostile_table.py: begin -->"
 END = "<!-- end -->"
 
 #: What a step may take at any size without being said to grow: what the server gives to its work in
-#: one pass of the loop anyway. And how much is too much, if it grows faster than the size.
-SMALL_STEP_S = 0.01
+#: one pass of the loop anyway, 10 ms and a little. And how much is too much, if it grows faster
+#: than the size.
+SMALL_STEP_S = 0.015
 LARGE_STEP_S = 0.05
 
 _HEADINGS = (

@@ -118,23 +118,22 @@ def _mapped(file: Path) -> mmap.mmap:
 
 def main(file: Path, arguments: list[str]) -> None:
     """Be the server."""
+    real_runner = asyncio.Runner
 
-    class Runner(asyncio.Runner):
-        def __init__(
-            self,
-            *,
-            debug: bool | None = None,
-            loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
-        ) -> None:
-            def with_ticker() -> asyncio.AbstractEventLoop:
-                loop = (loop_factory or asyncio.new_event_loop)()
-                _Ticker(loop, file)
-                return loop
+    def runner(
+        *,
+        debug: bool | None = None,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    ) -> asyncio.Runner:
+        def with_ticker() -> asyncio.AbstractEventLoop:
+            loop = (loop_factory or asyncio.new_event_loop)()
+            _Ticker(loop, file)
+            return loop
 
-            super().__init__(debug=debug, loop_factory=with_ticker)
+        return real_runner(debug=debug, loop_factory=with_ticker)
 
     module: Any = asyncio
-    module.Runner = Runner
+    module.Runner = runner
 
     from paddock.cli.main import main as paddock
 
