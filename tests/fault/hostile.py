@@ -37,8 +37,8 @@ from tests.support.server import free_port
 
 #: The most that one step may have of the work of many requests, and what is too little work to say
 #: so. Both are processor time in the server: shares of it are the same on any machine.
-STEP_SHARE_MAX = 0.5
-SMALL_WORK_S = 0.1
+STEP_SHARE_MAX = 0.6
+SMALL_WORK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def test_the_work_of_many_requests_in_one_step_is_named() -> None:
     assert sentence.startswith("80% of the work was one step")
     assert check(replace(cost_of(heap), case=replace(CASE, is_atomic=True)), 1, 4.0) == []
     # Of so little work a step may be all.
-    assert check(cost_of(Steps(0.04, 0.04, 0.04, 20)), 1, 4.0) == []
+    assert check(cost_of(Steps(0.1, 0.1, 0.1, 20)), 1, 4.0) == []
 
 
 def test_a_step_that_grows_faster_than_the_size_is_named() -> None:
