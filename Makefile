@@ -151,9 +151,9 @@ differ: $(VENV)/.dev judges $(if $(filter 3.9,$(JUDGE)),judge-3.9) ## the long c
 crash: $(VENV)/.dev judges ## the long crash tests
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
 
-# On the compiled build, where there is one, and with nothing else to do: from a scale of 5 on it is
-# judged how long others wait. HOSTILE='--only identities' runs some of the cases,
-# HOSTILE=--write keeps the table in its page.
+# On the compiled build, where there is one, and with nothing else to do: from a scale of 5 on, which
+# is the default, it is judged how long others wait and how steps grow from scale 1 on.
+# HOSTILE='--only identities' runs some of the cases, HOSTILE=--write keeps the table in its page.
 hostile: $(VENV)/.dev $(BUILT) ## the attacks on a server, larger than in the tests, with a table of what each costs
 	HOSTILE_SCALE=$(HOSTILE_SCALE) $(RUN) $(BIN)/python -m pytest -s tests/fault -k 'hostile and not hostile_costs'
 	$(RUN) $(BIN)/python -m tests.fault.hostile_table --scale $(HOSTILE_SCALE) $(HOSTILE)

@@ -7,6 +7,7 @@ prober waits for reads, writes and pings of its own, and measures:
     sent       bytes that the attack sent, and those of its preparation
     kept       resident memory at the end of the attack, above that at its beginning
     peak       the same at the worst moment
+    steps      how long the server's event loop did one thing at most: see `loop_steps`
     waits      the longest that the prober waited for a read, a write and a ping
     restart    for some: the memory and the seconds of the next start, after `kill -9`
 
@@ -29,10 +30,15 @@ from typing import Self
 
 from tests.fault import siege
 from tests.fault.hostile_stage import Stage
+from tests.fault.loop_steps import Steps
 from tests.fault.prober import Prober, Waits
-from tests.fault.process import FaultServer
-from tests.fault.siege import SLACK_MB, Memory, besieged_server
+from tests.fault.siege import SLACK_MB, ClockedServer, Memory
 from tests.support.server import free_port
+
+#: The most that one step may have of the work of many requests, and what is too little work to say
+#: so. Both are processor time in the server: shares of it are the same on any machine.
+STEP_SHARE_MAX = 0.6
+SMALL_WORK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class Case:
     #: What it may take of memory at the peak, beyond SLACK_MB: at any scale, and for each of them.
     memory_mb: float = 0.0
     memory_mb_each: float = 0.0
+    #: Whether a single request is most of its work. What many do must not be one step.
+    is_atomic: bool = False
     #: Whether the server is killed afterwards and has to come back within the same memory.
     is_restarted: bool = False
     #: Whether it needs a server that no other case has used.
@@ -75,6 +83,7 @@ class Cost:
     kept_mb: float
     peak_mb: float
     waits: Waits
+    steps: Steps
     restart_mb: float | None = None
     restart_s: float | None = None
 
@@ -82,7 +91,7 @@ class Cost:
         again = "" if self.restart_s is None else f", next start {self.restart_s:.1f} s"
         return (
             f"{self.sent_bytes / 1000:.0f} kB sent, {self.kept_mb:+.0f} MB kept,"
-            f" {self.peak_mb:+.0f} MB peak, {self.waits}{again}"
+            f" {self.peak_mb:+.0f} MB peak, {self.steps}, {self.waits}{again}"
         )
 
 
@@ -102,7 +111,7 @@ class Range:
         self._cases = 0
         self._servers = 0
         self._shared = contextlib.ExitStack()
-        self._server: FaultServer | None = None
+        self._server: ClockedServer | None = None
         self._prober: Prober | None = None
         # What several cases use together, as the first of them has prepared it.
         self._stage: Stage | None = None
@@ -125,7 +134,7 @@ class Range:
             with contextlib.ExitStack() as stack:
                 server, prober = self._start(stack, case.settings)
                 with Stage(server, self._scale, f"/case{self._cases}") as stage:
-                    cost = self._measure(case, stage, prober)
+                    cost = self._measure(case, stage, server, prober)
                 return self._restart(cost, server) if case.is_restarted else cost
         if self._server is None or self._prober is None:
             self._server, self._prober = self._start(self._shared)
@@ -133,32 +142,33 @@ class Range:
             if case.root is not None:
                 return self._measure_together(case, case.root, self._server, self._prober)
             with Stage(self._server, self._scale, f"/case{self._cases}") as stage:
-                return self._measure(case, stage, self._prober)
+                return self._measure(case, stage, self._server, self._prober)
         except BaseException:
             self._server = None
             self._stage = None
             self._shared.close()
             raise
 
-    def _measure_together(self, case: Case, root: str, server: FaultServer, prober: Prober) -> Cost:
+    def _measure_together(
+        self, case: Case, root: str, server: ClockedServer, prober: Prober
+    ) -> Cost:
         if self._stage is None or self._stage.root != root or self._stage.is_broken:
             self._stage = self._shared.enter_context(Stage(server, self._scale, root))
-        return self._measure(case, self._stage, prober)
+        return self._measure(case, self._stage, server, prober)
 
     def _start(
         self, stack: contextlib.ExitStack, settings: tuple[tuple[str, int], ...] = ()
-    ) -> tuple[FaultServer, Prober]:
+    ) -> tuple[ClockedServer, Prober]:
         self._servers += 1
         folder = self._folder / str(self._servers)
         folder.mkdir()
         # Admin commands are to be attacked, too.
         all_settings = {"admin.serverPort": free_port(), **dict(settings)}
-        server = stack.enter_context(besieged_server(folder, all_settings))
+        server = stack.enter_context(ClockedServer(folder, all_settings))
         return server, stack.enter_context(Prober(server.address))
 
     @staticmethod
-    def _measure(case: Case, stage: Stage, prober: Prober) -> Cost:
-        server = stage.server
+    def _measure(case: Case, stage: Stage, server: ClockedServer, prober: Prober) -> Cost:
         if not stage.prepared_bytes:
             stage.create([stage.root])
             if case.prepare is not None:
@@ -167,8 +177,10 @@ class Range:
         stage.sent_bytes = 0
         memory = Memory(server.pid)
         prober.mark()
+        server.clock.mark()
         case.attack(stage)
         waits = prober.mark()
+        steps = server.clock.mark()
         assert server.alive, server.log_tail()
         siege.assert_no_complaint(server)
         return Cost(
@@ -179,10 +191,11 @@ class Range:
             memory.kept_mb(),
             memory.growth_mb(),
             waits,
+            steps,
         )
 
     @staticmethod
-    def _restart(cost: Cost, server: FaultServer) -> Cost:
+    def _restart(cost: Cost, server: ClockedServer) -> Cost:
         server.kill()
         begun = time.monotonic()
         server.start()
@@ -201,6 +214,10 @@ def check(cost: Cost, scale: int, wait_s_max: float) -> list[str]:
         wrong.append(
             f"{cost.restart_mb:.0f} MB more at the next start, at most {most:.0f} expected"
         )
+    steps = cost.steps
+    share = steps.longest_cpu / max(steps.cpu, SMALL_WORK_S)
+    if share > STEP_SHARE_MAX and not case.is_atomic:
+        wrong.append(f"{share:.0%} of the work was one step: {steps}")
     if cost.waits.longest > wait_s_max:
         wrong.append(f"others waited: {cost.waits}; at most {wait_s_max * 1000:.0f} ms expected")
     return wrong

@@ -1,7 +1,7 @@
 """Every operation of the protocol, on nodes that are as costly for it as an attacker can make them.
 
-Each is tried alone, pipelined by one client; in a transaction, where it may stand in one; and, what
-is no write itself, behind a write and before another: W R R R … W.
+Each is tried alone, pipelined by one client; in a transaction, where it may stand in one; and
+behind a write: what is none itself as W R R R … W, another write as W O W O … .
 
 The nodes: `large` has a megabyte of data, `wide` thousands of children, `guarded` an ACL of
 thousands of entries; the client has many identities, and of the ACLs that are not open only its
@@ -17,9 +17,11 @@ from paddock.protocol import opcodes
 from tests.fault.hostile import Case
 from tests.fault.hostile_stage import Stage, credentials, multis
 from tests.support import requests as rq
-from tests.support.records import Acl, Op, Perm, Request
+from tests.support.records import Acl, Mode, Op, Perm, Request
 
 WATCHERS = 10
+#: How many sessions end at a time.
+CLOSING = 40
 
 
 #: Makes the requests of one round, for a stage and the number of the round.
@@ -103,11 +105,15 @@ WORKS = (
     write(Op.SET_ACL, 30, lambda s, n: [rq.set_acl(s.root, long_acl(n))], 20, is_step=False),
     write(Op.CHECK, 1_000, lambda s, n: [rq.check(guarded(s))]),
     write(Op.RECONFIG, 1_000, lambda s, n: [rq.reconfig("server.1=a", "", "")], is_step=False),
+    write(Op.MULTI, 20, lambda s, n: [rq.multi(*[rq.check(guarded(s))] * 200)], is_step=False),
     read(Op.EXISTS, 500, lambda s, n: [rq.exists(large(s)), rq.exists(guarded(s), watch=True)]),
     read(Op.GET_DATA, 1_000, lambda s, n: [rq.get_data(guarded(s))], is_step=True),
     read(Op.GET_ACL, 60, lambda s, n: [rq.get_acl(guarded(s))], 64),
     read(Op.GET_CHILDREN, 100, lambda s, n: [rq.get_children(wide(s))], 64, is_step=True),
     read(Op.GET_CHILDREN2, 100, lambda s, n: [rq.get_children2(wide(s))], 64),
+    read(Op.MULTI_READ, 20,
+         lambda s, n: [rq.multi_read(rq.get_children(wide(s)), *[rq.get_data(guarded(s))] * 200)],
+         64),
     read(Op.SYNC, 100, lambda s, n: [rq.sync("/" + "x" * 10_000)], 64),
     read(Op.CHECK_WATCHES, 1_000, lambda s, n: [rq.check_watches(s.root, 3)]),
     read(Op.REMOVE_WATCHES, 500,
@@ -124,10 +130,11 @@ WORKS = (
     read(Op.SASL, 1_000, lambda s, n: [rq.sasl(b"x" * 100)]),
 )  # fmt: skip
 
-#: What these are about is in other cases, or they are the forms of the others.
-ELSEWHERE = frozenset(
-    {Op.NOTIFICATION, Op.MULTI, Op.MULTI_READ, Op.CREATE_SESSION, Op.CLOSE_SESSION}
-)
+#: What is tried in another case: a handshake has no place in a pipeline or a transaction.
+ELSEWHERE = {opcodes.CREATE_SESSION: "handshakes"}
+
+#: The names of the forms.
+ALONE, IN_A_MULTI, BEHIND_A_WRITE = "alone", "in a multi", "behind a write"
 
 # One form after the other has numbers of its own, so that none finds what another one has left.
 _ALONE, _IN_A_MULTI, _BEHIND_A_WRITE = range(0, 3_000_000, 1_000_000)
@@ -137,26 +144,31 @@ def cases() -> list[Case]:
     """Return every operation in every form that it may have."""
     made: list[Case] = []
     for work in WORKS:
-        name = opcodes.NAMES[work.op]
-        forms = [("alone", _attack(work, _ALONE, _alone))]
+        made.append(_case(work.op, ALONE, _attack(work, _ALONE, _alone), work.memory_mb))
         if work.is_step:
-            forms.append(("in a multi", _attack(work, _IN_A_MULTI, _in_a_multi)))
-        if work.is_read:
-            forms.append(("behind a write", _attack(work, _BEHIND_A_WRITE, _behind_a_write)))
-        for form, attack in forms:
-            made.append(
-                Case(
-                    f"{name}, {form}",
-                    name,
-                    "data, children, ACL, identities, watchers",
-                    attack,
-                    prepare,
-                    memory_mb=work.memory_mb,
-                    memory_mb_each=work.memory_mb / 4,
-                    root="/operations",
-                )
-            )
+            attack = _attack(work, _IN_A_MULTI, _in_a_multi)
+            made.append(_case(work.op, IN_A_MULTI, attack, work.memory_mb))
+        attack = _attack(work, _BEHIND_A_WRITE, _behind_a_write)
+        made.append(_case(work.op, BEHIND_A_WRITE, attack, work.memory_mb))
+    made.append(_case(Op.CLOSE_SESSION, ALONE, _ends_of_sessions, 10))
+    made.append(_case(Op.CLOSE_SESSION, BEHIND_A_WRITE, _ends_behind_writes, 10))
     return made
+
+
+def _case(op: Op, form: str, attack: Callable[[Stage], None], memory_mb: float) -> Case:
+    name = opcodes.NAMES[op]
+    return Case(
+        f"{name}, {form}",
+        name,
+        "data, children, ACL, identities, watchers",
+        attack,
+        prepare,
+        memory_mb=memory_mb,
+        memory_mb_each=memory_mb / 4,
+        # One request of these is one step.
+        is_atomic=form == IN_A_MULTI or op in (Op.MULTI, Op.MULTI_READ),
+        root="/operations",
+    )
 
 
 def _attack(
@@ -180,4 +192,22 @@ def _in_a_multi(requests: list[Request], is_read: bool, stage: Stage) -> list[Re
 
 def _behind_a_write(requests: list[Request], is_read: bool, stage: Stage) -> list[Request]:
     change = rq.set_data(stage.root, b"")
-    return [change, *requests, change]
+    if is_read:
+        return [change, *requests, change]
+    return [one for request in requests for one in (change, request)]
+
+
+def _ephemerals(stage: Stage) -> list[Request]:
+    return [rq.create(stage.path("e"), flags=Mode.EPHEMERAL_SEQUENTIAL)] * 10
+
+
+def _ends_of_sessions(stage: Stage) -> None:
+    for _ in range(stage.scale):
+        some = stage.join(CLOSING)
+        stage.ask(some, _ephemerals(stage))
+        stage.ask(some, [rq.close_session()])
+
+
+def _ends_behind_writes(stage: Stage) -> None:
+    for _ in range(stage.scale):
+        stage.ask(stage.join(CLOSING), [*_ephemerals(stage), rq.close_session()])

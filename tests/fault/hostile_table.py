@@ -1,11 +1,13 @@
-"""Runs every case of the hostile family and makes the table of what they cost.
+"""Runs every case of the hostile family, small and large, and makes the table of what they cost.
 
     python -m tests.fault.hostile_table --scale 5
     python -m tests.fault.hostile_table --scale 5 --write
     python -m tests.fault.hostile_table --only identities
 
-It ends with status 1 if a case takes more memory than it may, or, from scale 5 on, keeps others
-waiting for longer than 250 ms: meant for a machine that has nothing else to do.
+Each case is run at scale 1 and at the one that is asked for, so that the table shows a cost as a
+function of size. It ends with status 1 if a case takes more memory than it may, if many requests
+are worked off in one step, or, from scale 5 on, if others wait for longer than 250 ms or a step
+grows by more than the size: meant for a machine that has nothing else to do.
 """
 
 from __future__ import annotations
@@ -33,6 +35,12 @@ PAGE = Path(__file__).parents[2] / "docs/explanation/hostile.md"
 BEGIN = "<!-- written by tests/fault/hostile_table.py: begin -->"
 END = "<!-- end -->"
 
+#: What a step may take at any size without being said to grow: what the server gives to its work in
+#: one pass of the loop anyway, 10 ms and a little. And how much is too much, if it grows faster
+#: than the size.
+SMALL_STEP_S = 0.015
+LARGE_STEP_S = 0.05
+
 _HEADINGS = (
     "case",
     "operation",
@@ -40,17 +48,20 @@ _HEADINGS = (
     "sent before",
     "sent",
     "kept",
-    "peak",
-    "allowed",
+    "peak of allowed",
+    "longest step",
+    "computed",
+    "with size",
     "longest wait: read",
     "write",
     "next start",
 )
+_TEXTS = 3
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="hostile_table", description="Measure attacks.")
-    parser.add_argument("--scale", type=int, default=1, help="how large they are")
+    parser.add_argument("--scale", type=int, default=1, help="how large they are, besides scale 1")
     parser.add_argument("--write", action="store_true", help="write the table into its page")
     parser.add_argument("--only", default="", help="cases with this in their names")
     options = parser.parse_args(arguments)
@@ -61,63 +72,102 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [one for one in all_cases() if options.only in one.name]
     if not chosen:
         parser.error(f"--only: no case has {options.only!r} in its name")
-    costs: list[Cost] = []
+    scales = sorted({1, options.scale})
     wrong: list[str] = []
-    wait_s_max = STRICT_WAIT_S if options.scale >= STRICT_SCALE else TIMEOUT_MS / 1000
-    with tempfile.TemporaryDirectory(prefix="paddock-hostile-") as folder:
-        with Range(Path(folder), options.scale, shares=False) as range_:
-            for case in chosen:
-                try:
-                    cost = range_.run(case)
-                except Exception as problem:
-                    wrong.append(f"{case.name}: {problem!r}")
-                    print(f"{case.name}: FAILED {problem!r}", flush=True)
-                    continue
-                print(f"{case.name}: {cost}", flush=True)
-                costs.append(cost)
-                wrong.extend(
-                    f"{case.name}: {one}" for one in check(cost, options.scale, wait_s_max)
-                )
-    text = section(costs, options.scale)
+    measured = [_run(chosen, scale, wrong) for scale in scales]
+    # What has failed at one of the scales has no row.
+    rows = [
+        [costs[case.name] for costs in measured]
+        for case in chosen
+        if all(case.name in costs for costs in measured)
+    ]
+    if options.scale >= STRICT_SCALE:
+        wrong.extend(sentence for row in rows for sentence in check_growth(row, scales))
+    text = section(rows, scales)
     print(f"\n{text}")
-    if options.write and len(costs) == len(chosen):
+    if options.write and len(rows) == len(chosen):
         PAGE.write_text(with_section(PAGE.read_text(), text))
     for one in wrong:
         print(one, file=sys.stderr)
     return 1 if wrong else 0
 
 
+def _run(chosen: Sequence[Case], scale: int, wrong: list[str]) -> dict[str, Cost]:
+    """Run cases at one scale; return their costs by name, and add to what is wrong."""
+    costs: dict[str, Cost] = {}
+    wait_s_max = STRICT_WAIT_S if scale >= STRICT_SCALE else TIMEOUT_MS / 1000
+    with tempfile.TemporaryDirectory(prefix="paddock-hostile-") as folder:
+        with Range(Path(folder), scale, shares=False) as range_:
+            for case in chosen:
+                name = f"{case.name} at scale {scale}"
+                try:
+                    cost = range_.run(case)
+                except Exception as problem:
+                    wrong.append(f"{name}: {problem!r}")
+                    print(f"{name}: FAILED {problem!r}", flush=True)
+                    continue
+                print(f"{name}: {cost}", flush=True)
+                costs[case.name] = cost
+                wrong.extend(f"{name}: {one}" for one in check(cost, scale, wait_s_max))
+    return costs
+
+
 def all_cases() -> list[Case]:
     return [*IDENTITY_ATTACKS, *TREE_ATTACKS, *CROWD_ATTACKS, *cases()]
 
 
-def section(costs: Sequence[Cost], scale: int) -> str:
+def growth(row: Sequence[Cost], scales: Sequence[int]) -> str:
+    """Return how the longest step grows with the size, by the processor time that it takes.
+
+    Two points are no line: a power of the size below 1/2 is taken for none, and up to 3/2 for one.
+    """
+    first, last = row[0].steps.longest_cpu, row[-1].steps.longest_cpu
+    ratio = scales[-1] / scales[0]
+    if last <= max(first * ratio**0.5, SMALL_STEP_S):
+        return "constant"
+    return "linear" if last <= first * ratio**1.5 else "worse"
+
+
+def check_growth(row: Sequence[Cost], scales: Sequence[int]) -> list[str]:
+    """Return what is wrong with how a cost grows."""
+    first, last = row[0].steps, row[-1].steps
+    if growth(row, scales) != "worse" or last.longest_cpu <= LARGE_STEP_S:
+        return []
+    return [f"{row[0].case.name}: grows faster than the size, from {first} to {last}"]
+
+
+def section(rows: Sequence[Sequence[Cost]], scales: Sequence[int]) -> str:
     """Return what the page says of a run, with its table."""
     build = "compiled" if not tree.__file__.endswith(".py") else "plain Python"
     day = datetime.now(UTC).date().isoformat()
+    sizes = " → ".join(map(str, scales))
     lines = [
-        f"Measured on {day} at scale {scale}: two cores, {build}.",
+        f"Measured on {day} at scale {sizes}: two cores, {build}.",
         "",
         f"| {' | '.join(_HEADINGS)} |",
-        f"|{'---|' * 3}{'---:|' * (len(_HEADINGS) - 3)}",
-        *(f"| {' | '.join(cells(cost, scale))} |" for cost in costs),
+        f"|{'---|' * _TEXTS}{'---:|' * (len(_HEADINGS) - _TEXTS)}",
+        *(f"| {' | '.join(cells(row, scales))} |" for row in rows),
     ]
     return "\n".join(lines) + "\n"
 
 
-def cells(cost: Cost, scale: int) -> tuple[str, ...]:
-    again = "" if cost.restart_s is None else f"{cost.restart_s:.1f} s, {_mb(cost.restart_mb or 0)}"
+def cells(row: Sequence[Cost], scales: Sequence[int]) -> tuple[str, ...]:
+    """Return a row of the table: what a case costs at each scale, or else at the last."""
+    last, case = row[-1], row[-1].case
+    again = "" if last.restart_s is None else f"{last.restart_s:.1f} s, {_mb(last.restart_mb or 0)}"
     return (
-        cost.case.name,
-        cost.case.operation,
-        cost.case.grows,
-        _size(cost.prepared_bytes),
-        _size(cost.sent_bytes),
-        _mb(cost.kept_mb),
-        _mb(cost.peak_mb),
-        _mb(cost.case.memory_mb_max(scale)),
-        f"{cost.waits.read * 1000:.0f} ms",
-        f"{cost.waits.write * 1000:.0f} ms",
+        case.name,
+        case.operation,
+        case.grows,
+        _sizes([last.prepared_bytes]),
+        _sizes([cost.sent_bytes for cost in row]),
+        _pair([max(0.0, cost.kept_mb) for cost in row], "MB"),
+        f"{max(0.0, last.peak_mb):.0f} of {_mb(case.memory_mb_max(scales[-1]))}",
+        _pair([cost.steps.longest * 1000 for cost in row], "ms"),
+        _pair([cost.steps.longest_cpu * 1000 for cost in row], "ms"),
+        growth(row, scales) if len(row) > 1 else "",
+        f"{last.waits.read * 1000:.0f} ms",
+        f"{last.waits.write * 1000:.0f} ms",
         again,
     )
 
@@ -136,8 +186,16 @@ def with_section(page: str, text: str) -> str:
     return page.replace(f"{BEGIN}{written(page)}{END}", f"{BEGIN}\n\n{text}\n{END}")
 
 
-def _size(size: int) -> str:
-    return f"{size / 1000:,.0f} kB" if size < 10_000_000 else f"{size / 1_000_000:,.0f} MB"
+def _sizes(sizes: Sequence[int]) -> str:
+    if max(sizes) < 10_000_000:
+        return _pair([size / 1000 for size in sizes], "kB")
+    return _pair([size / 1_000_000 for size in sizes], "MB")
+
+
+def _pair(figures: Sequence[float], unit: str) -> str:
+    """Return figures from the first scale to the last, or one of them if they are the same."""
+    said = list(dict.fromkeys(f"{figure:,.0f}" for figure in figures))
+    return f"{' → '.join(said)} {unit}"
 
 
 def _mb(size: float) -> str:

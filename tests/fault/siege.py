@@ -19,14 +19,18 @@ import re
 import resource
 import socket
 import struct
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.fault import loop_steps
 from tests.fault.bystander import Bystander
+from tests.fault.loop_steps import StepClock
 from tests.fault.process import FaultServer
 from tests.support import wire
+from tests.support.command import COMMAND
 from tests.support.records import INT, Request
 from tests.support.server import Options
 
@@ -71,10 +75,27 @@ def _status_mb(pid: int, name: str) -> float:
 
 def besieged_server(folder: Path, settings: dict[str, int] | None = None) -> FaultServer:
     """Return a server with some settings, that may have as many descriptors as we may."""
+    return FaultServer(folder, _options(settings))
+
+
+class ClockedServer(FaultServer):
+    """A server whose event loop is measured: see `loop_steps`."""
+
+    def __init__(self, folder: Path, settings: dict[str, int] | None = None) -> None:
+        super().__init__(folder, _options(settings))
+        self.clock = StepClock(self.folder / "steps")
+
+    def prepare(self) -> tuple[list[str], dict[str, str]]:
+        command, environment = super().prepare()
+        # -P: the folder of that file is no place to import from.
+        clocked = [sys.executable, "-P", loop_steps.__file__, str(self.clock.file)]
+        return [*clocked, *command[len(COMMAND) :]], environment
+
+
+def _options(settings: dict[str, int] | None) -> Options:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    extra = tuple((key, str(value)) for key, value in (settings or {}).items())
-    return FaultServer(folder, Options(extra=extra))
+    return Options(extra=tuple((key, str(value)) for key, value in (settings or {}).items()))
 
 
 @contextlib.contextmanager

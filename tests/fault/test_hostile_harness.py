@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from paddock.protocol import opcodes
+from paddock.protocol.jute import DecodeError
+from paddock.state import multi
 from tests.fault.hostile import Case, Cost, check
-from tests.fault.hostile_operations import ELSEWHERE, WORKS
+from tests.fault.hostile_operations import ALONE, BEHIND_A_WRITE, ELSEWHERE, IN_A_MULTI, WORKS
 from tests.fault.hostile_stage import Stage
-from tests.fault.hostile_table import PAGE, all_cases, main, section, with_section, written
+from tests.fault.hostile_table import (
+    PAGE,
+    all_cases,
+    check_growth,
+    growth,
+    main,
+    section,
+    with_section,
+    written,
+)
+from tests.fault.loop_steps import Steps
 from tests.fault.prober import Prober, Waits
 from tests.fault.process import FaultServer, eventually
-from tests.fault.siege import SLACK_MB, besieged_server
+from tests.fault.siege import SLACK_MB, ClockedServer, besieged_server
 from tests.support import requests as rq
-from tests.support.records import Op
+from tests.support.records import Op, Request
 
 CASE = Case("a case", "create", "nothing", lambda stage: None, memory_mb=10, memory_mb_each=5)
 QUIET = Waits(0.001, 0.002, 0.001, 10)
+SHORT = Steps(0.002, 0.001, 0.5, 500)
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +60,25 @@ def test_a_server_that_stands_still_is_noticed(server: FaultServer) -> None:
         assert min(waits.read, waits.write, waits.ping) > 0.4
         # Another mark is about what came after it.
         assert prober.mark().rounds >= 2
+
+
+def test_a_loop_that_stands_still_is_noticed(tmp_path: Path) -> None:
+    with ClockedServer(tmp_path) as server:
+        server.clock.mark()
+        begun = time.monotonic()
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            eventually(lambda: time.monotonic() - begun > 0.5, "half a second")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        steps = server.clock.mark()
+        assert steps.longest > 0.4
+        # It stood still, and computed nothing.
+        assert steps.longest_cpu < steps.longest / 2
+        # The next one has the same file.
+        server.kill()
+        server.start()
+        assert server.clock.mark().count > 0
 
 
 def test_replies_are_counted_and_events_are_not(server: FaultServer) -> None:
@@ -71,27 +107,91 @@ def test_as_many_identities_as_there_may_be(server: FaultServer) -> None:
 
 def test_what_is_over_a_bound_is_named() -> None:
     most = SLACK_MB + 10 + 5 * 2
-    fine = Cost(CASE, 0, 0, 50.0, 0.0, most, QUIET, most, 1.0)
+    fine = Cost(CASE, 0, 0, 50.0, 0.0, most, QUIET, SHORT, most, 1.0)
     assert check(fine, 2, 0.25) == []
-    large = Cost(CASE, 0, 0, 50.0, 0.0, most + 1.0, QUIET)
+    large = Cost(CASE, 0, 0, 50.0, 0.0, most + 1.0, QUIET, SHORT)
     assert check(large, 2, 0.25) == ["45 MB more at the peak, at most 44 expected"]
-    again = Cost(CASE, 0, 0, 50.0, 0.0, 0.0, QUIET, most + 1.0, 1.0)
+    again = Cost(CASE, 0, 0, 50.0, 0.0, 0.0, QUIET, SHORT, most + 1.0, 1.0)
     assert check(again, 2, 0.25) == ["45 MB more at the next start, at most 44 expected"]
-    slow = Cost(CASE, 0, 0, 50.0, 0.0, 0.0, Waits(0.001, 0.3, 0.001, 10))
+    slow = Cost(CASE, 0, 0, 50.0, 0.0, 0.0, Waits(0.001, 0.3, 0.001, 10), SHORT)
     (sentence,) = check(slow, 2, 0.25)
     assert "write 300 ms" in sentence
 
 
+def test_the_work_of_many_requests_in_one_step_is_named() -> None:
+    heap = Steps(0.5, 0.4, 0.5, 20)
+    (sentence,) = check(cost_of(heap), 1, 4.0)
+    assert sentence.startswith("80% of the work was one step")
+    assert check(replace(cost_of(heap), case=replace(CASE, is_atomic=True)), 1, 4.0) == []
+    # Of so little work a step may be all.
+    assert check(cost_of(Steps(0.1, 0.1, 0.1, 20)), 1, 4.0) == []
+
+
+def test_a_step_that_grows_faster_than_the_size_is_named() -> None:
+    scales = [1, 5]
+    rows = {
+        seconds: [cost_of(Steps(0.1, 0.008, 1, 10)), cost_of(Steps(0.1, seconds, 1, 10))]
+        for seconds in (0.001, 0.017, 0.019, 0.085, 0.095)
+    }
+    words = [growth(row, scales) for row in rows.values()]
+    assert words == ["constant", "constant", "linear", "linear", "worse"]
+    (sentence,) = check_growth(rows[0.095], scales)
+    assert sentence.startswith("a case: grows faster than the size, from step 100.0 ms (8.0 ms of")
+    assert check_growth(rows[0.085], scales) == []
+    # So little is not worth a word.
+    tiny = [cost_of(Steps(0.1, 0.001, 1, 10)), cost_of(Steps(0.1, 0.05, 1, 10))]
+    assert growth(tiny, scales) == "worse"
+    assert check_growth(tiny, scales) == []
+
+
 def test_a_table_replaces_the_one_before_it() -> None:
-    page = with_section(PAGE.read_text(), section([Cost(CASE, 1, 2_000, 0, 3, 4, QUIET)], 1))
+    row = [cost_of(SHORT), Cost(CASE, 1, 9_000, 0, 3, 4, QUIET, Steps(0.02, 0.01, 1, 10))]
+    page = with_section(PAGE.read_text(), section([row], [1, 5]))
     assert (
-        "| a case | create | nothing | 0 kB | 2 kB | 3 MB | 4 MB | 39 MB | 1 ms | 2 ms |  |" in page
+        "| a case | create | nothing | 0 kB | 2 → 9 kB | 1 → 3 MB | 4 of 59 MB | 2 → 20 ms |"
+        " 1 → 10 ms | constant | 1 ms | 2 ms |  |" in page
     )
+    assert " at scale 1 → 5: " in page
     assert with_section(page, written(PAGE.read_text()).strip() + "\n") == PAGE.read_text()
 
 
-def test_every_operation_has_a_case() -> None:
-    assert {work.op for work in WORKS} == set(Op) - ELSEWHERE
+def test_a_table_of_one_scale_does_not_say_what_grows() -> None:
+    assert "| 2 kB | 1 MB | 4 of 39 MB | 2 ms | 1 ms |  | 1 ms |" in section(
+        [[cost_of(SHORT)]], [1]
+    )
+
+
+def cost_of(steps: Steps) -> Cost:
+    return Cost(CASE, 1, 2_000, 0, 1, 4, QUIET, steps)
+
+
+def test_every_operation_of_the_server_has_a_case_in_every_form(server: FaultServer) -> None:
+    names = {case.name for case in all_cases()}
+    with Stage(server, 1, "/forms") as stage:
+        asked = {work.op: list(work.round(stage, 0)) for work in WORKS}
+    asked[Op.CLOSE_SESSION] = [rq.close_session()]
+    for op, name in opcodes.NAMES.items():
+        if op in ELSEWHERE:
+            assert ELSEWHERE[op] in names
+            continue
+        assert f"{name}, {ALONE}" in names
+        assert f"{name}, {BEHIND_A_WRITE}" in names
+        step = next(one for one in asked[Op(op)] if one.op == op)
+        assert (f"{name}, {IN_A_MULTI}" in names) == may_be_a_step(step), name
+
+
+def may_be_a_step(step: Request) -> bool:
+    """Whether the server takes an operation as one of a transaction, or of a multiRead."""
+    body = rq.multi(step).body
+    for read in (multi.read_steps, multi.read_reads):
+        with contextlib.suppress(DecodeError):
+            return bool(read(body))
+    return False
+
+
+def test_every_number_of_an_operation_has_a_name() -> None:
+    numbers = {value for value in vars(opcodes).values() if isinstance(value, int)}
+    assert numbers == {opcodes.NOTIFICATION, opcodes.ERROR, *opcodes.NAMES}
 
 
 def test_no_two_cases_have_the_same_name() -> None:
