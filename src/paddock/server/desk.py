@@ -47,6 +47,8 @@ REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
 # How many requests may wait in line for writes of their client, to be answered within a batch.
 _PLACES_MAX: Final = 500
+# A request that is longer is heavy, whatever it asks: only to look at its path takes long.
+_LONG_BYTES: Final = 1 << 15
 # A node with more children is not listed within a batch.
 _CHILDREN_MAX: Final = 1_000
 
@@ -282,7 +284,7 @@ class Desk(Client):
             opcodes.GET_CHILDREN2,
         )
         if is_common or operation in opcodes.READS:
-            is_heavy = not is_common and operation in opcodes.HEAVY
+            is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in opcodes.HEAVY)
             if self._line.length:
                 if is_heavy or self._must_wait(operation, frame):
                     self._hold_back(frame)
