@@ -8,6 +8,7 @@ import json
 import os
 import re
 import socket
+import sys
 import tarfile
 import weakref
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import pytest
 import paddock
 from paddock.protocol.acl import digest_id
 from paddock.server.admin import AdminServer
+from paddock.server.admin_data import RefusedError, RestoreProcess
 from paddock.server.config import ServerConfig
 from paddock.server.figures import Figures
 from paddock.server.server import Server
@@ -210,6 +212,35 @@ def test_a_body_that_is_no_backup_is_refused_and_nothing_is_touched(
     assert "expected a backup of Paddock" in str(answer["error"])
     assert "/a" in site.tree()
     assert not list(site.server.data.glob("re*"))
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "reason"),
+    [
+        ("print('{\"zxid\": 7}')", 0, "7"),
+        # Only what it says to us counts, not what people read.
+        ("import sys; sys.exit('stdin: zxid 0x7')", 500, "ended with status 1: stdin: zxid 0x7"),
+        ("print('zxid 0x7')", 500, "ended with status 0"),
+        ("print('{\"error\": \"stdin: x\", \"is_backup\": true}'); 1 / 0", 500, "stdin: x"),
+        ("print('{\"error\": \"x\", \"is_backup\": false}'); 1 / 0", 400, "restored: x; expected"),
+        ("print('{\"zxid\": 7}'); 1 / 0", 500, "ended with status 1: ZeroDivisionError"),
+    ],
+)
+def test_what_a_restore_has_said_is_read_as_json(script: str, status: int, reason: str) -> None:
+    async def scenario() -> str:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", script, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        restore = RestoreProcess(process)
+        if not status:
+            return str(await restore.finish())
+        with pytest.raises(RefusedError) as refused:
+            await restore.finish()
+        assert refused.value.status == status
+        return refused.value.reason
+
+    assert reason in asyncio.run(scenario())
 
 
 def test_a_body_that_is_cut_short_touches_nothing(site: Site) -> None:

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -51,8 +51,6 @@ DATA_COMMANDS: Final = {"restore": RESTORE, "rest": RESTORE, "snapshot": SNAPSHO
 
 # Snapshots that are tried, if writes come while one is asked for.
 _ATTEMPTS: Final = 3
-# How the command that restores calls what it reads.
-_BODY: Final = "stdin: "
 
 
 class RefusedError(Exception):
@@ -165,7 +163,7 @@ class DataCommands:
         """Start the process that a backup is handed to; raises RefusedError."""
         assert self._config.data_directory is not None
         # -P: no module is taken from the folder that the server happens to be in.
-        command = (sys.executable, "-P", "-m", "paddock", "restore", "--replace", "-")
+        command = (sys.executable, "-P", "-m", "paddock", "restore", "--replace", "--json", "-")
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -199,20 +197,22 @@ class RestoreProcess:
 
     async def finish(self) -> int:
         """Wait for the end; return the zxid that the server goes on at. Raises RefusedError."""
-        out, error = await self._end()
-        if self._process.returncode == 0:
-            found = re.search(rb"zxid 0x([0-9a-f]+)", out)
-            assert found is not None, "a restore says where the server goes on"
-            return int(found[1], 16)
-        lines = error.decode("utf-8", "replace").strip().splitlines()
-        reason = lines[-1].removeprefix("paddock: ").removeprefix("Error: ") if lines else "?"
-        if reason.startswith(_BODY):
+        out, complaint = await self._end()
+        said = _read_answer(out)
+        zxid, error = said.get("zxid"), said.get("error")
+        if self._process.returncode == 0 and isinstance(zxid, int):
+            return zxid
+        if error is not None and said.get("is_backup") is False:
             raise RefusedError(
                 400,
-                f"The body cannot be restored: {reason.removeprefix(_BODY)}; expected a backup of"
-                " Paddock, from its command snapshot or from 'paddock backup'",
+                f"The body cannot be restored: {error}; expected a backup of Paddock, from its"
+                " command snapshot or from 'paddock backup'",
             )
-        raise RefusedError(500, f"Nothing was restored: {reason}")
+        if error is None:
+            # It ended without a word to us, and may have said something for people.
+            last = complaint.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            error = f"its process ended with status {self._process.returncode}: {last}"
+        raise RefusedError(500, f"Nothing was restored: {error}")
 
     async def kill(self) -> None:
         """End it: nothing has been touched before the whole was handed over."""
@@ -221,13 +221,22 @@ class RestoreProcess:
         await self._end()
 
     async def _end(self) -> tuple[bytes, bytes]:
-        """Say that there is no more, and wait; return what it has said."""
+        """Say that there is no more, and wait; return what it has said, to us and to people."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         said = await self._process.communicate()
         with contextlib.suppress(OSError):
             await self._process.stdin.wait_closed()
         return said
+
+
+def _read_answer(line: bytes) -> dict[str, object]:
+    """Read what a process has said; empty if it ended before it could say anything."""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _limit(limit: RateLimit, command: str) -> None:
