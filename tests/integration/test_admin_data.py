@@ -221,8 +221,8 @@ def test_a_body_that_is_no_backup_is_refused_and_nothing_is_touched(
         # Only what it says to us counts, not what people read.
         ("import sys; sys.exit('stdin: zxid 0x7')", 500, "ended with status 1: stdin: zxid 0x7"),
         ("print('zxid 0x7')", 500, "ended with status 0"),
-        ("print('{\"error\": \"stdin: x\", \"is_backup\": true}'); 1 / 0", 500, "stdin: x"),
-        ("print('{\"error\": \"x\", \"is_backup\": false}'); 1 / 0", 400, "restored: x; expected"),
+        ('print(\'{"error": "stdin: x", "is_backup": true}\'); 1 / 0', 500, "stdin: x"),
+        ('print(\'{"error": "x", "is_backup": false}\'); 1 / 0', 400, "restored: x; expected"),
         ("print('{\"zxid\": 7}'); 1 / 0", 500, "ended with status 1: ZeroDivisionError"),
     ],
 )
@@ -293,8 +293,16 @@ def test_each_may_be_asked_for_once_in_an_interval_also_across_a_restore(tmp_pat
         assert status == 429
         assert 3500 < int(headers["Retry-After"]) <= 3600
         assert "try again in" in error_of(body)
+        # What had no body has cost nothing.
+        assert site.restore(b"")[0] == 400
         assert site.restore(backup)[0] == 200
         assert site.restore(backup)[0] == 429
+
+
+def test_a_body_that_is_no_backup_counts_as_upstream(tmp_path: Path) -> None:
+    with Site(tmp_path, interval="3600000") as site:
+        site.create("/a")
+        assert [site.restore(b"garbage")[0] for _ in range(2)] == [400, 429]
 
 
 def test_each_can_be_switched_off(tmp_path: Path) -> None:

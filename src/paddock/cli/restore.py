@@ -45,7 +45,7 @@ def restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
 
 
 class _NoBackupError(CannotBeDone):
-    """What was read is no backup that can be restored: the fault is neither ours nor the folder's."""
+    """What was read is no backup that can be restored."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)

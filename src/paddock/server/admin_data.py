@@ -108,16 +108,16 @@ class DataCommands:
         if not identities.is_super:
             raise RefusedError(403, "Not authorized: it takes the superuser")
 
-    def check_snapshot(self) -> None:
-        """Raise RefusedError unless a snapshot may be asked for now."""
+    def check_snapshot(self) -> float:
+        """Raise RefusedError unless a snapshot may be asked for now; return when it was counted."""
         if not self._config.admin_snapshot_enabled:
             raise RefusedError(503, "The snapshot command is disabled")
         if self._snapshotter is None:
             raise RefusedError(503, "A server in memory takes no snapshots")
-        _limit(self.limits.snapshot, SNAPSHOT)
+        return _limit(self.limits.snapshot, SNAPSHOT)
 
-    def check_restore(self) -> None:
-        """Raise RefusedError unless a restore may be asked for now."""
+    def check_restore(self) -> float:
+        """Raise RefusedError unless a restore may be asked for now; return when it was counted."""
         if not self._config.admin_restore_enabled:
             raise RefusedError(503, "The restore command is disabled")
         folder = self._config.data_directory
@@ -125,7 +125,7 @@ class DataCommands:
             raise RefusedError(503, "A server in memory has no data to replace")
         if not _is_socket(folder / "control"):
             raise RefusedError(503, "There is no control socket, by which data are exchanged")
-        _limit(self.limits.restore, RESTORE)
+        return _limit(self.limits.restore, RESTORE)
 
     async def take_snapshot(self, time_ms: int) -> SnapshotAnswer:
         """Take a snapshot of the state as it is now, unless there is one; raises RefusedError."""
@@ -203,11 +203,7 @@ class RestoreProcess:
         if self._process.returncode == 0 and isinstance(zxid, int):
             return zxid
         if error is not None and said.get("is_backup") is False:
-            raise RefusedError(
-                400,
-                f"The body cannot be restored: {error}; expected a backup of Paddock, from its"
-                " command snapshot or from 'paddock backup'",
-            )
+            raise no_backup(str(error))
         if error is None:
             # It ended without a word to us, and may have said something for people.
             last = complaint.decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -230,6 +226,15 @@ class RestoreProcess:
         return said
 
 
+def no_backup(reason: str) -> RefusedError:
+    """Say why a body is not one that can be restored."""
+    return RefusedError(
+        400,
+        f"The body cannot be restored: {reason}; expected a backup of Paddock, from its command"
+        " snapshot or from 'paddock backup'",
+    )
+
+
 def _read_answer(line: bytes) -> dict[str, object]:
     """Read what a process has said; empty if it ended before it could say anything."""
     try:
@@ -239,14 +244,16 @@ def _read_answer(line: bytes) -> dict[str, object]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _limit(limit: RateLimit, command: str) -> None:
-    seconds = limit.wait(asyncio.get_running_loop().time())
+def _limit(limit: RateLimit, command: str) -> float:
+    now = asyncio.get_running_loop().time()
+    seconds = limit.wait(now)
     if seconds > 0:
         raise RefusedError(
             429,
             f"The {command} command was asked for already; try again in {math.ceil(seconds)} s",
             seconds,
         )
+    return now
 
 
 def _is_socket(path: Path) -> bool:
