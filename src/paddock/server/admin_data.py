@@ -1,7 +1,8 @@
 """The two admin commands that take all data out or exchange them: `snapshot` and `restore`.
 
-    curl -H 'Authorization: digest super:secret' -o FILE http://127.0.0.1:8080/commands/snapshot
-    curl -H 'Authorization: digest super:secret' --data-binary @FILE …/commands/restore
+    echo 'Authorization: digest super:secret' > authorization
+    curl -H @authorization -o FILE http://127.0.0.1:8080/commands/snapshot
+    curl -H @authorization -X POST -T FILE http://127.0.0.1:8080/commands/restore
 
 Names, settings, headers and statuses are those of Apache ZooKeeper 3.9. What is sent is a backup,
 as `paddock backup` writes it, and so is what is taken. The ACLs of nodes do not hold for either, so
