@@ -8,6 +8,7 @@ import json
 import os
 import re
 import socket
+import sys
 import tarfile
 import weakref
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import pytest
 import paddock
 from paddock.protocol.acl import digest_id
 from paddock.server.admin import AdminServer
+from paddock.server.admin_data import RefusedError, RestoreProcess
 from paddock.server.config import ServerConfig
 from paddock.server.figures import Figures
 from paddock.server.server import Server
@@ -212,6 +214,35 @@ def test_a_body_that_is_no_backup_is_refused_and_nothing_is_touched(
     assert not list(site.server.data.glob("re*"))
 
 
+@pytest.mark.parametrize(
+    ("script", "status", "reason"),
+    [
+        ("print('{\"zxid\": 7}')", 0, "7"),
+        # Only what it says to us counts, not what people read.
+        ("import sys; sys.exit('stdin: zxid 0x7')", 500, "ended with status 1: stdin: zxid 0x7"),
+        ("print('zxid 0x7')", 500, "ended with status 0"),
+        ('print(\'{"error": "stdin: x", "is_backup": true}\'); 1 / 0', 500, "stdin: x"),
+        ('print(\'{"error": "x", "is_backup": false}\'); 1 / 0', 400, "restored: x; expected"),
+        ("print('{\"zxid\": 7}'); 1 / 0", 500, "ended with status 1: ZeroDivisionError"),
+    ],
+)
+def test_what_a_restore_has_said_is_read_as_json(script: str, status: int, reason: str) -> None:
+    async def scenario() -> str:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", script, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        restore = RestoreProcess(process)
+        if not status:
+            return str(await restore.finish())
+        with pytest.raises(RefusedError) as refused:
+            await restore.finish()
+        assert refused.value.status == status
+        return refused.value.reason
+
+    assert reason in asyncio.run(scenario())
+
+
 def test_a_body_that_is_cut_short_touches_nothing(site: Site) -> None:
     site.create("/a", b"x" * 100_000)
     backup = site.ask("snapshot")[2]
@@ -262,8 +293,16 @@ def test_each_may_be_asked_for_once_in_an_interval_also_across_a_restore(tmp_pat
         assert status == 429
         assert 3500 < int(headers["Retry-After"]) <= 3600
         assert "try again in" in error_of(body)
+        # What had no body has cost nothing.
+        assert site.restore(b"")[0] == 400
         assert site.restore(backup)[0] == 200
         assert site.restore(backup)[0] == 429
+
+
+def test_a_body_that_is_no_backup_counts_as_upstream(tmp_path: Path) -> None:
+    with Site(tmp_path, interval="3600000") as site:
+        site.create("/a")
+        assert [site.restore(b"garbage")[0] for _ in range(2)] == [400, 429]
 
 
 def test_each_can_be_switched_off(tmp_path: Path) -> None:

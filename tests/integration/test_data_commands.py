@@ -222,6 +222,24 @@ def test_a_restored_folder_begins_a_new_epoch_and_its_nodes_are_as_they_were(
             assert again.call(rq.set_data("/n1", b"x")).zxid > 1 << 32
 
 
+def test_what_became_of_a_restore_is_a_line_of_json(data: Path, tmp_path: Path) -> None:
+    file, new = tmp_path / "b.tar", tmp_path / "new"
+    success("backup", data, file)
+    told = json.loads(success("restore", "--json", file, new))
+    assert told.pop("time_ms") > 0
+    assert told == {"zxid": 1 << 32, "nodes": 12, "sessions": 1, "aside": None}
+    told = json.loads(success("restore", "--json", "--replace", file, new))
+    assert told["aside"] == str(*new.glob("replaced-*"))
+    # A folder is at fault, then what was read.
+    refused = paddock("restore", "--json", file, new)
+    assert json.loads(refused.stdout)["is_backup"] is True
+    assert refused.returncode == 1
+    refused = paddock("restore", "--json", "-", tmp_path / "other", input=b"stdin: is none")
+    assert json.loads(refused.stdout)["error"].startswith("is not a whole backup: ")
+    assert json.loads(refused.stdout)["is_backup"] is False
+    assert refused.returncode == 1
+
+
 def test_what_was_there_is_moved_aside_and_stays_whole(data: Path, tmp_path: Path) -> None:
     file = tmp_path / "b.tar"
     success("backup", data, file)

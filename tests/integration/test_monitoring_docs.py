@@ -36,7 +36,7 @@ def server(ports: dict[str, str]) -> Iterator[tuple[str, int]]:
 
 
 def test_every_block_is_known() -> None:
-    assert PAGE.languages() == {"sh"}
+    assert PAGE.languages() == {"sh", "yaml"}
     assert (len(SERVES), len(ASKS)) == (2, 2)
 
 
@@ -57,6 +57,39 @@ def test_what_is_asked_is_answered(server: tuple[str, int], ports: dict[str, str
             answers.append(run(block))
     assert answers[0].startswith("zk_version\t")
     assert '"znode_count" : ' in answers[1]
+
+
+COMPOSE, KUBERNETES = (block.text for block in PAGE.blocks("yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "names"),
+    [
+        (COMPOSE, r'(PADDOCK_\w+): "(.*)"', ["paddock"]),
+        (
+            KUBERNETES,
+            r'name: (PADDOCK_\w+)\n +value: "(.*)"',
+            ["paddock", "paddock.tools", "paddock.tools.svc", "paddock.tools.svc.cluster.local"],
+        ),
+    ],
+    ids=["compose", "kubernetes"],
+)
+def test_a_container_is_asked_by_the_names_it_was_told(
+    text: str, pattern: str, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = dict(re.findall(pattern, text))
+    assert len(settings) == text.count("PADDOCK_") == 3
+    port = free_port()
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value.replace("8080", str(port)))
+    with serving("--memory", "--port", "0"):
+        answers = {}
+        for name in (*names, "elsewhere"):
+            connection = HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/commands/ruok", headers={"Host": f"{name}:{port}"})
+            answers[name] = connection.getresponse().status
+            connection.close()
+    assert answers == {**dict.fromkeys(names, 200), "elsewhere": 403}
 
 
 def test_the_figures_that_are_named_are_there(server: tuple[str, int]) -> None:

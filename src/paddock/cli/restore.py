@@ -1,5 +1,6 @@
 """`paddock restore`: bring a backup back, also into the data folder of a running server."""
 
+import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,12 +26,34 @@ _RESTORE_TIMEOUT = 3600.0
 @click.argument("file", type=PATH_OR_DASH)
 @click.argument("data", type=PATH)
 @click.option("--replace", is_flag=True, help="Move what DATA holds aside. Nothing is deleted.")
-def restore(file: Path, data: Path, replace: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
+def restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
     """Restore the backup in FILE, or on stdin if that is "-", into the folder DATA.
 
     The backup is checked whole before anything is touched. If a server runs on DATA, it is told: it
     is away for a moment, and its clients connect again by themselves.
     """
+    try:
+        _restore(file, data, replace, as_json)
+    except click.ClickException as error:
+        if as_json:
+            reason, is_backup = error.format_message(), True
+            if isinstance(error, _NoBackupError):
+                reason, is_backup = error.reason, False
+            click.echo(json.dumps({"error": reason, "is_backup": is_backup}))
+        raise
+
+
+class _NoBackupError(CannotBeDone):
+    """What was read is no backup that can be restored."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        # Without what was read.
+        self.reason = text.removeprefix(f"{name}: ")
+
+
+def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
     # All of them now: who owns the folder may not be able to read where they are.
     import paddock.log.check
     import paddock.log.epoch
@@ -55,10 +78,15 @@ def restore(file: Path, data: Path, replace: bool) -> None:
                 aside = _restore_running(data, loaded)
             else:
                 aside = _restore_claimed(data, loaded)
+    zxid = loaded.machine.zxid
+    if as_json:
+        told = {"zxid": zxid, "nodes": manifest.nodes, "sessions": manifest.sessions}
+        click.echo(json.dumps({**told, "time_ms": manifest.time_ms, "aside": aside}))
+        return
     when = datetime.fromtimestamp(manifest.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     click.echo(
         f"{data}: restored the backup of {when}: {counted(manifest.nodes, 'node')},"
-        f" {counted(manifest.sessions, 'session')}; it goes on at zxid 0x{loaded.machine.zxid:x}"
+        f" {counted(manifest.sessions, 'session')}; it goes on at zxid 0x{zxid:x}"
     )
     if aside is not None:
         click.echo(f"what was there before is in {aside}")
@@ -87,12 +115,16 @@ def _is_replaceable(data: Path) -> bool:
 
 
 def _read(file: Path) -> "tuple[Loaded, Manifest]":
-    from paddock.log.backup import read_backup
+    from paddock.log.backup import BackupError, read_backup
 
-    if str(file) == "-":
-        return read_backup(sys.stdin.buffer, "stdin")
-    with file.open("rb") as stream:
-        return read_backup(stream, str(file))
+    name = "stdin" if str(file) == "-" else str(file)
+    try:
+        if str(file) == "-":
+            return read_backup(sys.stdin.buffer, name)
+        with file.open("rb") as stream:
+            return read_backup(stream, name)
+    except BackupError as error:
+        raise _NoBackupError(name, str(error)) from None
 
 
 def _restore_running(data: Path, loaded: "Loaded") -> str | None:

@@ -12,7 +12,9 @@ knowing which one it is:
 * A recursive watch does not tell that children changed, but it tells of the children. A server with
   one mode leaves it to us to see the one from the other, for children that we may read. A server
   that keeps modes apart tells both by itself, and is known by its events: they have a zxid. Those
-  that set_watches fires may have none, and are complete.
+  that set_watches fires may have none, and are complete. None of a lasting watch comes among them:
+  Apache's servers, alone or in an ensemble, run no request of a session beside a write, so the
+  answer to a set_watches comes before whatever the watches tell that it has set.
 
 Only to drop one mode and keep the other the two need different requests: `watching` asks as for
 3.9, and takes an error for the answer that it is no such server. What we know ends with the

@@ -127,15 +127,19 @@ class ClientWatches:
     def are_others(self, path: bytes, kind: WatchKind, watcher: Watcher | None) -> bool:
         """Tell whether the server's watch would be missed by others, if these were removed there.
 
-        For some servers a lasting watch is one of both kinds, and has no halves here. One that is
-        lasting is removed with all that is there, as every server understands it.
+        For some servers a lasting watch is one of both kinds, and has no halves here; others, as
+        far as we know them, remove those of reads by themselves. One that is lasting is removed
+        with all that is there, as every server understands it.
         """
         meant = self._tables_of(kind)
         touched: tuple[Table, ...] = self._all
         if kind in (WatchKind.DATA, WatchKind.CHILDREN):
-            if self.served.at(path):
+            if self.served.keeps_modes_apart:
+                touched = meant
+            elif self.served.at(path):
                 return True
-            touched = (*meant, self.persistent, self.recursive)
+            else:
+                touched = (*meant, self.persistent, self.recursive)
         for table in touched:
             others = dict(table.get(path, {}))
             if any(table is one for one in meant):

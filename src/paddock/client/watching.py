@@ -79,11 +79,12 @@ class Watching:
         everything = watcher is None and kind is WatchKind.ANY
         removes = everything or not (is_open or are_others)
         is_lasting = kind in (WatchKind.PERSISTENT, WatchKind.RECURSIVE)
+        is_one_shot = kind in (WatchKind.DATA, WatchKind.CHILDREN)
 
         def forget(code: int, is_wanted: bool) -> int:
             if code not in _GONE:
                 return code
-            if removes:
+            if removes and not is_one_shot:
                 self._served.forget(full)
             were_some = watches.remove(full, kind, watcher) or had_some
             self._shed(path)

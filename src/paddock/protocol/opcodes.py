@@ -77,10 +77,8 @@ READS: Final = frozenset(
 )
 """What is answered from memory, in its session's order."""
 
-HEAVY: Final = frozenset(
-    {MULTI_READ, SET_WATCHES, SET_WATCHES2, GET_EPHEMERALS, GET_ALL_CHILDREN_NUMBER}
-)
-"""Reads that may take long for what they are: their work is not bounded by their own size."""
+HEAVY: Final = frozenset({MULTI_READ, SET_WATCHES, SET_WATCHES2, GET_EPHEMERALS})
+"""Reads of many nodes: their work grows with what they name, or with what the session owns."""
 
 NAMES: Final[dict[int, str]] = {
     CREATE: "create",

@@ -30,6 +30,7 @@ from paddock.server.admin_data import DataCommands
 from paddock.server.admin_origin import AdminHosts
 from paddock.server.commands import Commands
 from paddock.server.ports import address_of, explained, start_listening
+from paddock.server.tasks import Tasks
 
 logger: Final = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class AdminServer:
         # In the order in which each began to wait for a request, or to be answered.
         self.connections: dict[AdminConnection, None] = {}
         # What is done for them that takes longer.
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks()
         self._listener: asyncio.Server | None = None
 
     @property
@@ -113,7 +114,4 @@ class AdminServer:
         self.commands, self.data_commands = None, None
         for connection in list(self.connections):
             connection.abort()
-        for task in self.tasks:
-            task.cancel()
-        if self.tasks:
-            await asyncio.wait(self.tasks)
+        await self.tasks.end()

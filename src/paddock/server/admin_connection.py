@@ -1,15 +1,14 @@
 """One HTTP connection to the admin server.
 
 A request is answered before the next one is looked at, and nothing is read meanwhile. A body is not
-waited for, except that of a restore, which is passed on as it comes. What the requests of a client
-may be, and what else is bounded, is said in `paddock.server.admin`.
+waited for, except that of a restore, which `paddock.server.admin_transfer` takes as it comes. What
+the requests of a client may be, and what else is bounded, is said in `paddock.server.admin`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Iterator, Mapping
 from email.utils import formatdate
 from typing import IO, TYPE_CHECKING, Final, cast
@@ -17,20 +16,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
-from paddock.server.admin_data import (
-    DATA_COMMANDS,
-    RESTORE,
-    SNAPSHOT,
-    RefusedError,
-    RestoreProcess,
-)
-from paddock.server.admin_limits import AdminLimits
+from paddock.server.admin_data import DATA_COMMANDS, RefusedError
 from paddock.server.admin_origin import why_refused
-from paddock.server.audit_events import FAILURE, SUCCESS
-from paddock.server.commands import Commands, written
-from paddock.server.figures import NOT_SERVING
+from paddock.server.admin_transfer import METHODS, Transfer
+from paddock.server.commands import Commands
 from paddock.server.stream import Stream
-from paddock.state.access import NOBODY, Identities
 
 if TYPE_CHECKING:
     from paddock.server.admin import AdminServer
@@ -43,17 +33,8 @@ _ARGUMENTS_MAX: Final = 16
 _JSON: Final = "application/json"
 _HTML: Final = "text/html;charset=utf-8"
 _TEXT: Final = "text/plain;charset=utf-8"
-_BYTES: Final = "application/octet-stream"
-
-# How those are asked for that are about all data.
-_METHODS: Final = {SNAPSHOT: ("GET",), RESTORE: ("POST",)}
-# How fast their bytes must be taken and come, so that nobody holds a file or a process for ever.
-_BYTES_A_SECOND_MIN: Final = 16 << 10
 
 Headers = list[tuple[str, str]]
-
-# Restores that outlive the server that was asked for them.
-_exchanging: Final[set[asyncio.Task[None]]] = set()
 
 
 class AdminConnection(asyncio.Protocol):
@@ -142,54 +123,36 @@ class AdminConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _look(self) -> None:
-        """Answer the next request, if it is there as a whole."""
-        try:
-            request = self._http.next_event()
-            if isinstance(request, h11.Request):
-                self._answer(request)
-        except h11.RemoteProtocolError as error:
-            self._refuse(error)
+    # What a transfer calls.
 
-    def _answer(self, request: h11.Request) -> None:
-        method, target = request.method.decode("ascii"), request.target.decode("ascii")
-        self._is_head = method == "HEAD"
-        url = self._server.url
-        try:
-            parts = urlsplit(target)
-            # Of an argument that is given twice the first one counts, as upstream.
-            pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=_ARGUMENTS_MAX)
-        except ValueError:
-            self._say(400, "This is no URL, or has too many arguments.")
-            return
-        path, arguments = unquote(parts.path), dict(reversed(pairs))
-        name = path[len(url) + 1 :] if path.startswith(f"{url}/") else ""
-        command = DATA_COMMANDS.get(name)
-        changes = command is not None or self._commands().changes(name)
-        refusal = why_refused(request.headers, self._server.hosts, changes=changes)
-        methods = _METHODS.get(command or "", ("GET", "HEAD"))
-        if refusal is not None:
-            logger.warning("the admin server has refused a request: %s", refusal)
-            self._say(403, refusal)
-        elif method not in methods:
-            said = f"Served here: {' and '.join(methods)}."
-            self._say(405, said, [("Allow", ", ".join(methods))])
-        elif command is not None:
-            self._begin(command, request, arguments)
-        elif path in (url, f"{url}/"):
-            self._send(200, _HTML, iter([self._links()]), self._closing())
-        elif name:
-            pieces = self._commands().run(name, arguments)
-            self._send(200, _JSON, pieces, self._closing())
-        else:
-            self._say(404, "There is nothing here.")
+    def invite_body(self) -> None:
+        """Tell a peer that asks first to go on and send its body."""
+        if self._http.they_are_waiting_for_100_continue and self._transport is not None:
+            go_on = h11.InformationalResponse(status_code=100, headers=[])
+            self._transport.write(self._http.send(go_on) or b"")
 
-    def _say(self, status: int, text: str, headers: Headers | None = None) -> None:
-        """Answer with one line of text."""
-        body = f"{text}\n".encode()
-        self._send(status, _TEXT, iter([body]), [*(headers or []), *self._closing()])
+    async def read_body(self) -> bytes | None:
+        """Return the next piece of a body, None at its end.
 
-    def _closing(self) -> Headers:
+        Raises TimeoutError if nothing comes, h11.RemoteProtocolError if the end is missing.
+        """
+        while True:
+            event = self._http.next_event()
+            if isinstance(event, h11.Data):
+                return bytes(event.data)
+            if event is not h11.NEED_DATA:
+                return None
+            self._more.clear()
+            if self._transport is not None:
+                self._transport.resume_reading()
+            async with asyncio.timeout(self._server.idle_timeout):
+                await self._more.wait()
+
+    def close_after_answer(self, file: IO[bytes]) -> None:
+        """Have a file closed when the answer has been sent, or will not be."""
+        self._file = file
+
+    def closing(self) -> Headers:
         """Return the header that ends the connection, if the request has a body.
 
         Its end follows at once if it has none. A body means nothing here, and is not waited for.
@@ -197,158 +160,7 @@ class AdminConnection(asyncio.Protocol):
         has_body = not isinstance(self._http.next_event(), h11.EndOfMessage)
         return [("Connection", "close")] if has_body else []
 
-    def _begin(self, command: str, request: h11.Request, arguments: Mapping[str, str]) -> None:
-        """Run a command that is about all data, if the peer may."""
-        commands = self._server.data_commands
-        assert commands is not None, "the admin server has not been started"
-        identities = NOBODY
-        try:
-            if not self._commands().is_open:
-                raise RefusedError(503, NOT_SERVING)
-            headers = dict(request.headers)
-            identities = commands.identify(headers.get(b"authorization"), self.address)
-            commands.authorize(identities)
-            if command == SNAPSHOT:
-                commands.check_snapshot()
-            else:
-                commands.check_restore()
-        except RefusedError as refusal:
-            commands.limits.tell(command, FAILURE, identities, self.address)
-            self._say_refused(command, refusal, self._closing())
-            return
-        self._forget_deadline()
-        self._pause_reading()
-        self._server.begin_anew(self)
-        if command == SNAPSHOT:
-            streams = arguments.get("streaming", "true").lower() == "true"
-            work = self._snapshot(commands.limits, identities, self._closing(), streams)
-        else:
-            work = self._restore(commands.limits, identities)
-        self._task = asyncio.get_running_loop().create_task(work)
-        self._server.tasks.add(self._task)
-        self._task.add_done_callback(self._server.tasks.discard)
-
-    async def _snapshot(
-        self, limits: AdminLimits, identities: Identities, closing: Headers, streams: bool
-    ) -> None:
-        commands = self._server.data_commands
-        assert commands is not None
-        try:
-            taken = await commands.take_snapshot(self._server.wall_clock_ms())
-        except RefusedError as refusal:
-            limits.tell(SNAPSHOT, FAILURE, identities, self.address)
-            self._say_refused(SNAPSHOT, refusal, closing)
-            return
-        finally:
-            self._task = None
-        limits.tell(SNAPSHOT, SUCCESS, identities, self.address)
-        headers = [("last_zxid", f"0x{taken.zxid:x}"), ("snapshot_size", str(taken.size)), *closing]
-        self._file = taken.file
-        if streams:
-            bytes_min = max(int(_BYTES_A_SECOND_MIN * self._server.idle_timeout), 1)
-            self._send(200, _BYTES, taken.pieces, headers, size=taken.size, bytes_min=bytes_min)
-        else:
-            answer = written({"command": SNAPSHOT, "error": None})
-            self._send(200, _JSON, answer, headers)
-
-    async def _restore(self, limits: AdminLimits, identities: Identities) -> None:
-        # Nothing of this may hold the state: it goes on when another server has taken our place.
-        closing: Headers = [("Connection", "close")]
-        result = FAILURE
-        try:
-            zxid = await self._exchange()
-            result = SUCCESS
-        except RefusedError as refusal:
-            self._task = None
-            self._say_refused(RESTORE, refusal, closing)
-        except (h11.RemoteProtocolError, TimeoutError):
-            self._task = None
-            # The body was cut short, or came too slowly.
-            self.abort()
-        else:
-            self._task = None
-            answer = written({"last_zxid": zxid, "command": RESTORE, "error": None})
-            self._send(200, _JSON, answer, closing)
-        finally:
-            limits.tell(RESTORE, result, identities, self.address)
-
-    async def _exchange(self) -> int:
-        """Hand the body over to a process that restores it; return the zxid that follows it."""
-        commands = self._server.data_commands
-        assert commands is not None
-        process = await commands.begin_restore()
-        del commands
-        try:
-            await self._hand_over(process)
-            task = asyncio.current_task()
-            assert task is not None
-            # From here on our own end is part of it: neither we nor the peer may stop it.
-            self._server.connections.pop(self, None)
-            self._server.tasks.discard(task)
-            _exchanging.add(task)
-            task.add_done_callback(_exchanging.discard)
-            return await process.finish()
-        except BaseException:
-            await process.kill()
-            raise
-
-    async def _hand_over(self, process: RestoreProcess) -> None:
-        """Pass the body on; raises TimeoutError if it comes too slowly."""
-        loop = asyncio.get_running_loop()
-        timeout = self._server.idle_timeout
-        begun, received = loop.time(), 0
-        wanted_until: float | None = None
-        if self._http.they_are_waiting_for_100_continue and self._transport is not None:
-            go_on = h11.InformationalResponse(status_code=100, headers=[])
-            self._transport.write(self._http.send(go_on) or b"")
-        while True:
-            event = self._http.next_event()
-            if event is h11.NEED_DATA:
-                self._more.clear()
-                if self._transport is not None:
-                    self._transport.resume_reading()
-                async with asyncio.timeout(timeout):
-                    await self._more.wait()
-            elif isinstance(event, h11.Data):
-                received += len(event.data)
-                seconds = loop.time() - begun
-                if seconds > timeout and received < seconds * _BYTES_A_SECOND_MIN:
-                    raise TimeoutError("the body comes too slowly")
-                if wanted_until is None:
-                    if not await process.write(bytes(event.data)):
-                        # It is refused. The peer hears of it only when it has sent the rest.
-                        wanted_until = loop.time() + timeout
-                elif loop.time() > wanted_until:
-                    return
-            else:
-                return
-
-    def _say_refused(self, command: str, refusal: RefusedError, headers: Headers) -> None:
-        if refusal.retry_after:
-            headers = [*headers, ("Retry-After", str(math.ceil(refusal.retry_after)))]
-        answer = written({"command": command, "error": refusal.reason})
-        self._send(refusal.status, _JSON, answer, headers)
-
-    def _links(self) -> bytes:
-        url = self._server.url
-        names = sorted({*self._commands().names, *DATA_COMMANDS.values()})
-        return "".join(f'<a href="{url}/{one}">{one}</a>\n<br/>\n' for one in names).encode()
-
-    def _commands(self) -> Commands:
-        commands = self._server.commands
-        assert commands is not None, "the admin server has not been started"
-        return commands
-
-    def _refuse(self, error: h11.RemoteProtocolError) -> None:
-        """Answer what is no HTTP, or too much of it, and close."""
-        if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            self.abort()
-            return
-        self._is_head = False
-        status = error.error_status_hint
-        self._send(status, _TEXT, iter([f"{error}\n".encode()]), [("Connection", "close")])
-
-    def _send(
+    def send(
         self,
         status: int,
         kind: str,
@@ -358,6 +170,11 @@ class AdminConnection(asyncio.Protocol):
         size: int | None = None,
         bytes_min: int = 1,
     ) -> None:
+        """Answer the request, with a body of `size` bytes if that is known.
+
+        Less than `bytes_min` taken in the idle timeout ends the connection.
+        """
+        self._task = None
         if self._transport is None:
             # The peer did not wait.
             self._close_file()
@@ -386,6 +203,88 @@ class AdminConnection(asyncio.Protocol):
             bytes_min=bytes_min,
         )
         self._stream.start()
+
+    # What comes.
+
+    def _look(self) -> None:
+        """Answer the next request, if it is there as a whole."""
+        try:
+            request = self._http.next_event()
+            if isinstance(request, h11.Request):
+                self._answer(request)
+        except h11.RemoteProtocolError as error:
+            self._refuse(error)
+
+    def _answer(self, request: h11.Request) -> None:
+        method, target = request.method.decode("ascii"), request.target.decode("ascii")
+        self._is_head = method == "HEAD"
+        url = self._server.url
+        try:
+            parts = urlsplit(target)
+            # Of an argument that is given twice the first one counts, as upstream.
+            pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=_ARGUMENTS_MAX)
+        except ValueError:
+            self._say(400, "This is no URL, or has too many arguments.")
+            return
+        path, arguments = unquote(parts.path), dict(reversed(pairs))
+        name = path[len(url) + 1 :] if path.startswith(f"{url}/") else ""
+        command = DATA_COMMANDS.get(name)
+        changes = command is not None or self._commands().changes(name)
+        refusal = why_refused(request.headers, self._server.hosts, changes=changes)
+        methods = METHODS.get(command or "", ("GET", "HEAD"))
+        if refusal is not None:
+            logger.warning("the admin server has refused a request: %s", refusal)
+            self._say(403, refusal)
+        elif method not in methods:
+            said = f"Served here: {' and '.join(methods)}."
+            self._say(405, said, [("Allow", ", ".join(methods))])
+        elif command is not None:
+            self._begin(command, request, arguments)
+        elif path in (url, f"{url}/"):
+            self.send(200, _HTML, iter([self._links()]), self.closing())
+        elif name:
+            pieces = self._commands().run(name, arguments)
+            self.send(200, _JSON, pieces, self.closing())
+        else:
+            self._say(404, "There is nothing here.")
+
+    def _say(self, status: int, text: str, headers: Headers | None = None) -> None:
+        """Answer with one line of text."""
+        body = f"{text}\n".encode()
+        self.send(status, _TEXT, iter([body]), [*(headers or []), *self.closing()])
+
+    def _begin(self, command: str, request: h11.Request, arguments: Mapping[str, str]) -> None:
+        """Run a command that is about all data, if the peer may."""
+        transfer = Transfer(self._server, self, command)
+        authorization = dict(request.headers).get(b"authorization")
+        try:
+            transfer.authorize(authorization, is_open=self._commands().is_open)
+        except RefusedError as refusal:
+            transfer.say_refused(refusal, self.closing())
+            return
+        self._forget_deadline()
+        self._pause_reading()
+        self._server.begin_anew(self)
+        self._task = transfer.start(arguments)
+
+    def _links(self) -> bytes:
+        url = self._server.url
+        names = sorted({*self._commands().names, *DATA_COMMANDS.values()})
+        return "".join(f'<a href="{url}/{one}">{one}</a>\n<br/>\n' for one in names).encode()
+
+    def _commands(self) -> Commands:
+        commands = self._server.commands
+        assert commands is not None, "the admin server has not been started"
+        return commands
+
+    def _refuse(self, error: h11.RemoteProtocolError) -> None:
+        """Answer what is no HTTP, or too much of it, and close."""
+        if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.abort()
+            return
+        self._is_head = False
+        status = error.error_status_hint
+        self.send(status, _TEXT, iter([f"{error}\n".encode()]), [("Connection", "close")])
 
     def _encoded(self, response: h11.Response, body: Iterator[bytes]) -> Iterator[bytes]:
         yield self._http.send(response) or b""

@@ -1,7 +1,8 @@
 """The two admin commands that take all data out or exchange them: `snapshot` and `restore`.
 
-    curl -H 'Authorization: digest super:secret' -o FILE http://127.0.0.1:8080/commands/snapshot
-    curl -H 'Authorization: digest super:secret' --data-binary @FILE …/commands/restore
+    echo 'Authorization: digest super:secret' > authorization
+    curl -H @authorization -o FILE http://127.0.0.1:8080/commands/snapshot
+    curl -H @authorization -X POST -T FILE http://127.0.0.1:8080/commands/restore
 
 Names, settings, headers and statuses are those of Apache ZooKeeper 3.9. What is sent is a backup,
 as `paddock backup` writes it, and so is what is taken. The ACLs of nodes do not hold for either, so
@@ -22,9 +23,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -51,8 +52,6 @@ DATA_COMMANDS: Final = {"restore": RESTORE, "rest": RESTORE, "snapshot": SNAPSHO
 
 # Snapshots that are tried, if writes come while one is asked for.
 _ATTEMPTS: Final = 3
-# How the command that restores calls what it reads.
-_BODY: Final = "stdin: "
 
 
 class RefusedError(Exception):
@@ -110,16 +109,16 @@ class DataCommands:
         if not identities.is_super:
             raise RefusedError(403, "Not authorized: it takes the superuser")
 
-    def check_snapshot(self) -> None:
-        """Raise RefusedError unless a snapshot may be asked for now."""
+    def check_snapshot(self) -> float:
+        """Raise RefusedError unless a snapshot may be asked for now; return when it was counted."""
         if not self._config.admin_snapshot_enabled:
             raise RefusedError(503, "The snapshot command is disabled")
         if self._snapshotter is None:
             raise RefusedError(503, "A server in memory takes no snapshots")
-        _limit(self.limits.snapshot, SNAPSHOT)
+        return _limit(self.limits.snapshot, SNAPSHOT)
 
-    def check_restore(self) -> None:
-        """Raise RefusedError unless a restore may be asked for now."""
+    def check_restore(self) -> float:
+        """Raise RefusedError unless a restore may be asked for now; return when it was counted."""
         if not self._config.admin_restore_enabled:
             raise RefusedError(503, "The restore command is disabled")
         folder = self._config.data_directory
@@ -127,7 +126,7 @@ class DataCommands:
             raise RefusedError(503, "A server in memory has no data to replace")
         if not _is_socket(folder / "control"):
             raise RefusedError(503, "There is no control socket, by which data are exchanged")
-        _limit(self.limits.restore, RESTORE)
+        return _limit(self.limits.restore, RESTORE)
 
     async def take_snapshot(self, time_ms: int) -> SnapshotAnswer:
         """Take a snapshot of the state as it is now, unless there is one; raises RefusedError."""
@@ -165,7 +164,7 @@ class DataCommands:
         """Start the process that a backup is handed to; raises RefusedError."""
         assert self._config.data_directory is not None
         # -P: no module is taken from the folder that the server happens to be in.
-        command = (sys.executable, "-P", "-m", "paddock", "restore", "--replace", "-")
+        command = (sys.executable, "-P", "-m", "paddock", "restore", "--replace", "--json", "-")
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -199,20 +198,18 @@ class RestoreProcess:
 
     async def finish(self) -> int:
         """Wait for the end; return the zxid that the server goes on at. Raises RefusedError."""
-        out, error = await self._end()
-        if self._process.returncode == 0:
-            found = re.search(rb"zxid 0x([0-9a-f]+)", out)
-            assert found is not None, "a restore says where the server goes on"
-            return int(found[1], 16)
-        lines = error.decode("utf-8", "replace").strip().splitlines()
-        reason = lines[-1].removeprefix("paddock: ").removeprefix("Error: ") if lines else "?"
-        if reason.startswith(_BODY):
-            raise RefusedError(
-                400,
-                f"The body cannot be restored: {reason.removeprefix(_BODY)}; expected a backup of"
-                " Paddock, from its command snapshot or from 'paddock backup'",
-            )
-        raise RefusedError(500, f"Nothing was restored: {reason}")
+        out, complaint = await self._end()
+        said = _read_answer(out)
+        zxid, error = said.get("zxid"), said.get("error")
+        if self._process.returncode == 0 and isinstance(zxid, int):
+            return zxid
+        if error is not None and said.get("is_backup") is False:
+            raise no_backup(str(error))
+        if error is None:
+            # It ended without a word to us, and may have said something for people.
+            last = complaint.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            error = f"its process ended with status {self._process.returncode}: {last}"
+        raise RefusedError(500, f"Nothing was restored: {error}")
 
     async def kill(self) -> None:
         """End it: nothing has been touched before the whole was handed over."""
@@ -221,7 +218,7 @@ class RestoreProcess:
         await self._end()
 
     async def _end(self) -> tuple[bytes, bytes]:
-        """Say that there is no more, and wait; return what it has said."""
+        """Say that there is no more, and wait; return what it has said, to us and to people."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         said = await self._process.communicate()
@@ -230,14 +227,34 @@ class RestoreProcess:
         return said
 
 
-def _limit(limit: RateLimit, command: str) -> None:
-    seconds = limit.wait(asyncio.get_running_loop().time())
+def no_backup(reason: str) -> RefusedError:
+    """Say why a body is not one that can be restored."""
+    return RefusedError(
+        400,
+        f"The body cannot be restored: {reason}; expected a backup of Paddock, from its command"
+        " snapshot or from 'paddock backup'",
+    )
+
+
+def _read_answer(line: bytes) -> dict[str, object]:
+    """Read what a process has said; empty if it ended before it could say anything."""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _limit(limit: RateLimit, command: str) -> float:
+    now = asyncio.get_running_loop().time()
+    seconds = limit.wait(now)
     if seconds > 0:
         raise RefusedError(
             429,
             f"The {command} command was asked for already; try again in {math.ceil(seconds)} s",
             seconds,
         )
+    return now
 
 
 def _is_socket(path: Path) -> bool:

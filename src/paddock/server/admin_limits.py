@@ -1,13 +1,15 @@
-"""Rate limits of the admin commands that are about all data.
+"""What the admin commands that are about all data have in common: rate limits, restores under way.
 
 A restore ends the server that was asked for it, and another one answers. The supervisor keeps this
-for all of them, so that a restore does not make the next one free.
+for all of them, so that a restore does not make the next one free, and goes on when its server has
+stopped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from paddock.server.tasks import Tasks
 from paddock.state.access import Identities
 
 # Operation, result, who asked, and from which address.
@@ -28,6 +30,11 @@ class RateLimit:
         self._last = now
         return 0.0
 
+    def give_back(self, counted_at: float) -> None:
+        """Do not count what was counted then, unless another one has been since."""
+        if self._last == counted_at:
+            self._last = None
+
 
 class AdminLimits:
     """The limits of the costly commands, and the audit log of the server that runs now."""
@@ -35,6 +42,8 @@ class AdminLimits:
     def __init__(self, interval: float) -> None:
         self.snapshot = RateLimit(interval)
         self.restore = RateLimit(interval)
+        # Those whose body has come whole; the supervisor waits for them at its end.
+        self.restores = Tasks()
         # None while no server runs, or if it keeps no audit log. Cleared when a server stops, whose
         # state must not be held by it.
         self.tell_audit: TellAudit | None = None

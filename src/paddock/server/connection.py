@@ -265,12 +265,19 @@ class Connection(Desk):
     def session_ended(self) -> None:
         if self.stage == CLOSED:
             return
+        if not self._line.length:
+            self._answer_expired()
+        # Otherwise the end has overtaken writes that waited in a long backlog. They will be refused
+        # when they are applied, and nothing that came behind them may be answered before.
+        self.close()
+
+    def _answer_expired(self) -> None:
+        """Answer what was held: the session is over."""
         if self._setting is not None:
             self._outlet.reply(self._setting_xid, self._machine.zxid, SESSION_EXPIRED, b"")
         for frame in self._held:
             if len(frame) >= 8:
                 self._outlet.reply(read_i32_be(frame, 0), self._machine.zxid, SESSION_EXPIRED, b"")
-        self.close()
 
     def report(self) -> ConnectionReport:
         transport = self._outlet.transport

@@ -104,8 +104,11 @@ class Desk(Client):
         self._is_paused = False
 
     def notify(self, event: bytes) -> None:
+        self.notify_all(event, 1)
+
+    def notify_all(self, frames: bytes, count: int) -> None:
         if self.stage != CLOSED:
-            self._outlet.packet(event)
+            self._outlet.packets(frames, count)
             self._pipeline.mark_dirty(self)
 
     def is_excused(self) -> bool:

@@ -126,7 +126,11 @@ class Outlet:
 
     def packet(self, whole: bytes) -> None:
         """Send something that is encoded already, as it is."""
-        self._packets += 1
+        self.packets(whole, 1)
+
+    def packets(self, whole: bytes, count: int) -> None:
+        """Send so many packets that are encoded already, one behind the other."""
+        self._packets += count
         if len(whole) >= _LARGE_BYTES:
             # Many may get the same large event.
             self._put_gathered()

@@ -154,7 +154,11 @@ class Server:
         return await self._snapshotter.take_now()
 
     def status(self) -> dict[str, int]:
-        """Say how far the state is, for whoever looks after the data."""
+        """Return how far the state is.
+
+        `index` is that of the last batch that is applied as a whole. The rest belongs together, as
+        it is right after one entry: in the middle of a batch it is ahead of `index`.
+        """
         service = self._service
         assert service is not None, "the server has not been started"
         machine = service.machine

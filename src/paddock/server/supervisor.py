@@ -28,6 +28,9 @@ from paddock.server.server import Server
 
 logger: Final = logging.getLogger(__name__)
 
+# Seconds that a restore by way of the admin server has to end when we do.
+_RESTORE_GRACE: Final = 5.0
+
 
 class Supervisor:
     """Runs servers, each made by `make_server` from a config.
@@ -89,6 +92,8 @@ class Supervisor:
                 self._server = None
         if self._control is not None:
             await self._control.close()
+        # What was exchanged is answered; what was not even asked for is given up.
+        await self._admin_limits.restores.end(_RESTORE_GRACE)
         if self._failure is not None:
             raise self._failure
 

@@ -75,6 +75,10 @@ class Watcher:
         """Take the frame of an event."""
         raise NotImplementedError
 
+    def notify_all(self, frames: bytes, count: int) -> None:
+        """Take the frames of so many events, one behind the other."""
+        self.notify(frames)
+
 
 class Branch:
     """A path in the index of recursive watches: one that is watched, or where others part.
@@ -465,10 +469,10 @@ class Gathered:
     def tell(self) -> None:
         """Tell of all that has gathered."""
         if self._events:
-            piece = b"".join(self._events)
+            piece, count = b"".join(self._events), len(self._events)
             for watcher in self._watchers:
                 if not watcher.is_leaving:
-                    watcher.notify(piece)
+                    watcher.notify_all(piece, count)
             self._events = []
             self._size = 0
 

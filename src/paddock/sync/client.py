@@ -276,7 +276,9 @@ class Client(Owner[AsyncClient]):
         """Remove all watches of this client on a path, or those of a kind, or of one watcher.
 
         Those of other kinds and watchers stay, on every server, also on one that has only one watch
-        for a connection at a path, as up to ZooKeeper 3.8. The server keeps no more than is needed.
+        for a connection at a path, as up to ZooKeeper 3.8. The server keeps no more than is needed;
+        only a watch of a read beside a lasting one may stay there until its next event, of which
+        nobody is told, if no event has shown yet that the server keeps them apart.
         While there is no connection it is done at once, since a new server is only told of the
         watches there are.
         Raises NoWatcherError if there were none when it was asked for. A lost connection is no

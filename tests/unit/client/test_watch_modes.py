@@ -213,6 +213,43 @@ def test_one_of_two_modes_is_removed_by_its_kind(recursive: bool) -> None:
     on(server, story)
 
 
+@pytest.mark.parametrize("kind", [WatchKind.DATA, WatchKind.CHILDREN])
+def test_watches_of_reads_are_removed_beside_a_lasting_one_if_they_are_kept_apart(
+    kind: WatchKind,
+) -> None:
+    server = Played(knows_lasting_kinds=True)
+
+    async def story(client: Client) -> None:
+        read = client.get if kind is WatchKind.DATA else client.children
+        lasting, others = Heard(), Heard()
+        await client.add_watch("/a", lasting)
+        # Nothing has shown yet what kind of server it is, so the read relies on the lasting one.
+        await read("/a", watch=Heard())
+        server.has_asked()
+        await client.remove_watches("/a", kind)
+        assert server.has_asked() == []
+        server.tell(CHANGED, "/a", 5)
+        await client.sync()
+        await read("/a", watch=Heard())
+        server.has_asked()
+        await client.remove_watches("/a", kind)
+        assert server.has_asked() == [remove(kind)]
+        # While somebody else needs it, it stays.
+        mine = Heard()
+        for one in (mine, others):
+            await read("/a", watch=one)
+        server.has_asked()
+        await client.remove_watches("/a", kind, watcher=mine)
+        assert server.has_asked() == []
+        # The lasting one is still known, and goes with everything else.
+        assert len(lasting.told) == 1
+        await client.remove_watches("/a", WatchKind.PERSISTENT)
+        await settle(client)
+        assert server.has_asked() == [REMOVE_PERSISTENT]
+
+    on(server, story)
+
+
 def test_where_kinds_are_not_known_the_persistent_watch_takes_the_place_of_the_recursive_one() -> (
     None
 ):

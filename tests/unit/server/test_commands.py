@@ -9,6 +9,7 @@ from typing import Any
 from paddock.server.commands import Commands
 from paddock.server.figures import Figures
 from paddock.testing.clock import run_virtually
+from tests.support import requests as rq
 from tests.unit.server.harness import Harness
 
 
@@ -33,6 +34,24 @@ def test_a_connection_over_tls_is_listed_apart() -> None:
         found = answer(made, "connections")
         assert found["connections"][0]["session_id"] == plain.session
         assert found["secure_connections"][0]["session_id"] == secure.session
+
+    run_virtually(scenario())
+
+
+def test_every_event_is_a_packet_also_where_many_are_sent_as_one() -> None:
+    async def scenario() -> None:
+        made = Harness()
+        watcher, writer = await made.client(), await made.client()
+        watcher.send(rq.add_watch("/", 1))
+        writer.send(rq.multi(*[rq.create(f"/n{number}") for number in range(30)]))
+        await made.settle()
+        # The handshake was taken before.
+        received = 1 + len(watcher.transport.frames())
+        assert received == 1 + 1 + 30
+        report = watcher.connection.report()
+        assert report.sent == received
+        written = len(writer.transport.frames())
+        assert made.service.statistics.packets_sent == received + 1 + written
 
     run_virtually(scenario())
 

@@ -104,6 +104,28 @@ def test_what_comes_while_the_session_ends_is_answered_expired() -> None:
     run(scenario)
 
 
+def test_a_session_that_ends_before_its_own_backlog_gets_nothing_of_it() -> None:
+    """Its end comes from the server, and takes turns with what the client has sent."""
+
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        count = 1500
+        client.send(*[rq.create(f"/n{number}", flags=1) for number in range(count)])
+        harness.service.expire(harness.liveness_of(client))
+        client.receive(encoded(count + 1, rq.exists("/")))
+        await harness.settle()
+        answers = [(xid, error) for xid, error, _ in client.replies()]
+        # What was before the end; and no answer overtakes those that are not given.
+        assert answers == [(1, OK)]
+        assert not client.transport.is_open
+        # No ephemeral comes after its owner.
+        assert len(harness.machine.tree) == len(Harness().machine.tree)
+        assert not harness.machine.tree.ephemerals
+
+    run(scenario)
+
+
 def test_a_session_whose_end_was_not_written_lives_on() -> None:
     async def scenario() -> None:
         harness = Harness()

@@ -247,7 +247,7 @@ def test_whoever_cannot_be_served_in_a_later_turn_is_disconnected() -> None:
 
 # Turns.
 
-HEAVY = rq.get_all_children_number("/")
+HEAVY = rq.get_ephemerals("/")
 
 
 def test_heavy_reads_are_answered_one_in_each_turn() -> None:
@@ -266,6 +266,16 @@ def test_heavy_reads_are_answered_one_in_each_turn() -> None:
         assert [some for some in answered if some] == [[1], [2], [3, 4]]
         await turn()
         assert reads_from(heavy)
+
+    run(scenario)
+
+
+def test_a_count_of_descendants_is_not_heavy() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(*[rq.get_all_children_number("/")] * 3)
+        assert numbers(client) == [1, 2, 3]
 
     run(scenario)
 

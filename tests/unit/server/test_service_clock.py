@@ -162,3 +162,57 @@ def test_it_never_goes_back() -> None:
             now_ms = clock.time_ms()
             assert now_ms >= last_ms
             last_ms = now_ms
+
+
+def test_what_is_a_jump_depends_on_how_long_nobody_looked() -> None:
+    """A corrected clock gains a hundredth of the time at most, and a second at once."""
+    for passed_ms, gained_ms, is_followed in (
+        (0, 999, True),
+        (0, 1_001, False),
+        (3_600_000, 36_000, True),
+        (3_600_000, 38_000, False),
+    ):
+        clocks = Clocks()
+        clock = clocks.clock()
+        clocks.pass_ms(passed_ms)
+        clocks.wall_ms += gained_ms
+        assert (clock.time_ms() == clocks.wall_ms) is is_followed, (passed_ms, gained_ms)
+
+
+def test_after_a_restart_a_jump_ahead_is_not_believed_either() -> None:
+    clocks = Clocks()
+    stamp_ms = clocks.wall_ms + 10_000
+    clock = clocks.clock(stamp_ms)
+    clocks.wall_ms += DAY_MS
+    clocks.pass_ms(1000)
+    assert clock.time_ms() == stamp_ms + 1000
+
+
+def test_that_the_clock_is_behind_the_log_is_told_at_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clocks = Clocks()
+    clocks.clock(clocks.wall_ms + DAY_MS)
+    (said,) = messages(caplog)
+    assert said.startswith("the system's clock is 86400.0 s behind the last stamp")
+
+
+def test_that_the_clock_is_behind_is_told_again_after_it_has_caught_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clocks = Clocks()
+    clock = clocks.clock()
+    for _ in range(2):
+        clocks.wall_ms -= 5_000
+        clock.time_ms()
+        clocks.wall_ms += 5_000
+        clock.time_ms()
+    assert len(messages(caplog)) == 2
+
+
+def test_it_does_not_go_back_with_the_clock_that_should_not() -> None:
+    clocks = Clocks()
+    clock = clocks.clock(clocks.wall_ms + DAY_MS)
+    before_ms = clock.time_ms()
+    clocks.seconds -= 10
+    assert clock.time_ms() == before_ms

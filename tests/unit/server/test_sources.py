@@ -183,6 +183,23 @@ def test_a_list_of_servers_in_a_file_of_its_own_is_read(zoo_cfg: Path, tmp_path:
     assert read(zoo_cfg, f"dynamicConfigFile={listed}\n").config() == ServerConfig()
 
 
+def test_only_whole_keys_are_members_of_an_ensemble(zoo_cfg: Path, tmp_path: Path) -> None:
+    others = "server.1=one:1:2\nserver.2.role=x\nserver.2x=y\nserverx3=z\nserver.=\n"
+    assert read(zoo_cfg, others).config() == ServerConfig()
+    listed = tmp_path / "zoo.cfg.dynamic"
+    listed.write_text(others)
+    assert read(zoo_cfg, f"dynamicConfigFile={listed}\n").config() == ServerConfig()
+
+
+def test_a_list_of_its_own_may_hold_any_bytes_but_not_have_any_name(
+    zoo_cfg: Path, tmp_path: Path
+) -> None:
+    listed = tmp_path / "zoo.cfg.dynamic"
+    listed.write_bytes(b"# \xff\nserver.1=one:1:2\nserver.2=two:1:2\n")
+    assert "list 2 servers" in error_of(zoo_cfg, f"dynamicConfigFile={listed}\n")
+    assert "cannot be read: " in error_of(zoo_cfg, "dynamicConfigFile=a\\u0000b\n")
+
+
 def test_a_list_of_servers_that_cannot_be_read_is_refused(zoo_cfg: Path, tmp_path: Path) -> None:
     assert error_of(zoo_cfg, f"\ndynamicConfigFile={tmp_path / 'none'}\n") == (
         f"{zoo_cfg}:2: dynamicConfigFile = {str(tmp_path / 'none')!r} cannot be read: No such file"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import paddock.server.supervisor as supervisor_module
 from paddock.log.disk import Disk
 from paddock.log.exchange import discard_staged, stage
 from paddock.server.config import ServerConfig
@@ -79,3 +80,33 @@ def test_what_is_staged_and_gone_is_refused_and_the_old_data_served(tmp_path: Pa
     said = asyncio.run(refusal(tmp_path, lambda name: discard_staged(tmp_path, name), goes_on))
     assert "the old data is served again" in said
     assert "what was staged is gone" in said
+
+
+def test_nothing_of_a_restore_goes_on_behind_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore by way of the admin server outlives its server, and not the process."""
+    monkeypatch.setattr(supervisor_module, "_RESTORE_GRACE", 0.01)
+    servers: list[Server] = []
+
+    def make_server(config: ServerConfig) -> Server:
+        servers.append(Server(config, wall_clock_ms=lambda: 0, random_bytes=os.urandom))
+        return servers[-1]
+
+    async def scenario() -> None:
+        supervisor = Supervisor(
+            ServerConfig(port=0, data_directory=tmp_path), make_server, lambda: 0
+        )
+        await supervisor.start()
+        stop = asyncio.Event()
+        hangs = servers[0].admin_limits.restores.start(waits_for_ever())
+        stop.set()
+        async with asyncio.timeout(DEADLINE_S):
+            await supervisor.serve_until(stop)
+        assert hangs.cancelled()
+
+    asyncio.run(scenario())
+
+
+async def waits_for_ever() -> None:
+    await asyncio.Event().wait()
