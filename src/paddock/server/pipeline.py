@@ -38,7 +38,6 @@ logger: Final = logging.getLogger(__name__)
 SLICE_SECONDS: Final = 0.01
 # How long a batch should take to be applied, as far as that can be foreseen, if more waits.
 _BATCH_SECONDS: Final = 0.05
-_BATCH_ENTRIES_MIN: Final = 8
 _BATCH_ENTRIES_MAX: Final = 1_000
 # No entry is applied in fewer seconds.
 _PACE_MIN: Final = 0.000001
@@ -380,7 +379,7 @@ class Pipeline:
         # At once if it takes longer than before, and slowly if it takes less.
         self._pace = max(_PACE_MIN, seconds, self._pace + (seconds - self._pace) / 4)
         fitting = int(_BATCH_SECONDS / self._pace)
-        self._gathered.entries_max = max(_BATCH_ENTRIES_MIN, min(fitting, _BATCH_ENTRIES_MAX))
+        self._gathered.entries_max = max(1, min(fitting, _BATCH_ENTRIES_MAX))
 
     def _finish(self) -> None:
         """End the work on a batch, and begin that on the next, if the log has said something."""

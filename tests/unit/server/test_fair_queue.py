@@ -84,6 +84,16 @@ def test_a_batch_has_no_more_entries_than_it_may_have_if_more_wait() -> None:
     assert queue.length == 16
 
 
+def test_large_ones_count_among_the_entries_of_a_batch() -> None:
+    queue = FairQueue(3)
+    for number in range(10):
+        queue.put(entry(number, LARGE), Submitter())
+    sizes = []
+    while queue.length:
+        sizes.append(len(queue.take()[0]))
+    assert sizes == [3, 3, 3, 1]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_every_entry_is_taken_once_and_in_the_order_of_its_origin(seed: int) -> None:
     random, queue = Random(seed), FairQueue()

@@ -248,13 +248,15 @@ def test_whoever_cannot_be_served_in_a_later_turn_is_disconnected() -> None:
 # Turns.
 
 HEAVY = rq.get_ephemerals("/")
+LONG = rq.exists("/" + "a" * 40_000)
 
 
-def test_heavy_reads_are_answered_one_in_each_turn() -> None:
+@pytest.mark.parametrize("heavy_read", [HEAVY, LONG], ids=["heavy", "long"])
+def test_heavy_reads_are_answered_one_in_each_turn(heavy_read: Request) -> None:
     async def scenario() -> None:
         harness = Harness()
         heavy, light = await harness.client(), await harness.client()
-        heavy.send(HEAVY, HEAVY, rq.exists("/"), HEAVY)
+        heavy.send(heavy_read, heavy_read, rq.exists("/"), heavy_read)
         light.send(rq.exists("/"))
         assert numbers(heavy) == []
         assert numbers(light) == [1]
@@ -280,11 +282,14 @@ def test_a_count_of_descendants_is_not_heavy() -> None:
     run(scenario)
 
 
-def test_a_heavy_read_behind_a_write_waits_until_the_batch_is_through() -> None:
+@pytest.mark.parametrize("heavy_read", [HEAVY, LONG], ids=["heavy", "long"])
+def test_a_heavy_read_behind_a_write_waits_until_the_batch_is_through(heavy_read: Request) -> None:
     async def scenario() -> None:
         harness = Harness()
         client, other = await harness.client(), await harness.client()
-        client.send(rq.set_data("/", b""), rq.exists("/"), HEAVY, rq.set_data("/", b""), HEAVY)
+        client.send(
+            rq.set_data("/", b""), rq.exists("/"), heavy_read, rq.set_data("/", b""), heavy_read
+        )
         other.send(rq.set_data("/", b""))
         await turn()
         assert numbers(client) == []

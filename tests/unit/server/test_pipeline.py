@@ -185,8 +185,8 @@ def test_who_makes_every_write_expensive_does_not_keep_others_waiting_for_a_long
         harness.log.settle()
         while not numbers(little):  # noqa: ASYNC110 (no time passes)
             await asyncio.sleep(0)
-        # The one that was proposed already, and a batch as short as they get.
-        assert len(numbers(much)) <= 1 + 8
+        # The one that was proposed already, and a batch as long as the pace allows.
+        assert len(numbers(much)) <= 1 + 5
 
     run(scenario)
 
