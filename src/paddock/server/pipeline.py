@@ -39,6 +39,11 @@ SLICE_SECONDS: Final = 0.01
 # How long a batch should take to be applied, as far as that can be foreseen, if more waits.
 _BATCH_SECONDS: Final = 0.05
 _BATCH_ENTRIES_MAX: Final = 1_000
+# Nobody knows what an entry costs before it is applied. So a batch has no more entries than this,
+# or than twice those of the last one.
+_BATCH_ENTRIES_START: Final = 32
+# While a batch with more bytes is applied, none is proposed.
+_AHEAD_BYTES_MAX: Final = 256 << 10
 # No entry is applied in fewer seconds.
 _PACE_MIN: Final = 0.000001
 _RESERVE_BYTES: Final = 4 << 20
@@ -135,7 +140,7 @@ class Pipeline:
         # What slices are measured by: the loop's own time may stand still within a pass.
         self._clock: Callable[[], float] = self._time if monotonic is None else monotonic
         self._notices = Notices(self._loop.time)
-        self._gathered = FairQueue(_BATCH_ENTRIES_MAX)
+        self._gathered = FairQueue(_BATCH_ENTRIES_START)
         self._flying: Proposal | None = None
         # The batch of which some entries are applied and others not yet.
         self._applying: Proposal | None = None
@@ -301,8 +306,11 @@ class Pipeline:
             if self._full:
                 self._full = False
                 logger.warning("there is room again, writes are accepted")
-            # The next batch syncs while we apply this one.
-            self._look()
+            # The next batch syncs while we apply this one; unless that takes long, for then a
+            # small write that comes meanwhile had to wait for both.
+            seconds = self._pace * len(proposal.entries)
+            if seconds <= _BATCH_SECONDS and proposal.size <= _AHEAD_BYTES_MAX:
+                self._look()
             if not self._is_dead:
                 self._applying = proposal
                 self._apply_slice()
@@ -362,7 +370,7 @@ class Pipeline:
         self.applied = proposal.index
         self.applied_entries += len(entries)
         self.applied_bytes += proposal.size
-        self._learn_pace((proposal.seconds + self._clock() - begun) / len(entries))
+        self._learn_pace(len(entries), proposal.seconds + self._clock() - begun)
         self.statistics.batch(len(entries), proposal.begun, proposal.synced, self._time())
         if self.on_applied is not None:
             self.on_applied()
@@ -372,14 +380,16 @@ class Pipeline:
                 callback()
         self._finish()
 
-    def _learn_pace(self, seconds: float) -> None:
-        """Take note of how long an entry takes to be applied, and make batches no longer than that
+    def _learn_pace(self, count: int, seconds: float) -> None:
+        """Take note of how long entries take to be applied, and make batches no longer than that
         allows: who writes little should not wait for long behind who makes every write expensive.
         """
+        pace = seconds / count
         # At once if it takes longer than before, and slowly if it takes less.
-        self._pace = max(_PACE_MIN, seconds, self._pace + (seconds - self._pace) / 4)
+        self._pace = max(_PACE_MIN, pace, self._pace + (pace - self._pace) / 4)
         fitting = int(_BATCH_SECONDS / self._pace)
-        self._gathered.entries_max = max(1, min(fitting, _BATCH_ENTRIES_MAX))
+        growing = max(_BATCH_ENTRIES_START, 2 * count)
+        self._gathered.entries_max = max(1, min(fitting, growing, _BATCH_ENTRIES_MAX))
 
     def _finish(self) -> None:
         """End the work on a batch, and begin that on the next, if the log has said something."""

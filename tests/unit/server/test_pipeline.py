@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import pytest
 from paddock.log.interface import Durability
 from paddock.protocol.opcodes import CREATE_SESSION
 from paddock.server.pipeline import SLICE_SECONDS
-from paddock.state.entry import ATTACH, Entry
+from paddock.state.entry import ATTACH, Batch, Entry
 from paddock.state.tree import Node
 from tests.support import requests as rq
 from tests.support.records import Mode
@@ -83,11 +84,11 @@ def test_others_are_served_between_two_slices_of_a_batch() -> None:
     async def scenario() -> None:
         harness = SlowHarness(SLICE_SECONDS / 8)
         writer, reader = await harness.client(), await harness.client()
-        writer.send(*[rq.set_data("/", b"%d" % number) for number in range(40)])
+        writer.send(*[rq.set_data("/", b"%d" % number) for number in range(24)])
         await turn()
         harness.log.settle()
         seen: list[int] = []
-        while len(seen) < 40:
+        while len(seen) < 24:
             await asyncio.sleep(0)
             answered = numbers(writer)
             if answered:
@@ -96,7 +97,7 @@ def test_others_are_served_between_two_slices_of_a_batch() -> None:
                 reader.send(rq.get_data("/"))
                 ((_, _, body),) = reader.replies()
                 assert body[4:].startswith(b"%d" % (len(seen) - 1))
-        assert seen == list(range(1, 41))
+        assert seen == list(range(1, 25))
 
     run(scenario)
 
@@ -187,6 +188,43 @@ def test_who_makes_every_write_expensive_does_not_keep_others_waiting_for_a_long
             await asyncio.sleep(0)
         # The one that was proposed already, and a batch as long as the pace allows.
         assert len(numbers(much)) <= 1 + 5
+
+    run(scenario)
+
+
+def test_batches_grow_step_by_step_as_long_as_entries_are_cheap() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        first = len(harness.log.proposals)
+        client.send(*[rq.set_data("/", b"")] * 400)
+        await harness.settle()
+        lengths = [len(Batch.decode(one).entries) for one in harness.log.proposals[first:]]
+        assert lengths[0] == 32
+        assert all(after <= 2 * before for before, after in itertools.pairwise(lengths))
+        assert max(lengths) > 64
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("seconds", "size"), [(0.1, 0), (0.0, 300_000)], ids=["slow", "large"])
+def test_nothing_is_proposed_while_a_batch_is_applied_that_takes_long(
+    seconds: float, size: int
+) -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(seconds)
+        much, little = await harness.client(), await harness.client()
+        much.send(rq.set_data("/", bytes(size)))
+        await harness.settle()
+        much.send(*[rq.set_data("/", bytes(size))] * 8)
+        await turn()
+        harness.log.settle()
+        # What comes before the batch is applied is in the next one.
+        little.send(rq.set_data("/", b""))
+        await asyncio.sleep(0)
+        proposed = len(harness.log.proposals)
+        await turn()
+        assert len(harness.log.proposals) == proposed + 1
 
     run(scenario)
 
