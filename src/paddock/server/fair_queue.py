@@ -1,7 +1,7 @@
 """Writes that wait to be proposed: in order for each origin, fair between them.
 
-As long as all that waits fits into one batch, by its bytes and by what the caller allows in number,
-a batch is all of it, in the order in which it came. When more waits, origins take turns:
+As long as all that waits fits into one batch, by what the caller allows in bytes and in number, a
+batch is all of it, in the order in which it came. When more waits, origins take turns:
 
 * The next small entry of each origin in turn, round after round, as many as fit. Who has sent much
   does not keep who has sent little waiting.
@@ -32,8 +32,9 @@ class FairQueue:
         # Bytes of all that wait, and how many they are.
         self.size = 0
         self.length = 0
-        # How many entries a batch may have if more wait.
+        # How many entries a batch may have if more wait, and how many bytes of them.
         self.entries_max = entries_max
+        self.bytes_max = BATCH_BYTES_MAX
         # What came since the last batch, in its order.
         self._entries: list[Entry] = []
         self._origins: list[Submitter] = []
@@ -51,7 +52,7 @@ class FairQueue:
     def take(self) -> tuple[list[Entry], list[Submitter]]:
         """Take the next batch: the entries, and the origin of each."""
         is_short = self.length <= self.entries_max
-        if not self._backlog and is_short and self.size <= BATCH_BYTES_MAX:
+        if not self._backlog and is_short and self.size <= self.bytes_max:
             entries, self._entries = self._entries, []
             origins, self._origins = self._origins, []
             self.size = 0
@@ -85,7 +86,7 @@ class FairQueue:
     def _take_small(self) -> tuple[list[Entry], list[Submitter]]:
         entries: list[Entry] = []
         origins: list[Submitter] = []
-        room = _BEFORE_LARGE_BYTES if self._large else BATCH_BYTES_MAX
+        room = min(_BEFORE_LARGE_BYTES, self.bytes_max) if self._large else self.bytes_max
         candidates = [one for one in self._backlog if one not in self._large]
         count = self.entries_max
         while candidates and room > 0 and count > 0:
@@ -109,7 +110,7 @@ class FairQueue:
         return entries, origins
 
     def _take_large(self, entries: list[Entry], origins: list[Submitter]) -> None:
-        room = BATCH_BYTES_MAX - sum(entry.size() for entry in entries)
+        room = self.bytes_max - sum(entry.size() for entry in entries)
         is_first = True
         while self._large:
             origin = next(iter(self._large))

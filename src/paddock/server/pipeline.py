@@ -29,7 +29,7 @@ from paddock.server.fair_queue import FairQueue
 from paddock.server.notices import Notices
 from paddock.server.statistics import Statistics
 from paddock.server.submitter import Submitter
-from paddock.state.entry import Batch, Entry
+from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
 from paddock.state.machine import MACHINE_ERRORS, Outcome, StateMachine
 from paddock.state.watches import Watches
 
@@ -44,8 +44,8 @@ _BATCH_ENTRIES_MAX: Final = 1_000
 _BATCH_ENTRIES_START: Final = 32
 # While a batch with more bytes is applied, none is proposed.
 _AHEAD_BYTES_MAX: Final = 256 << 10
-# No entry is applied in fewer seconds.
-_PACE_MIN: Final = 0.000001
+# A pace is never taken to be faster than this, in seconds.
+_PACE_MIN: Final = 0.000000001
 _RESERVE_BYTES: Final = 4 << 20
 # How often a slice looks at the clock: after so many small entries, or answers to reads that waited
 # for them, and after each large entry.
@@ -86,6 +86,11 @@ class Report:
         self.proposal = proposal
         self.durability = durability
         self.reason = reason
+
+
+def _slower(pace: float, seen: float) -> float:
+    """Return the pace to expect: at once what was seen if it is slower, else only some of it."""
+    return max(_PACE_MIN, seen, pace + (seen - pace) / 4)
 
 
 class Pipeline:
@@ -152,8 +157,9 @@ class Pipeline:
         self._is_dead = False
         # Given up when there is no memory left, so that the end can be told.
         self._reserve = bytes(_RESERVE_BYTES)
-        # How many seconds an entry takes to be applied, lately.
+        # How many seconds an entry takes to be applied, and a byte of one, lately.
         self._pace = 0.00001
+        self._byte_pace = _PACE_MIN
         # Whether a look at what has gathered is on its way.
         self._scheduled = False
         # Whether the log is not to be written to: it is broken, or we are stopping.
@@ -370,7 +376,7 @@ class Pipeline:
         self.applied = proposal.index
         self.applied_entries += len(entries)
         self.applied_bytes += proposal.size
-        self._learn_pace(len(entries), proposal.seconds + self._clock() - begun)
+        self._learn_pace(len(entries), proposal.size, proposal.seconds + self._clock() - begun)
         self.statistics.batch(len(entries), proposal.begun, proposal.synced, self._time())
         if self.on_applied is not None:
             self.on_applied()
@@ -380,16 +386,16 @@ class Pipeline:
                 callback()
         self._finish()
 
-    def _learn_pace(self, count: int, seconds: float) -> None:
+    def _learn_pace(self, count: int, size: int, seconds: float) -> None:
         """Take note of how long entries take to be applied, and make batches no longer than that
         allows: who writes little should not wait for long behind who makes every write expensive.
         """
-        pace = seconds / count
-        # At once if it takes longer than before, and slowly if it takes less.
-        self._pace = max(_PACE_MIN, pace, self._pace + (pace - self._pace) / 4)
-        fitting = int(_BATCH_SECONDS / self._pace)
+        self._pace = _slower(self._pace, seconds / count)
+        self._byte_pace = _slower(self._byte_pace, seconds / size)
         growing = max(_BATCH_ENTRIES_START, 2 * count)
+        fitting = int(_BATCH_SECONDS / self._pace)
         self._gathered.entries_max = max(1, min(fitting, growing, _BATCH_ENTRIES_MAX))
+        self._gathered.bytes_max = min(int(_BATCH_SECONDS / self._byte_pace), BATCH_BYTES_MAX)
 
     def _finish(self) -> None:
         """End the work on a batch, and begin that on the next, if the log has said something."""

@@ -84,6 +84,15 @@ def test_a_batch_has_no_more_entries_than_it_may_have_if_more_wait() -> None:
     assert queue.length == 16
 
 
+def test_a_batch_has_no_more_bytes_than_it_may_have_but_one_entry_in_any_case() -> None:
+    for size in (SMALL, LARGE):
+        queue, origin = FairQueue(), Submitter()
+        queue.bytes_max = size + 1
+        for number in range(6):
+            queue.put(entry(number, size), origin)
+        assert [numbers(queue.take()[0]) for _ in range(6)] == [[number] for number in range(6)]
+
+
 def test_large_ones_count_among_the_entries_of_a_batch() -> None:
     queue = FairQueue(3)
     for number in range(10):
