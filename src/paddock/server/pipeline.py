@@ -40,7 +40,7 @@ SLICE_SECONDS: Final = 0.01
 _BATCH_SECONDS: Final = 0.05
 _BATCH_ENTRIES_MAX: Final = 1_000
 # Nobody knows what an entry costs before it is applied. So a batch has no more entries than this,
-# or than twice those of the last one.
+# or than twice those of the last ones.
 _BATCH_ENTRIES_START: Final = 32
 # While a batch with more bytes is applied, none is proposed.
 _AHEAD_BYTES_MAX: Final = 256 << 10
@@ -160,6 +160,8 @@ class Pipeline:
         # How many seconds an entry takes to be applied, and a byte of one, lately.
         self._pace = 0.00001
         self._byte_pace = _PACE_MIN
+        # How many entries may be tried in one batch.
+        self._tried = _BATCH_ENTRIES_START
         # Whether a look at what has gathered is on its way.
         self._scheduled = False
         # Whether the log is not to be written to: it is broken, or we are stopping.
@@ -392,9 +394,9 @@ class Pipeline:
         """
         self._pace = _slower(self._pace, seconds / count)
         self._byte_pace = _slower(self._byte_pace, seconds / size)
-        growing = max(_BATCH_ENTRIES_START, 2 * count)
+        self._tried = max(_BATCH_ENTRIES_START, 2 * count, self._tried * 3 // 4)
         fitting = int(_BATCH_SECONDS / self._pace)
-        self._gathered.entries_max = max(1, min(fitting, growing, _BATCH_ENTRIES_MAX))
+        self._gathered.entries_max = max(1, min(fitting, self._tried, _BATCH_ENTRIES_MAX))
         self._gathered.bytes_max = min(int(_BATCH_SECONDS / self._byte_pace), BATCH_BYTES_MAX)
 
     def _finish(self) -> None:
