@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from importlib.metadata import version
 
-from paddock.server import connection
+from paddock.server.connections import connection
 
 
 def combination() -> dict[str, str]:

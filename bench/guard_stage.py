@@ -25,10 +25,10 @@ from paddock.protocol.records import (
     Stat,
 )
 from paddock.protocol.requests import WatchedRequest
-from paddock.server.config import ServerConfig
-from paddock.server.connection import Connection
-from paddock.server.pipeline import Pipeline
-from paddock.server.service import Service
+from paddock.server.config.config import ServerConfig
+from paddock.server.connections.connection import Connection
+from paddock.server.core import Service
+from paddock.server.replication.pipeline import Pipeline
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches

@@ -142,7 +142,7 @@ PAGES: Final = (
             Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
             Section("Several reads at once", ("MultiRead", "Reading"), "paddock.client.multiread"),
-            Section("Streams", ("Change",), "paddock.client.streams"),
+            Section("Streams", ("Change",), "paddock.client.watches.streams"),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
             Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
             Section(

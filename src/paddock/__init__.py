@@ -28,15 +28,15 @@ if TYPE_CHECKING:
         ip_acl,
         world_acl,
     )
-    from paddock.client.announcer import StateListener
     from paddock.client.client import Client
     from paddock.client.multiread import MultiRead, Reading
     from paddock.client.results import Children, Created, NodeData
-    from paddock.client.sasl import SaslCredentials
+    from paddock.client.session.sasl import SaslCredentials
+    from paddock.client.session.state_publisher import StateListener
     from paddock.client.states import Event, EventType, SessionState
-    from paddock.client.streams import Change
     from paddock.client.transaction import Transaction
-    from paddock.client.watches import Watcher, WatchKind
+    from paddock.client.watches.streams import Change
+    from paddock.client.watches.watches import Watcher, WatchKind
     from paddock.errors import (
         AuthenticationError,
         BadArgumentsError,
@@ -176,10 +176,10 @@ _HOMES = (
     "paddock.protocol.acl",
     "paddock.client.access",
     "paddock.client.states",
-    "paddock.client.watches",
-    "paddock.client.announcer",
-    "paddock.client.sasl",
-    "paddock.client.streams",
+    "paddock.client.watches.watches",
+    "paddock.client.session.state_publisher",
+    "paddock.client.session.sasl",
+    "paddock.client.watches.streams",
     "paddock.client.results",
     "paddock.client.transaction",
     "paddock.client.multiread",

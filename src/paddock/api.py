@@ -14,10 +14,10 @@ import ssl
 from asyncio import _get_running_loop as running_loop
 
 from paddock.client.client import Client
-from paddock.client.frames import REQUEST_BYTES_MAX
-from paddock.client.hosts import Randomness, parse_hosts
-from paddock.client.sasl import SaslCredentials
-from paddock.client.watches import Watcher
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.session.hosts import Randomness, parse_hosts
+from paddock.client.session.sasl import SaslCredentials
+from paddock.client.watches.watches import Watcher
 from paddock.errors import UsageError
 
 

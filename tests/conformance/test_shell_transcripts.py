@@ -67,7 +67,7 @@ def judgement(apache: Server, script: str) -> Transcript:
 
 
 def test_every_command_is_in_the_scripts() -> None:
-    from paddock.cli.shell.catalogue import COMMANDS as ALL
+    from paddock.cli.shell.commands import COMMANDS as ALL
 
     lines = [
         line

@@ -19,8 +19,8 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
 from paddock import ACL, ConnectionLostError, Identity, Permission, connect
-from paddock.server.config import ConfigError, ServerConfig
-from paddock.server.tls import Credentials
+from paddock.server.config.config import ConfigError, ServerConfig
+from paddock.server.tls.context import Credentials
 from tests.conformance.conftest import ONE_SERVER_EACH, SERVERS
 from tests.conformance.differences import TLS_VERSION
 from tests.support import requests as rq

@@ -11,7 +11,7 @@ import pytest
 
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
-from paddock.client.streams import Change
+from paddock.client.watches.streams import Change
 from paddock.errors import SessionExpiredError
 from tests.fault.client_stories import Stories
 from tests.fault.cutting import LOST, SESSION_TIMEOUT_S, Stage, attempt

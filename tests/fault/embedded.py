@@ -12,8 +12,8 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 
-from paddock.log.disk import Disk
-from paddock.server.config import ServerConfig
+from paddock.log.file.disk import Disk
+from paddock.server.config.config import ServerConfig
 from paddock.testing import ServerThread
 from tests.fault.process import DEADLINE_S
 

@@ -30,7 +30,7 @@ from typing import Final, TypeAlias
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import NoNodeError
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import Direction, EmbeddedServer, FaultProxy
 
 # In real time, on a machine that may be busy.

@@ -28,7 +28,7 @@ from typing import Final
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import ConnectionLostError, NoNodeError, RecipeError, SessionExpiredError
-from paddock.recipes._nodes import until_answered
+from paddock.recipes.common.retry import until_answered
 from paddock.testing import (
     EmbeddedServer,
     FaultProxy,

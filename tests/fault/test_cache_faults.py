@@ -12,8 +12,8 @@ from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import NodeExistsError, NoNodeError, NotEmptyError, TransactionFailedError
 from paddock.recipes import Cache
-from paddock.recipes._nodes import parent
-from paddock.recipes._tree import CachedNode
+from paddock.recipes.cache.tree import CachedNode
+from paddock.recipes.common.retry import parent
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.recipe_players import Player
 from tests.fault.recipe_stage import Scene, Story

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.file import FileLog
-from paddock.log.interface import LogCorruptError, LogError, Torn
-from paddock.log.segment import (
+from paddock.log.file.file_log import FileLog
+from paddock.log.file.segment import (
     RECORD_BYTES,
     SEGMENT_HEADER_BYTES,
     SegmentHeader,
     encode_record,
 )
-from paddock.log.snapshots import SnapshotStore
+from paddock.log.interface import LogCorruptError, LogError, Torn
+from paddock.storage.snapshots import SnapshotStore
 from tests.unit.log.helpers import FailingDisk, Proposer, fill, flip, payloads, read, segments
 
 BATCHES = [b"first", b"second", b"third", b"fourth", b"fifth"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.file import FileLog
+from paddock.log.file.file_log import FileLog
 from paddock.log.interface import Durability, LogError, Record
 from tests.support import disks
 from tests.unit.log.helpers import FailingDisk, Proposer, payloads, read, segments

@@ -18,8 +18,8 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paddock.log.disk import Disk
-from paddock.log.file import FileLog
+from paddock.log.file.disk import Disk
+from paddock.log.file.file_log import FileLog
 from paddock.log.interface import Durability, LogCorruptError, LogError, Record
 from tests.unit.log.helpers import Proposer
 

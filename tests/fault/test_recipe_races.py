@@ -15,10 +15,10 @@ from paddock.api import connect
 from paddock.client.client import Client
 from paddock.protocol.acl import OPEN
 from paddock.recipes import DoubleBarrier, Queue
-from paddock.recipes._delivery import Delivery
-from paddock.recipes._line import Line
-from paddock.recipes._shelf import Places, in_order
-from paddock.recipes._sweeper import Sweeper
+from paddock.recipes.common.sweeper import Sweeper
+from paddock.recipes.locks.line import Line
+from paddock.recipes.queue.delivery import Delivery
+from paddock.recipes.queue.queue_index import Places, in_order
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 
 

@@ -23,7 +23,7 @@ from paddock.recipes import (
     SharedValue,
     TaskClient,
 )
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, run_virtually
 
 TAKEN_BYTES = 2000

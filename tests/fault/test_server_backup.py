@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.check import check
-from paddock.log.disk import Disk
-from paddock.log.exchange import stage
+from paddock.log.file.disk import Disk
 from paddock.log.interface import LogError
-from paddock.log.load import load
-from paddock.server.control import ControlError, ask
+from paddock.server.admin.control_socket import ControlError, ask
 from paddock.state.machine import StateMachine
+from paddock.storage.load import load
+from paddock.storage.maintenance.check import check
+from paddock.storage.state_swap import stage
 from tests.fault.process import DEADLINE_S, FaultServer, eventually, read_tree
 from tests.support import requests as rq
 from tests.support import wire

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.disk import Disk
-from paddock.log.file import FileLog
-from paddock.log.folder import begin_log
+from paddock.log.file.disk import Disk
+from paddock.log.file.file_log import FileLog
+from paddock.log.file.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentReader
+from paddock.log.file.segments import begin_log
 from paddock.log.interface import LogCorruptError
-from paddock.log.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentReader
-from paddock.log.snapshots import SnapshotStore
-from paddock.server.recovery import recover_state
+from paddock.server.durability.startup import recover_state
 from paddock.state.machine import StateMachine
+from paddock.storage.snapshots import SnapshotStore
 from tests.fault.process import FaultServer, Tree, eventually, read_tree
 from tests.support import requests as rq
 from tests.support import wire

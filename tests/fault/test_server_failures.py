@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from tests.fault.embedded import EmbeddedServer
 from tests.fault.load import Load
 from tests.fault.process import DEADLINE_S, FaultServer, eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.file import SEGMENT_BYTES
+from paddock.log.file.file_log import SEGMENT_BYTES
 from tests.fault.process import DEADLINE_S, FaultServer, read_tree
 from tests.support import disks, wire
 from tests.support import requests as rq

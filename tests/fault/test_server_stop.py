@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.disk import Disk
-from paddock.log.file import FileLog
-from paddock.log.folder import begin_log
+from paddock.log.file.disk import Disk
+from paddock.log.file.file_log import FileLog
+from paddock.log.file.segments import begin_log
 from tests.fault.load import Load
 from tests.fault.process import FaultServer, eventually
 from tests.support import requests as rq

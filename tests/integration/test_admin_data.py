@@ -20,10 +20,10 @@ import pytest
 
 import paddock
 from paddock.protocol.acl import digest_id
-from paddock.server.admin import AdminServer
-from paddock.server.admin_data import RefusedError, RestoreProcess
-from paddock.server.config import ServerConfig
-from paddock.server.figures import Figures
+from paddock.server.admin.data_commands import RefusedError, RestoreProcess
+from paddock.server.admin.http import AdminServer
+from paddock.server.admin.metrics import Figures
+from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
 from tests.fault.process import FaultServer, read_tree

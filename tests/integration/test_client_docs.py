@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer
 from tests.support.certificates import Authority, name
 from tests.support.documents import Page

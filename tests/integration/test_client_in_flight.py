@@ -13,9 +13,9 @@ import pytest
 import uvloop
 
 import paddock
-from paddock.client.connector import Connector
-from paddock.client.hosts import Host
-from paddock.client.link import Link
+from paddock.client.session.connector import Connector
+from paddock.client.session.hosts import Host
+from paddock.client.session.transport import Link
 from paddock.testing import FaultProxy, ServerProcess
 
 DEADLINE_S = 120.0

@@ -23,7 +23,7 @@ from paddock import (
     UsageError,
     connect,
 )
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, FaultProxy
 from tests.conformance.conftest import SERVERS
 from tests.support.certificates import Authority, client_context, name

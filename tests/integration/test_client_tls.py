@@ -13,7 +13,7 @@ import uvloop
 
 import paddock
 from paddock import sync
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, ServerThread
 from tests.support.certificates import Authority, name
 

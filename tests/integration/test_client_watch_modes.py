@@ -11,7 +11,7 @@ import pytest
 
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType
-from paddock.client.watches import WatchKind
+from paddock.client.watches.watches import WatchKind
 from paddock.errors import NoWatcherError
 from paddock.protocol.records import WatcherEvent
 from tests.integration.test_client import client_of, path, run, server

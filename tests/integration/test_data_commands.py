@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.directory import DataDirectory
-from paddock.log.disk import Disk
-from paddock.log.segment import RECORD_HEADER_BYTES, SegmentReader
-from paddock.log.snapshots import SnapshotWriter, snapshot_name
-from paddock.server.control import RefusedError, ask
+from paddock.log.file.disk import Disk
+from paddock.log.file.segment import RECORD_HEADER_BYTES, SegmentReader
+from paddock.server.admin.control_socket import RefusedError, ask
+from paddock.storage.data_directory import DataDirectory
+from paddock.storage.snapshots import SnapshotWriter, snapshot_name
 from tests.fault.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire

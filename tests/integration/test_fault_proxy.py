@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from paddock.protocol import opcodes
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import (
     Cut,
     CutPoint,

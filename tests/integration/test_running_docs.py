@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.journal import BURST, INTERVAL
-from paddock.server.sources import Settings
+from paddock.server.admin.log_handler import BURST, INTERVAL
+from paddock.server.config.sources import Settings
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.documents import ROOT, Page, assert_shown, run

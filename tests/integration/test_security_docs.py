@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.config import ConfigError, ServerConfig
-from paddock.server.tls import Credentials
+from paddock.server.config.config import ConfigError, ServerConfig
+from paddock.server.tls.context import Credentials
 from tests.support.command import serving
 from tests.support.documents import Page, run
 from tests.support.server import free_port

@@ -14,7 +14,7 @@ AUTHORITY = Authority()
 # Tells which of our modules are there once a plain server has been started and stopped.
 MODULES = """
 import asyncio, secrets, sys, time
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 
 async def run():
@@ -77,6 +77,6 @@ def test_without_tls_none_of_it_is_loaded() -> None:
         [sys.executable, "-c", MODULES], capture_output=True, text=True, check=True, timeout=60
     )
     loaded = set(done.stdout.split())
-    assert "paddock.server.connection" in loaded
+    assert "paddock.server.connections.connection" in loaded
     unwanted = ("tls", "x509", "stores", "listener", "hostnames", "secure")
     assert not loaded & {f"paddock.server.{one}" for one in unwanted}

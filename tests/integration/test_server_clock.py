@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import paddock
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.testing.clock import run_virtually
 from paddock.testing.embedded import EmbeddedServer

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.journal import BURST
+from paddock.server.admin.log_handler import BURST
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import INT, Code

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddock.cli.shell.nodes import CHILDREN_MAX
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import ServerThread
 from tests.support.certificates import Authority, name
 from tests.support.command import COMMAND, serving

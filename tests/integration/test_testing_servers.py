@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, ServerProcess, ServerProcessError, ServerThread
 from tests.support import requests as rq
 from tests.support import wire

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from tests.fault.embedded import EmbeddedServer
 from tests.fault.process import eventually
 from tests.support import requests as rq

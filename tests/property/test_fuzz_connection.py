@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectResponse, ReplyHeader, WatcherEvent
-from paddock.server.desk import CLOSED
+from paddock.server.connections.request_handler import CLOSED
 from tests.property.bounds import examples
 from tests.property.messages import connects, encode, int32s, nearly, others, queries, writes
 from tests.property.spoiled import mostly, several, spoiled

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from tests.fault.embedded import EmbeddedServer
 from tests.property.bounds import examples
 from tests.property.test_fuzz_connection import any_streams, cut_places

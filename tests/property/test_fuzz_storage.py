@@ -9,15 +9,20 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.log.file import FileLog
+from paddock.log.file.file_log import FileLog
+from paddock.log.file.segment import HeaderError, SegmentHeader, SegmentReader, encode_record
 from paddock.log.interface import LogError
-from paddock.log.segment import HeaderError, SegmentHeader, SegmentReader, encode_record
-from paddock.log.snapshots import SnapshotDamagedError, SnapshotStore, read_chunks, snapshot_name
-from paddock.server.config import ConfigError
-from paddock.server.properties import read_properties
-from paddock.server.settings import SETTINGS
-from paddock.server.sources import Settings
+from paddock.server.config.config import ConfigError
+from paddock.server.config.properties import read_properties
+from paddock.server.config.settings import SETTINGS
+from paddock.server.config.sources import Settings
 from paddock.state.snapshot import Snapshot, SnapshotError, restore
+from paddock.storage.snapshots import (
+    SnapshotDamagedError,
+    SnapshotStore,
+    read_chunks,
+    snapshot_name,
+)
 from tests.property.actions import Action, changes
 from tests.property.bounds import examples
 from tests.property.dump import dump

@@ -30,7 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from paddock.server.sources import Settings
+from paddock.server.config.sources import Settings
 from tests.support.documents import Block, Page, environment, is_shown
 from tests.support.examples import run_example
 

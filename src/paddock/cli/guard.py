@@ -4,7 +4,7 @@
 
 The guard is the node that stands for what is held. Its name is never given twice, so that it is
 there says all; and the service looks at it and writes in one step. Whoever writes without it may be
-late: see `paddock.recipes.grant`.
+late: see `paddock.recipes.locks.grant`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.cli.notify import Notifier
-from paddock.server.journal import INTERVAL, Journal
+from paddock.server.admin.log_handler import INTERVAL, Journal
 
 logger: Final = logging.getLogger(__name__)
 

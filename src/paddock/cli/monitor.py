@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from paddock.client.hosts import Host
+    from paddock.client.session.hosts import Host
 
 _T = TypeVar("_T", int, float)
 

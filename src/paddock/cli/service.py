@@ -75,7 +75,7 @@ class ServiceOptions:
 
         Raises click.BadParameter for what is no path.
         """
-        from paddock.client.hosts import parse_hosts
+        from paddock.client.session.hosts import parse_hosts
         from paddock.protocol import paths
 
         if not paths.is_valid(path.encode("utf-8", "surrogateescape")):
@@ -96,7 +96,7 @@ class ServiceOptions:
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
         from paddock.api import connect
-        from paddock.client.frames import REQUEST_BYTES_MAX
+        from paddock.client.requests.frames import REQUEST_BYTES_MAX
 
         async with contextlib.AsyncExitStack() as stack:
             with _tells_that_it_looks(self.hosts, self.session_timeout):
@@ -240,7 +240,7 @@ def given_by(parameter: str, option: str, variable: str) -> str:
 
 def check_hosts(given: str, option: str) -> None:
     """See that an option says where a service is; raises click.BadParameter."""
-    from paddock.client.hosts import parse_hosts
+    from paddock.client.session.hosts import parse_hosts
     from paddock.errors import PaddockError
 
     try:

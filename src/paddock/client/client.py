@@ -25,9 +25,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from paddock.client import composites, decoding, trees
-from paddock.client.announcer import StateListener
-from paddock.client.arguments import (
+from paddock.client.multiread import MultiRead
+from paddock.client.requests import compound, decoding, trees
+from paddock.client.requests.arguments import (
     check_count,
     check_credentials,
     check_flag,
@@ -37,20 +37,20 @@ from paddock.client.arguments import (
     check_watch_kind,
     check_watcher,
 )
-from paddock.client.caller import Caller, Watch
-from paddock.client.encoder import ANY_VERSION, Encoder
-from paddock.client.exchange import Gathering
-from paddock.client.frames import REQUEST_BYTES_MAX, encoded
-from paddock.client.hosts import Host, HostRing, Randomness
-from paddock.client.multiread import MultiRead
+from paddock.client.requests.dispatcher import Gathering
+from paddock.client.requests.encoder import ANY_VERSION, Encoder
+from paddock.client.requests.frames import REQUEST_BYTES_MAX, encoded
+from paddock.client.requests.request_sender import Caller, Watch
 from paddock.client.results import Children, Created, NodeData
-from paddock.client.sasl import SaslCredentials
-from paddock.client.session import Session
+from paddock.client.session.hosts import Host, HostRing, Randomness
+from paddock.client.session.sasl import SaslCredentials
+from paddock.client.session.session import Session
+from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState
-from paddock.client.streams import Change, watch_node, watch_tree
 from paddock.client.transaction import Transaction
-from paddock.client.watches import Watcher, WatchKind
-from paddock.client.watching import Watching
+from paddock.client.watches.streams import Change, watch_node, watch_tree
+from paddock.client.watches.watches import Watcher, WatchKind
+from paddock.client.watches.watching import Watching
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -656,7 +656,7 @@ class Client:
         # Queued at once, so that it stands in its place among the calls.
         first = self._create(marked, node)
         return self._ask.own(
-            composites.create_carefully(
+            compound.create_carefully(
                 self,
                 marked,
                 first,
@@ -668,13 +668,13 @@ class Client:
             first,
         )
 
-    def _root(self) -> composites.Root | None:
+    def _root(self) -> compound.Root | None:
         """Give what is needed to make our root, if it is a node like any other."""
         if not self._chroot:
             return None
         whole = copy.copy(self)
         whole._chroot, whole._encode = "", Encoder("")
-        return composites.Root(whole, self._chroot)
+        return compound.Root(whole, self._chroot)
 
     def _create_path_carefully(
         self, path: str, node: NewNode, make_parents: bool, protected: bool | str
@@ -689,14 +689,14 @@ class Client:
             return self._ask.call(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
 
         seen_zxid = self._session.exchange.last_zxid
-        careful = composites.set_carefully(self, path, first, write, version, mark, seen_zxid)
+        careful = compound.set_carefully(self, path, first, write, version, mark, seen_zxid)
         return self._ask.own(careful, first)
 
     def _marked(self, path: str, protected: bool | str) -> tuple[str, str]:
         """Give a path with a mark of ours in its name, and what the name begins with."""
         self._encode.to_be_created(path, True)
         own = protected if isinstance(protected, str) else self.new_mark()
-        mark = f"{composites.PROTECTION_PREFIX}{own}-"
+        mark = f"{compound.PROTECTION_PREFIX}{own}-"
         cut = path.rfind("/") + 1
         return f"{path[:cut]}{mark}{path[cut:]}", mark
 

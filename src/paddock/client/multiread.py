@@ -19,10 +19,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from paddock.client import decoding
-from paddock.client.encoder import Encoder, watched
+from paddock.client.requests import decoding
+from paddock.client.requests.encoder import Encoder, watched
+from paddock.client.requests.steps import Step, encoded_steps
 from paddock.client.results import NodeData
-from paddock.client.steps import Step, encoded_steps
 from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from paddock.client.encoder import ANY_VERSION, Encoder
-from paddock.client.steps import Step, encoded_steps
+from paddock.client.requests.encoder import ANY_VERSION, Encoder
+from paddock.client.requests.steps import Step, encoded_steps
 from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL

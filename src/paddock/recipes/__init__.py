@@ -9,34 +9,34 @@ Each recipe is a module of its own, whose docstring says what is guaranteed, and
 suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same for blocking code.
 """
 
-from paddock.recipes._desk import Assign, least_loaded
-from paddock.recipes._instance import ServiceInstance
-from paddock.recipes._line import Contender
-from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
-from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
-from paddock.recipes._tasks import TaskState, TaskStatus, WorkerLoad
-from paddock.recipes._tree import CachedNode, Snapshot
-from paddock.recipes.barrier import Barrier, DoubleBarrier
-from paddock.recipes.cache import Cache, CacheChange, ChangeKind
-from paddock.recipes.configuration import Configuration
-from paddock.recipes.counter import Counter
-from paddock.recipes.discovery import InstancesListener, ServiceRegistry
-from paddock.recipes.election import Election, ElectionEvent, ElectionListener
-from paddock.recipes.grant import Grant, GrantEvent, GrantListener
-from paddock.recipes.lease import Lease, LeaseGrant
-from paddock.recipes.lock import Lock, SimpleMutex
-from paddock.recipes.log_room import LogChannel, LogRoom
-from paddock.recipes.master_worker import Handler, Master, Task, TaskClient, Worker
-from paddock.recipes.membership import MemberListener, Membership
-from paddock.recipes.multi_lock import MultiGrant, MultiLock
-from paddock.recipes.naming import Naming
-from paddock.recipes.partitioner import Partitioner, Share
-from paddock.recipes.persistent_node import PersistentNode
-from paddock.recipes.provider import Choice, ServiceCache, ServiceProvider
-from paddock.recipes.queue import DeadLetter, Queue, QueueEntry, QueueItem
-from paddock.recipes.rw_lock import ReadLock, ReadWriteLock, WriteLock
-from paddock.recipes.semaphore import Semaphore
-from paddock.recipes.value import SharedValue
+from paddock.recipes.cache.cache import Cache, CacheChange, ChangeKind
+from paddock.recipes.cache.tree import CachedNode, Snapshot
+from paddock.recipes.discovery.discovery import InstancesListener, ServiceRegistry
+from paddock.recipes.discovery.instance import ServiceInstance
+from paddock.recipes.discovery.provider import Choice, ServiceCache, ServiceProvider
+from paddock.recipes.groups.barrier import Barrier, DoubleBarrier
+from paddock.recipes.groups.membership import MemberListener, Membership
+from paddock.recipes.groups.partitioner import Partitioner, Share
+from paddock.recipes.groups.roster import Member, MembershipChange, MembershipEvent
+from paddock.recipes.locks.election import Election, ElectionEvent, ElectionListener
+from paddock.recipes.locks.grant import Grant, GrantEvent, GrantListener
+from paddock.recipes.locks.lease import Lease, LeaseGrant
+from paddock.recipes.locks.line import Contender
+from paddock.recipes.locks.lock import Lock, SimpleMutex
+from paddock.recipes.locks.multi_lock import MultiGrant, MultiLock
+from paddock.recipes.locks.rw_lock import ReadLock, ReadWriteLock, WriteLock
+from paddock.recipes.locks.semaphore import Semaphore
+from paddock.recipes.log_room.log_room import LogChannel, LogRoom
+from paddock.recipes.log_room.room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
+from paddock.recipes.queue.queue import DeadLetter, Queue, QueueEntry, QueueItem
+from paddock.recipes.tasks.assigner import Assign, least_loaded
+from paddock.recipes.tasks.master_worker import Handler, Master, Task, TaskClient, Worker
+from paddock.recipes.tasks.task_paths import TaskState, TaskStatus, WorkerLoad
+from paddock.recipes.values.configuration import Configuration
+from paddock.recipes.values.counter import Counter
+from paddock.recipes.values.naming import Naming
+from paddock.recipes.values.persistent_node import PersistentNode
+from paddock.recipes.values.value import SharedValue
 
 __all__ = [
     "Assign",

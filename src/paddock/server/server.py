@@ -12,35 +12,35 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
-from paddock.log.directory import DataDirectory, look_before_claim
-from paddock.log.disk import Disk
-from paddock.log.file import FileLog
+from paddock.log.file.disk import Disk
+from paddock.log.file.file_log import FileLog
 from paddock.log.interface import Log, LogError
 from paddock.log.memory import MemoryLog
-from paddock.log.snapshots import SnapshotStore
-from paddock.server.admin_limits import AdminLimits
-from paddock.server.audit import AuditLog
-from paddock.server.audit_events import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
-from paddock.server.config import ServerConfig
-from paddock.server.connection import Connection
-from paddock.server.figures import Figures
-from paddock.server.outages import Outages
-from paddock.server.pipeline import Pipeline
-from paddock.server.ports import address_of, explained, start_listening
-from paddock.server.reaper import Reaper
-from paddock.server.recovery import Recovered, recover_state
-from paddock.server.service import Service
-from paddock.server.service_clock import ServiceClock
-from paddock.server.settings_text import differing
-from paddock.server.snapshots import Snapshotter
+from paddock.server.admin.audit import AuditLog
+from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
+from paddock.server.admin.four_letter_words import FourLetterWords
+from paddock.server.admin.metrics import Figures
+from paddock.server.admin.rate_limits import AdminLimits
+from paddock.server.config.config import ServerConfig
+from paddock.server.config.settings_text import differing
+from paddock.server.connections.connection import Connection
+from paddock.server.connections.ports import address_of, explained, start_listening
+from paddock.server.core import Service
+from paddock.server.durability.log_recovery import Outages
+from paddock.server.durability.snapshotter import Snapshotter
+from paddock.server.durability.startup import Recovered, recover_state
+from paddock.server.replication.pipeline import Pipeline
+from paddock.server.replication.service_clock import ServiceClock
+from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
-from paddock.server.words import FourLetterWords
 from paddock.state.access import Identities
 from paddock.state.watches import Watches
+from paddock.storage.data_directory import DataDirectory, look_before_claim
+from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
-    from paddock.server.admin import AdminServer
-    from paddock.server.secure import SecurePorts
+    from paddock.server.admin.http import AdminServer
+    from paddock.server.tls.ports import SecurePorts
 
 logger: Final = logging.getLogger(__name__)
 
@@ -313,7 +313,7 @@ class Server:
         config = self._config
         if config.speaks_tls():
             # Imported only where it is asked for.
-            from paddock.server.secure import SecurePorts
+            from paddock.server.tls.ports import SecurePorts
 
             self._secure = SecurePorts(config, self._wall_clock_ms)
         if config.data_directory is not None:
@@ -415,8 +415,8 @@ class Server:
 
     async def _bind_admin(self, host: str, port: int) -> None:
         # Imported now, not above: most servers have none, and need no HTTP.
-        from paddock.server.admin import AdminServer
-        from paddock.server.admin_origin import AdminHosts
+        from paddock.server.admin.http import AdminServer
+        from paddock.server.admin.origin import AdminHosts
 
         config = self._config
         self._admin = AdminServer(
@@ -428,8 +428,8 @@ class Server:
         await self._admin.bind(host, port)
 
     async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
-        from paddock.server.admin_data import DataCommands
-        from paddock.server.commands import Commands
+        from paddock.server.admin.commands import Commands
+        from paddock.server.admin.data_commands import DataCommands
 
         machine = figures.service.machine
         limits = self.admin_limits

@@ -18,13 +18,13 @@ from typing import Final
 
 from paddock import __version__
 from paddock.errors import PaddockError
-from paddock.log.disk import Disk
-from paddock.log.exchange import Exchange, exchange, is_staged, undo_exchange
-from paddock.log.layout import Claim
-from paddock.server.admin_limits import AdminLimits
-from paddock.server.config import ServerConfig
-from paddock.server.control import Control, ControlError, Message
+from paddock.log.file.disk import Disk
+from paddock.server.admin.control_socket import Control, ControlError, Message
+from paddock.server.admin.rate_limits import AdminLimits
+from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
+from paddock.storage.layout import Claim
+from paddock.storage.state_swap import Exchange, exchange, is_staged, undo_exchange
 
 logger: Final = logging.getLogger(__name__)
 

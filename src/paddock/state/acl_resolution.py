@@ -25,8 +25,8 @@ from librt.strings import BytesWriter
 
 from paddock.errors import INVALID_ACL
 from paddock.protocol.acl import ACL, ANYONE, CREATOR, NOT_UNDERSTOOD, Identity, encode_acls
+from paddock.protocol.distinguished_names import is_distinguished_name
 from paddock.protocol.jute import DecodeError
-from paddock.protocol.names import is_distinguished_name
 from paddock.state.access import Identities, NodeACL, parse_network
 from paddock.state.entry import ACL_ENTRIES_MAX
 from paddock.state.refusal import Refused

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ssl
 
 from paddock.api import connect as async_connect
-from paddock.client.frames import REQUEST_BYTES_MAX
-from paddock.client.hosts import Randomness
-from paddock.client.sasl import SaslCredentials
-from paddock.client.watches import Watcher
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.session.hosts import Randomness
+from paddock.client.session.sasl import SaslCredentials
+from paddock.client.watches.watches import Watcher
 from paddock.sync.bridge import Bridge
 from paddock.sync.client import Client
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from paddock.client.announcer import StateListener
-from paddock.client.caller import Watch
 from paddock.client.client import Client as AsyncClient
-from paddock.client.encoder import ANY_VERSION
+from paddock.client.requests.encoder import ANY_VERSION
+from paddock.client.requests.request_sender import Watch
 from paddock.client.results import Children, Created, NodeData
+from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState
-from paddock.client.streams import Change
-from paddock.client.watches import Watcher, WatchKind
+from paddock.client.watches.streams import Change
+from paddock.client.watches.watches import Watcher, WatchKind
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat

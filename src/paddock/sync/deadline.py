@@ -15,7 +15,7 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from paddock.client.arguments import check_seconds
+from paddock.client.requests.arguments import check_seconds
 
 
 class _Limit(threading.local):

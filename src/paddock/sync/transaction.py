@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from paddock.client.encoder import ANY_VERSION
+from paddock.client.requests.encoder import ANY_VERSION
 from paddock.client.transaction import Transaction as AsyncTransaction
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from paddock.log.disk import Disk
-from paddock.server.config import ServerConfig
+from paddock.log.file.disk import Disk
+from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.testing.background import BackgroundLoop
 from paddock.testing.clock import VirtualClockLoop

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing._breaking import Breaking
 from paddock.testing.background import BackgroundLoop
 from paddock.testing.embedded import EmbeddedServer

@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing._breaking import Breaking
 from paddock.testing.clock import VirtualClockLoop
 from paddock.testing.embedded import EmbeddedServer

@@ -12,13 +12,13 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from paddock.log.directory import DataDirectory, DataDirectoryError
-from paddock.log.disk import Disk
-from paddock.log.exchange import write_state
-from paddock.log.folder import begin_log
+from paddock.log.file.disk import Disk
+from paddock.log.file.segments import begin_log
 from paddock.log.interface import LogError
-from paddock.log.layout import make_folder
 from paddock.state.machine import StateMachine
+from paddock.storage.data_directory import DataDirectory, DataDirectoryError
+from paddock.storage.layout import make_folder
+from paddock.storage.state_swap import write_state
 from paddock.upgrade.errors import UpgradeError
 
 # As if one batch had been: then a log that begins behind it proves that the snapshot must be there.

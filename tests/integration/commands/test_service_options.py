@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.sync import Client
 from paddock.testing import ServerThread
 from tests.support.certificates import Authority, name

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import paddock
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.sync import Client
 from paddock.testing import ServerThread
 from tests.support.certificates import Authority, name

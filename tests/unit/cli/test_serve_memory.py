@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from paddock.cli import serve
+from paddock.cli.commands import serve
 
 
 class EndedError(Exception):

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.cli.shell.configuration import with_configuration
 from paddock.cli.shell.settings import Settings
-from paddock.server.config import ConfigError
+from paddock.server.config.config import ConfigError
 from tests.support.certificates import Authority, name
 
 AUTHORITY = Authority()

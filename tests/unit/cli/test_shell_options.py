@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.errors import CommandError
 from paddock.cli.shell.options import Flag, Flags
 
 FLAGS = Flags(

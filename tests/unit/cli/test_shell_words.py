@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from paddock.cli.shell.complaint import CommandError, check_path, line_about
 from paddock.cli.shell.ensemble import for_clients
+from paddock.cli.shell.errors import CommandError, check_path, line_about
 from paddock.cli.shell.formats import acl_lines, hex_lines, permissions_of, stat_lines
 from paddock.cli.shell.numbers import as_int, as_long, decoded_int, version_of
 from paddock.cli.shell.quotas import Track

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 import pytest
+from tests.unit.client.test_session import wait_for
 
 from paddock import ConnectionLostError, SessionState, connect
-from paddock.client.hosts import Host, HostRing
-from paddock.client.scout import Scout
+from paddock.client.session.hosts import Host, HostRing
+from paddock.client.session.read_write_probe import Scout
 from paddock.protocol import opcodes
 from paddock.protocol.records import ConnectRequest
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.support.scripted import ScriptedServer, Talk
-from tests.unit.client.test_session import wait_for
 
 CONFIG = ServerConfig(port=0, four_letter_words=frozenset({"isro"}))
 READ_ONLY = SessionState.CONNECTED_READ_ONLY

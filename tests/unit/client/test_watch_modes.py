@@ -11,8 +11,8 @@ import pytest
 
 import paddock
 from paddock import Client, Event, EventType, NoWatcherError, WatchKind
-from paddock.client.encoder import watched
-from paddock.client.frames import encoded
+from paddock.client.requests.encoder import watched
+from paddock.client.requests.frames import encoded
 from paddock.errors import MARSHALLING_ERROR
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader

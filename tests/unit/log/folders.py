@@ -8,15 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from paddock.log.directory import DataDirectory
-from paddock.log.disk import Disk
-from paddock.log.exchange import write_state
-from paddock.log.file import FileLog
-from paddock.log.snapshots import SnapshotStore
+from paddock.log.file.disk import Disk
+from paddock.log.file.file_log import FileLog
 from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest
 from paddock.state.entry import Batch, Entry
 from paddock.state.machine import StateMachine, session_body
+from paddock.storage.data_directory import DataDirectory
+from paddock.storage.snapshots import SnapshotStore
+from paddock.storage.state_swap import write_state
 from tests.unit.log.helpers import Proposer
 from tests.unit.state.driver import OPEN, PASSWORD, encode
 

@@ -7,8 +7,8 @@ import queue
 from collections.abc import Iterator
 from pathlib import Path
 
-from paddock.log.disk import Disk
-from paddock.log.file import FileLog
+from paddock.log.file.disk import Disk
+from paddock.log.file.file_log import FileLog
 from paddock.log.interface import Durability, Record
 
 _WAIT_S = 30  # only a hanging log ever waits so long

@@ -11,11 +11,11 @@ from typing import Any
 from paddock.log.interface import Durability, Record, Report
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
-from paddock.server.config import ServerConfig
-from paddock.server.connection import Connection
-from paddock.server.expiry import Liveness
-from paddock.server.pipeline import Pipeline
-from paddock.server.service import Service
+from paddock.server.config.config import ServerConfig
+from paddock.server.connections.connection import Connection
+from paddock.server.core import Service
+from paddock.server.replication.pipeline import Pipeline
+from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches

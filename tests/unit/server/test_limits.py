@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from paddock.errors import QUOTA_EXCEEDED
-from paddock.server.desk import CLOSED, OPEN
+from paddock.server.connections.request_handler import CLOSED, OPEN
 from paddock.state.tree import CACHED_BYTES_MAX
 from tests.support import requests as rq
 from tests.support.records import Code, Op, Request

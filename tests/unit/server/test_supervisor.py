@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import paddock.server.supervisor as supervisor_module
-from paddock.log.disk import Disk
-from paddock.log.exchange import discard_staged, stage
-from paddock.server.config import ServerConfig
-from paddock.server.control import RefusedError, ask
+from paddock.log.file.disk import Disk
+from paddock.server.admin.control_socket import RefusedError, ask
+from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
 from paddock.state.machine import StateMachine
+from paddock.storage.state_swap import discard_staged, stage
 
 DEADLINE_S = 30.0
 

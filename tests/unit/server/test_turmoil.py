@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from paddock.log.interface import Durability
-from paddock.server.desk import CLOSED, OPEN
+from paddock.server.connections.request_handler import CLOSED, OPEN
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.records import Request

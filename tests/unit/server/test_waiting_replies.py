@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddock.server.desk import CLOSED, OPEN
+from paddock.server.connections.request_handler import CLOSED, OPEN
 from tests.support import requests as rq
 from tests.unit.server.harness import (
     MIB,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, VirtualClockLoop, run_virtually
 from tests.support import requests as rq
 from tests.support.records import Code

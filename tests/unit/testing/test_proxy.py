@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paddock.server.config import ServerConfig
+from paddock.server.config.config import ServerConfig
 from paddock.testing import (
     Cut,
     CutPoint,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from paddock.log.disk import Disk
-from paddock.log.file import FileLog
+from paddock.log.file.disk import Disk
+from paddock.log.file.file_log import FileLog
 from paddock.log.interface import LogCorruptError
-from paddock.log.snapshots import SnapshotStore
-from paddock.server.recovery import recover_state
+from paddock.server.durability.startup import recover_state
 from paddock.state.machine import StateMachine
+from paddock.storage.snapshots import SnapshotStore
 from paddock.upgrade.errors import UpgradeError
 from paddock.upgrade.source import read_service
 from paddock.upgrade.target import check_target, write_data_folder

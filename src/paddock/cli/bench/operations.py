@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from paddock.cli.bench.site import Site
-from paddock.recipes.lock import Lock
+from paddock.recipes.locks.lock import Lock
 
 if TYPE_CHECKING:
     from paddock.client.client import Client

@@ -20,7 +20,7 @@ from paddock.cli.bench.site import Site, furnished
 from paddock.cli.bench.tally import Measurement, Tally
 from paddock.cli.failure import CannotBeDone
 from paddock.cli.monitor import look
-from paddock.client.hosts import parse_hosts
+from paddock.client.session.hosts import parse_hosts
 from paddock.errors import ConnectionLostError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from paddock.cli.service import ServiceOptions, run, service_options
 
 if TYPE_CHECKING:
     from paddock.cli.bench.report import Report
-    from paddock.cli.signals import Signals
+    from paddock.cli.run_under.signals import Signals
 
 # What a request has beside its data and the path of the folder; less than that, in truth.
 _BESIDE_DATA_BYTES: Final = 256
@@ -98,7 +98,7 @@ def command(
     something was refused, or a connection lost.
     """
     from paddock.cli.bench.run import measure
-    from paddock.cli.signals import run_with_signals
+    from paddock.cli.run_under.signals import run_with_signals
 
     plan = Plan(_chosen(ops), seconds, clients, window, size, watchers)
     folder = _folder(path)
@@ -124,7 +124,7 @@ def _chosen(ops: str) -> tuple[str, ...]:
 def _folder(given: str | None) -> str:
     import secrets
 
-    from paddock.client.arguments import checked_path
+    from paddock.client.requests.arguments import checked_path
     from paddock.errors import InvalidArgumentError
 
     if given is None:
@@ -139,7 +139,7 @@ def _folder(given: str | None) -> str:
 
 
 def _check(plan: Plan, folder: str) -> None:
-    from paddock.client.frames import REQUEST_BYTES_MAX
+    from paddock.client.requests.frames import REQUEST_BYTES_MAX
 
     if plan.size + len(folder.encode()) + _BESIDE_DATA_BYTES > REQUEST_BYTES_MAX:
         raise click.BadParameter(

@@ -74,8 +74,8 @@ def command(
 
 def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, version: int) -> None:
     """Refuse all of them before any of them is deleted."""
-    from paddock.client.arguments import checked_path
-    from paddock.client.hosts import parse_hosts
+    from paddock.client.requests.arguments import checked_path
+    from paddock.client.session.hosts import parse_hosts
     from paddock.errors import InvalidArgumentError
 
     kept = {"/"} if parse_hosts(service.hosts)[1] else {"/", "/zookeeper"}

@@ -15,7 +15,7 @@ from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
     from paddock.client.client import Client
-    from paddock.recipes.grant import Grant
+    from paddock.recipes.locks.grant import Grant
 
 
 @click.command()
@@ -46,8 +46,8 @@ def command(
 
     The status is the command's, when it has ended by itself.
     """
-    from paddock.cli.holding import Plan, check, execute, name_data
-    from paddock.recipes.election import Election
+    from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
+    from paddock.recipes.locks.election import Election
 
     check(path, command, grace, service)
 

@@ -16,7 +16,7 @@ from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
     from paddock.client.client import Client
-    from paddock.recipes.grant import Grant
+    from paddock.recipes.locks.grant import Grant
 
 
 @click.command()
@@ -50,8 +50,8 @@ def command(
 
     The status is the command's; 75 if the lock was not obtained, 76 if it was lost.
     """
-    from paddock.cli.holding import Plan, check, execute, name_data
-    from paddock.recipes.lock import Lock
+    from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
+    from paddock.recipes.locks.lock import Lock
 
     if no_wait and wait is not None:
         raise click.UsageError("--wait and --no-wait exclude each other")

@@ -16,7 +16,7 @@ from paddock.cli.service import ServiceOptions, run, service_options
 
 if TYPE_CHECKING:
     from paddock.cli.monitor import Figures
-    from paddock.client.hosts import Host
+    from paddock.client.session.hosts import Host
 
 # A server that does not answer must not hold up those that do for long.
 _TIMEOUT_MAX = 5.0
@@ -40,7 +40,7 @@ def command(service: ServiceOptions, once: bool, interval: float, as_json: bool)
     All servers that --server names are asked. Status 1 says that one of them did not answer. More
     is shown of servers whose 4lw.commands.whitelist has mntr.
     """
-    from paddock.client.hosts import parse_hosts
+    from paddock.client.session.hosts import parse_hosts
 
     hosts, _ = parse_hosts(service.hosts)
     if as_json or once or not sys.stdout.isatty():

@@ -12,7 +12,7 @@ from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 
 if TYPE_CHECKING:
-    from paddock.cli.news import News
+    from paddock.cli.node_changes import News
     from paddock.client.client import Client
 
 # What is done with each change; the next one waits until it is done.
@@ -62,7 +62,7 @@ def command(
         await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
 
     async def printing(client: "Client") -> None:
-        from paddock.cli.reader import while_read
+        from paddock.cli.closed_stdout import while_read
 
         async with while_read():
             await watching(client, _print_json if as_json else _print_line)
@@ -70,9 +70,9 @@ def command(
     if script is None:
         service.run(printing)
         return 0
-    from paddock.cli.reaction import Reaction
+    from paddock.cli.run_under.exec_on_change import Reaction
+    from paddock.cli.run_under.signals import Signals, run_with_signals
     from paddock.cli.service import run
-    from paddock.cli.signals import Signals, run_with_signals
 
     async def reacting(signals: Signals) -> int:
         reaction = Reaction(script, service, signals, as_json=as_json)
@@ -93,7 +93,7 @@ async def watch(
     count: int | None = None,
 ) -> None:
     """Tell of changes, of so many or for ever."""
-    from paddock.cli.news import news_of
+    from paddock.cli.node_changes import news_of
 
     told = 0
     async with aclosing(news_of(client, path, recursive=recursive, initially=initial)) as stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from paddock.cli.shell.complaint import CommandError, check_path, code_line
+from paddock.cli.shell.errors import CommandError, check_path, code_line
 from paddock.cli.shell.formats import acl_lines, bytes_of, permissions_of
 from paddock.cli.shell.numbers import version_of
 from paddock.cli.shell.reading import print_stat, visit

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from paddock.cli.shell.settings import Settings
-from paddock.server import stores
-from paddock.server.config import ConfigError
-from paddock.server.properties import read_properties
+from paddock.server.config.config import ConfigError
+from paddock.server.config.properties import read_properties
+from paddock.server.tls import pem_stores
 
 _SECURE: Final = "zookeeper.client.secure"
 _MAX_BYTES: Final = "jute.maxbuffer"
@@ -81,23 +81,27 @@ def _tls(file: Path, found: Mapping[str, str]) -> ssl.SSLContext:
     if trusted:
         # Only those: the system's are for who says nothing.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        content = stores.read_store(Path(trusted), of("trustStore.type"), stores.TRUST_STORE)
+        content = pem_stores.read_store(
+            Path(trusted), of("trustStore.type"), pem_stores.TRUST_STORE
+        )
         with_lists = of("crl").lower() == "true"
-        stores.load_trust_store(context, Path(trusted), content, with_lists=with_lists)
+        pem_stores.load_trust_store(context, Path(trusted), content, with_lists=with_lists)
     elif of("crl").lower() == "true":
         raise _cannot(file, f"{_SSL}crl", f"it needs {_SSL}trustStore.location")
     if key_store:
-        content = stores.read_store(Path(key_store), of("keyStore.type"), stores.KEY_STORE)
+        content = pem_stores.read_store(Path(key_store), of("keyStore.type"), pem_stores.KEY_STORE)
         password = of("keyStore.password") or None
         if of("keyStore.passwordPath"):
-            read = stores.read_file(Path(of("keyStore.passwordPath")), "password of the key store")
+            read = pem_stores.read_file(
+                Path(of("keyStore.passwordPath")), "password of the key store"
+            )
             password = read.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        stores.load_key_store(context, Path(key_store), content, password)
+        pem_stores.load_key_store(context, Path(key_store), content, password)
     if of("hostnameVerification").lower() == "false":
         context.check_hostname = False
     _limit(file, context, "enabledProtocols" if of("enabledProtocols") else "protocol", found)
     if of("ciphersuites"):
-        from paddock.server.tls import set_ciphers
+        from paddock.server.tls.context import set_ciphers
 
         set_ciphers(context, of("ciphersuites"))
     return context

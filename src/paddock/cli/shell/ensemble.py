@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.errors import CommandError
 from paddock.cli.shell.formats import text_of
 from paddock.cli.shell.numbers import as_long
 from paddock.cli.shell.reading import data_of, print_stat
 from paddock.errors import ServiceError
-from paddock.server.properties import read_properties
+from paddock.server.config.properties import read_properties
 
 if TYPE_CHECKING:
     from paddock.cli.shell.options import Given
@@ -66,7 +66,7 @@ async def reconfig(shell: Shell, given: Given) -> None:
 
 
 def _check_mode(given: Given) -> None:
-    from paddock.cli.shell.catalogue import COMMANDS
+    from paddock.cli.shell.commands import COMMANDS
 
     if not any(given.has(name) for name in ("file", "members", "add", "remove")):
         raise CommandError(COMMANDS["reconfig"].usage_line)

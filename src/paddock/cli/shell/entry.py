@@ -86,7 +86,7 @@ def shell(
     """
     from paddock.cli.shell import pipe
     from paddock.cli.shell.settings import Settings
-    from paddock.client.hosts import parse_hosts
+    from paddock.client.session.hosts import parse_hosts
     from paddock.errors import PaddockError
 
     try:
@@ -98,7 +98,7 @@ def shell(
     if configuration is not None:
         # Imported now: most shells are without one.
         from paddock.cli.shell.configuration import with_configuration
-        from paddock.server.config import ConfigError
+        from paddock.server.config.config import ConfigError
 
         try:
             settings = with_configuration(settings, configuration)

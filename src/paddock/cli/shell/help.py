@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from paddock.cli.shell.catalogue import COMMANDS, Command
-from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.commands import COMMANDS, Command
+from paddock.cli.shell.errors import CommandError
 
 # What a command is looked for by; one that is nowhere here stands at the end.
 _CHAPTERS: Final = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.errors import CommandError
 
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
 _HEX: Final = re.compile(r"[+-]?[0-9a-fA-F]+")

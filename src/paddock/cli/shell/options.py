@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.errors import CommandError
 
 
 @dataclass(frozen=True, slots=True)

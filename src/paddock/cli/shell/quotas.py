@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from paddock.cli.shell.complaint import CommandError, check_path
+from paddock.cli.shell.errors import CommandError, check_path
 from paddock.cli.shell.numbers import as_int, as_long
 from paddock.cli.shell.options import Flag
 from paddock.cli.shell.reading import visit

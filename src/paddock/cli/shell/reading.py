@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from paddock.cli.shell.complaint import CommandError, check_path
+from paddock.cli.shell.errors import CommandError, check_path
 from paddock.cli.shell.formats import hex_lines, listed, stat_lines, text_of
 from paddock.errors import NoNodeError, ServiceError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def ls(shell: Shell, given: Given) -> None:
-    from paddock.cli.shell.catalogue import COMMANDS
+    from paddock.cli.shell.commands import COMMANDS
 
     if given.has("?"):
         shell.out("usage: ls [options] path")

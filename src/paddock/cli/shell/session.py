@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from paddock import __version__
-from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.errors import CommandError
 from paddock.cli.shell.numbers import decoded_int
 
 if TYPE_CHECKING:

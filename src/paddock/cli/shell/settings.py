@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 
-from paddock.client.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)

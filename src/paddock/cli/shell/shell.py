@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from paddock.cli.shell.catalogue import COMMANDS, Command, usage_lines
-from paddock.cli.shell.complaint import CommandError, line_about
+from paddock.cli.shell.commands import COMMANDS, Command, usage_lines
 from paddock.cli.shell.connection import Connection
+from paddock.cli.shell.errors import CommandError, line_about
 from paddock.cli.shell.formats import event_line
 from paddock.cli.shell.line import words
 from paddock.cli.shell.options import Given
 from paddock.cli.shell.watching import Watches
-from paddock.client.hosts import parse_hosts
+from paddock.client.session.hosts import parse_hosts
 from paddock.errors import PaddockError
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from paddock import __version__
 from paddock.cli.shell import help as help_pages
-from paddock.cli.shell.catalogue import COMMANDS
-from paddock.cli.shell.complaint import CommandError
+from paddock.cli.shell.commands import COMMANDS
 from paddock.cli.shell.completion import ShellCompleter
+from paddock.cli.shell.errors import CommandError
 from paddock.cli.shell.history import ShellHistory, history_file
 from paddock.cli.shell.line import words
 from paddock.cli.shell.nodes import Nodes

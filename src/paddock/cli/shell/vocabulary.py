@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from paddock.cli.shell.catalogue import COMMANDS, Command
+from paddock.cli.shell.commands import COMMANDS, Command
 from paddock.cli.shell.completion import Offer, Words
 
 # What the value of a flag may be, where there is a choice.

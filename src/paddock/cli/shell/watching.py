@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from paddock.cli.shell.complaint import CommandError, check_path
+from paddock.cli.shell.errors import CommandError, check_path
 from paddock.client.states import Event, EventType
-from paddock.client.watches import ClientWatches, WatchKind
+from paddock.client.watches.watches import ClientWatches, WatchKind
 
 if TYPE_CHECKING:
     from paddock.cli.shell.options import Given
@@ -70,7 +70,7 @@ def _somebody(event: Event) -> None:
 
 
 async def add_watch(shell: Shell, given: Given) -> None:
-    from paddock.cli.shell.catalogue import COMMANDS
+    from paddock.cli.shell.commands import COMMANDS
 
     mode = (given.value("m") or "PERSISTENT_RECURSIVE").upper()
     if mode not in _MODES:

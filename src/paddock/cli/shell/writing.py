@@ -8,7 +8,7 @@ from binascii import Error as NoBase64Error
 from typing import TYPE_CHECKING, Final
 
 from paddock.cli.shell.access import NO_ACL, acl_of
-from paddock.cli.shell.complaint import CommandError, check_path, code_line
+from paddock.cli.shell.errors import CommandError, check_path, code_line
 from paddock.cli.shell.formats import bytes_of
 from paddock.cli.shell.numbers import as_int, as_long, version_of
 from paddock.cli.shell.reading import print_stat

@@ -22,7 +22,7 @@ from paddock.cli.transfer.errors import DamagedExportError, TransferError
 from paddock.cli.transfer.file_format import BadLineError
 from paddock.cli.transfer.node import Node
 from paddock.cli.transfer.reading import Lines, NodeOrder, TornLineError
-from paddock.log.disk import Disk
+from paddock.log.file.disk import Disk
 
 # How far the output is behind the nodes that were read, at most.
 _BUFFER_BYTES: Final = 1 << 16

@@ -3,22 +3,22 @@
 Written by tools/twin.py from the names there; not to be edited.
 """
 
-from paddock.recipes._desk import Assign, least_loaded
-from paddock.recipes._instance import ServiceInstance
-from paddock.recipes._line import Contender
-from paddock.recipes._room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
-from paddock.recipes._roster import Member, MembershipChange, MembershipEvent
-from paddock.recipes._tasks import TaskState, TaskStatus, WorkerLoad
-from paddock.recipes._tree import CachedNode, Snapshot
-from paddock.recipes.cache import CacheChange, ChangeKind
-from paddock.recipes.discovery import InstancesListener
-from paddock.recipes.election import ElectionEvent, ElectionListener
-from paddock.recipes.grant import GrantEvent, GrantListener
-from paddock.recipes.master_worker import Handler
-from paddock.recipes.membership import MemberListener
-from paddock.recipes.partitioner import Share
-from paddock.recipes.provider import Choice
-from paddock.recipes.queue import DeadLetter, QueueEntry
+from paddock.recipes.cache.cache import CacheChange, ChangeKind
+from paddock.recipes.cache.tree import CachedNode, Snapshot
+from paddock.recipes.discovery.discovery import InstancesListener
+from paddock.recipes.discovery.instance import ServiceInstance
+from paddock.recipes.discovery.provider import Choice
+from paddock.recipes.groups.membership import MemberListener
+from paddock.recipes.groups.partitioner import Share
+from paddock.recipes.groups.roster import Member, MembershipChange, MembershipEvent
+from paddock.recipes.locks.election import ElectionEvent, ElectionListener
+from paddock.recipes.locks.grant import GrantEvent, GrantListener
+from paddock.recipes.locks.line import Contender
+from paddock.recipes.log_room.room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
+from paddock.recipes.queue.queue import DeadLetter, QueueEntry
+from paddock.recipes.tasks.assigner import Assign, least_loaded
+from paddock.recipes.tasks.master_worker import Handler
+from paddock.recipes.tasks.task_paths import TaskState, TaskStatus, WorkerLoad
 from paddock.sync.recipes.barrier import Barrier, DoubleBarrier
 from paddock.sync.recipes.cache import Cache
 from paddock.sync.recipes.configuration import Configuration

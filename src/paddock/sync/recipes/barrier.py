@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.barrier`.
+"""The blocking twin of `paddock.recipes.groups.barrier`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -11,8 +11,8 @@ from typing import Self
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.barrier import Barrier as AsyncBarrier
-from paddock.recipes.barrier import DoubleBarrier as AsyncDoubleBarrier
+from paddock.recipes.groups.barrier import Barrier as AsyncBarrier
+from paddock.recipes.groups.barrier import DoubleBarrier as AsyncDoubleBarrier
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.cache`.
+"""The blocking twin of `paddock.recipes.cache.cache`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from paddock.recipes._tree import CachedNode, Snapshot
-from paddock.recipes.cache import Cache as AsyncCache
-from paddock.recipes.cache import CacheChange
+from paddock.recipes.cache.cache import Cache as AsyncCache
+from paddock.recipes.cache.cache import CacheChange
+from paddock.recipes.cache.tree import CachedNode, Snapshot
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.configuration`.
+"""The blocking twin of `paddock.recipes.values.configuration`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -12,8 +12,8 @@ from typing import Generic, Self
 from paddock.errors import PaddockError
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.configuration import Configuration as AsyncConfiguration
-from paddock.recipes.configuration import T
+from paddock.recipes.values.configuration import Configuration as AsyncConfiguration
+from paddock.recipes.values.configuration import T
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.counter`.
+"""The blocking twin of `paddock.recipes.values.counter`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.counter import Counter as AsyncCounter
+from paddock.recipes.values.counter import Counter as AsyncCounter
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.discovery`.
+"""The blocking twin of `paddock.recipes.discovery.discovery`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -11,9 +11,9 @@ from typing import Self
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._instance import ServiceInstance
-from paddock.recipes.discovery import InstancesListener
-from paddock.recipes.discovery import ServiceRegistry as AsyncServiceRegistry
+from paddock.recipes.discovery.discovery import InstancesListener
+from paddock.recipes.discovery.discovery import ServiceRegistry as AsyncServiceRegistry
+from paddock.recipes.discovery.instance import ServiceInstance
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream

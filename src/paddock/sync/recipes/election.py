@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.election`.
+"""The blocking twin of `paddock.recipes.locks.election`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -11,9 +11,9 @@ from typing import Self
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._line import Contender
-from paddock.recipes.election import Election as AsyncElection
-from paddock.recipes.election import ElectionEvent, ElectionListener
+from paddock.recipes.locks.election import Election as AsyncElection
+from paddock.recipes.locks.election import ElectionEvent, ElectionListener
+from paddock.recipes.locks.line import Contender
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant

@@ -1,12 +1,12 @@
-"""The blocking twin of `paddock.recipes.grant`.
+"""The blocking twin of `paddock.recipes.locks.grant`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
 
 from __future__ import annotations
 
-from paddock.recipes.grant import Grant as AsyncGrant
-from paddock.recipes.grant import GrantListener
+from paddock.recipes.locks.grant import Grant as AsyncGrant
+from paddock.recipes.locks.grant import GrantListener
 from paddock.sync.bridge import Twin
 from paddock.sync.transaction import Transaction
 

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.lease`.
+"""The blocking twin of `paddock.recipes.locks.lease`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -11,9 +11,9 @@ from types import TracebackType
 from paddock.errors import GrantLostError
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.grant import GrantListener
-from paddock.recipes.lease import Lease as AsyncLease
-from paddock.recipes.lease import LeaseGrant as AsyncLeaseGrant
+from paddock.recipes.locks.grant import GrantListener
+from paddock.recipes.locks.lease import Lease as AsyncLease
+from paddock.recipes.locks.lease import LeaseGrant as AsyncLeaseGrant
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.transaction import Transaction

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.log_room`.
+"""The blocking twin of `paddock.recipes.log_room.log_room`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._room import LogEntry, RoomEvent
-from paddock.recipes.log_room import LogChannel as AsyncLogChannel
-from paddock.recipes.log_room import LogRoom as AsyncLogRoom
+from paddock.recipes.log_room.log_room import LogChannel as AsyncLogChannel
+from paddock.recipes.log_room.log_room import LogRoom as AsyncLogRoom
+from paddock.recipes.log_room.room import LogEntry, RoomEvent
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.master_worker`.
+"""The blocking twin of `paddock.recipes.tasks.master_worker`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._desk import Assign, least_loaded
-from paddock.recipes._tasks import TaskStatus
-from paddock.recipes.grant import GrantListener
-from paddock.recipes.master_worker import Master as AsyncMaster
-from paddock.recipes.master_worker import Task as AsyncTask
-from paddock.recipes.master_worker import TaskClient as AsyncTaskClient
-from paddock.recipes.master_worker import Worker as AsyncWorker
+from paddock.recipes.locks.grant import GrantListener
+from paddock.recipes.tasks.assigner import Assign, least_loaded
+from paddock.recipes.tasks.master_worker import Master as AsyncMaster
+from paddock.recipes.tasks.master_worker import Task as AsyncTask
+from paddock.recipes.tasks.master_worker import TaskClient as AsyncTaskClient
+from paddock.recipes.tasks.master_worker import Worker as AsyncWorker
+from paddock.recipes.tasks.task_paths import TaskStatus
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.membership`.
+"""The blocking twin of `paddock.recipes.groups.membership`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._roster import Member, MembershipEvent
-from paddock.recipes.membership import MemberListener
-from paddock.recipes.membership import Membership as AsyncMembership
+from paddock.recipes.groups.membership import MemberListener
+from paddock.recipes.groups.membership import Membership as AsyncMembership
+from paddock.recipes.groups.roster import Member, MembershipEvent
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.scopes import Scope

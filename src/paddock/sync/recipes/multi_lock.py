@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.multi_lock`.
+"""The blocking twin of `paddock.recipes.locks.multi_lock`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
-from paddock.recipes.grant import GrantListener
-from paddock.recipes.multi_lock import MultiGrant as AsyncMultiGrant
-from paddock.recipes.multi_lock import MultiLock as AsyncMultiLock
+from paddock.recipes.locks.grant import GrantListener
+from paddock.recipes.locks.multi_lock import MultiGrant as AsyncMultiGrant
+from paddock.recipes.locks.multi_lock import MultiLock as AsyncMultiLock
 from paddock.sync.bridge import Twin, first_of
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.rw_lock import ReadLock, WriteLock

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.naming`.
+"""The blocking twin of `paddock.recipes.values.naming`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.naming import Naming as AsyncNaming
+from paddock.recipes.values.naming import Naming as AsyncNaming
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.partitioner`.
+"""The blocking twin of `paddock.recipes.groups.partitioner`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -11,9 +11,9 @@ from typing import Self
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._line import Contender
-from paddock.recipes.partitioner import Partitioner as AsyncPartitioner
-from paddock.recipes.partitioner import Share
+from paddock.recipes.groups.partitioner import Partitioner as AsyncPartitioner
+from paddock.recipes.groups.partitioner import Share
+from paddock.recipes.locks.line import Contender
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.persistent_node`.
+"""The blocking twin of `paddock.recipes.values.persistent_node`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -11,7 +11,7 @@ from typing import Self
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.persistent_node import PersistentNode as AsyncPersistentNode
+from paddock.recipes.values.persistent_node import PersistentNode as AsyncPersistentNode
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 

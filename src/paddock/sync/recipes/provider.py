@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.provider`.
+"""The blocking twin of `paddock.recipes.discovery.provider`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from paddock.recipes._instance import ServiceInstance
-from paddock.recipes.provider import Choice
-from paddock.recipes.provider import ServiceCache as AsyncServiceCache
-from paddock.recipes.provider import ServiceProvider as AsyncServiceProvider
+from paddock.recipes.discovery.instance import ServiceInstance
+from paddock.recipes.discovery.provider import Choice
+from paddock.recipes.discovery.provider import ServiceCache as AsyncServiceCache
+from paddock.recipes.discovery.provider import ServiceProvider as AsyncServiceProvider
 from paddock.sync.bridge import Twin
 from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.streams import Stream

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.queue`.
+"""The blocking twin of `paddock.recipes.queue.queue`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.queue import DeadLetter, QueueEntry
-from paddock.recipes.queue import Queue as AsyncQueue
-from paddock.recipes.queue import QueueItem as AsyncQueueItem
+from paddock.recipes.queue.queue import DeadLetter, QueueEntry
+from paddock.recipes.queue.queue import Queue as AsyncQueue
+from paddock.recipes.queue.queue import QueueItem as AsyncQueueItem
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.scopes import Scope

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.rw_lock`.
+"""The blocking twin of `paddock.recipes.locks.rw_lock`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -10,10 +10,10 @@ from types import TracebackType
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.grant import GrantListener
-from paddock.recipes.rw_lock import ReadLock as AsyncReadLock
-from paddock.recipes.rw_lock import ReadWriteLock as AsyncReadWriteLock
-from paddock.recipes.rw_lock import WriteLock as AsyncWriteLock
+from paddock.recipes.locks.grant import GrantListener
+from paddock.recipes.locks.rw_lock import ReadLock as AsyncReadLock
+from paddock.recipes.locks.rw_lock import ReadWriteLock as AsyncReadWriteLock
+from paddock.recipes.locks.rw_lock import WriteLock as AsyncWriteLock
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant

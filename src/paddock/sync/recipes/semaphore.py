@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.semaphore`.
+"""The blocking twin of `paddock.recipes.locks.semaphore`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -10,9 +10,9 @@ from types import TracebackType
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes._line import Contender
-from paddock.recipes.grant import GrantListener
-from paddock.recipes.semaphore import Semaphore as AsyncSemaphore
+from paddock.recipes.locks.grant import GrantListener
+from paddock.recipes.locks.line import Contender
+from paddock.recipes.locks.semaphore import Semaphore as AsyncSemaphore
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant

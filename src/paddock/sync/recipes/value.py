@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.value`.
+"""The blocking twin of `paddock.recipes.values.value`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.value import SharedValue as AsyncSharedValue
+from paddock.recipes.values.value import SharedValue as AsyncSharedValue
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream

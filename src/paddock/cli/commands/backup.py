@@ -1,0 +1,126 @@
+"""`paddock backup`: write what a data folder holds to one file, also while a server runs on it."""
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from paddock import __version__
+from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.paths import PATH, PATH_OR_DASH, check_is_folder
+from paddock.cli.wording import counted
+
+if TYPE_CHECKING:
+    from paddock.storage.load import Loaded
+    from paddock.storage.maintenance.backup import Manifest
+
+# How long a running server may take for a snapshot. Without one a backup takes longer, no more.
+_SNAPSHOT_TIMEOUT = 600.0
+
+
+@click.command()
+@click.argument("data", type=PATH)
+@click.argument("file", type=PATH_OR_DASH)
+@click.option(
+    "--gzip", is_flag=True, help="Compress it, also if FILE does not end with .gz or .tgz."
+)
+@click.option("--overwrite", is_flag=True, help="Replace a FILE that exists.")
+def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
+    """Write a backup of a data folder to FILE, or to stdout if that is "-".
+
+    A server may run on DATA and is not disturbed. The backup holds everything that was acknowledged
+    before it was asked for.
+    """
+    to_stdout = str(file) == "-"
+    if file.is_symlink():
+        # What it leads to is written, not the link replaced.
+        file = file.resolve()
+    if to_stdout and sys.stdout.isatty():
+        raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
+    with one_line():
+        check_is_folder(data)
+        if not (data / "format").is_file():
+            raise CannotBeDone(f"{data}: holds no data of Paddock")
+        if not to_stdout:
+            _check_target(file, data, overwrite)
+        loaded = _load(data)
+        if to_stdout:
+            manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()))
+            sys.stdout.buffer.flush()
+        else:
+            manifest = _write_file(file, loaded, gzip or file.suffix in (".gz", ".tgz"))
+    click.echo(
+        f"{'stdout' if to_stdout else file}: record {manifest.index}, zxid 0x{manifest.zxid:x},"
+        f" {counted(manifest.nodes, 'node')}, {counted(manifest.sessions, 'session')}",
+        err=to_stdout,
+    )
+
+
+def _check_target(file: Path, data: Path, overwrite: bool) -> None:
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise CannotBeDone(f"{file}: there is no folder {folder}")
+    if os.path.lexists(file) and not file.is_file():
+        # A device would be replaced by a file, and gone.
+        raise CannotBeDone(f"{file}: is not a file")
+    if file.exists() and not overwrite:
+        raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
+    for ours in (data, data / "log"):
+        if folder.resolve().is_relative_to(ours.resolve()):
+            raise CannotBeDone(f"{file}: lies in {ours}, which is not to be touched")
+
+
+def _load(data: Path) -> "Loaded":
+    from paddock.server.admin.control_socket import ControlError, ask
+    from paddock.storage.load import load
+    from paddock.storage.maintenance.scan import user_of
+
+    if user_of(data) is not None:
+        try:
+            # A fresh one spares us the log, and most of the race with its purging.
+            ask(data, {"command": "snapshot"}, _SNAPSHOT_TIMEOUT)
+        except ControlError as error:
+            click.echo(f"paddock: warning: no fresh snapshot: {error}", err=True)
+    return load(data)
+
+
+def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
+    """Write a file that appears under its name only when it is whole and synced."""
+    from paddock.log.file.disk import Disk
+
+    folder = file.absolute().parent
+    try:
+        opened, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
+    except OSError as error:
+        # Its own name says nothing to whoever chose another one.
+        raise CannotBeDone(f"{file}: cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(opened, "wb") as stream:
+            manifest = _write(stream, loaded, compress, folder)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
+        Disk().sync_folder(folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    return manifest
+
+
+def _write(stream: IO[bytes], loaded: "Loaded", compress: bool, near: Path) -> "Manifest":
+    from paddock.storage.maintenance.backup import write_backup
+
+    return write_backup(
+        stream,
+        loaded,
+        compress=compress,
+        version=__version__,
+        time_ms=time.time_ns() // 1_000_000,
+        near=near,
+    )

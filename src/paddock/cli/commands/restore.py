@@ -1,0 +1,179 @@
+"""`paddock restore`: bring a backup back, also into the data folder of a running server."""
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.owner import as_owner_of
+from paddock.cli.paths import PATH, PATH_OR_DASH
+from paddock.cli.wording import counted
+
+if TYPE_CHECKING:
+    from paddock.storage.load import Loaded
+    from paddock.storage.maintenance.backup import Manifest
+
+_STATUS_TIMEOUT = 30.0
+# A server answers everybody, writes a snapshot and reads the new one.
+_RESTORE_TIMEOUT = 3600.0
+
+
+@click.command()
+@click.argument("file", type=PATH_OR_DASH)
+@click.argument("data", type=PATH)
+@click.option("--replace", is_flag=True, help="Move what DATA holds aside. Nothing is deleted.")
+@click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
+def restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
+    """Restore the backup in FILE, or on stdin if that is "-", into the folder DATA.
+
+    The backup is checked whole before anything is touched. If a server runs on DATA, it is told: it
+    is away for a moment, and its clients connect again by themselves.
+    """
+    try:
+        _restore(file, data, replace, as_json)
+    except click.ClickException as error:
+        if as_json:
+            reason, is_backup = error.format_message(), True
+            if isinstance(error, _NoBackupError):
+                reason, is_backup = error.reason, False
+            click.echo(json.dumps({"error": reason, "is_backup": is_backup}))
+        raise
+
+
+class _NoBackupError(CannotBeDone):
+    """What was read is no backup that can be restored."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        # Without what was read.
+        self.reason = text.removeprefix(f"{name}: ")
+
+
+def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
+    # All of them now: who owns the folder may not be able to read where they are.
+    from paddock.storage.layout import make_folder
+    from paddock.storage.maintenance.scan import user_of
+
+    with one_line():
+        if data.exists() and not data.is_dir():
+            raise click.UsageError(f"{data}: is not a folder")
+        if not replace and _holds_anything(data):
+            raise CannotBeDone(f"{data}: is not empty; --replace moves what it holds aside")
+        if replace and not _is_replaceable(data):
+            raise CannotBeDone(
+                f"{data}: holds something else than data of Paddock; it is left alone"
+            )
+        loaded, manifest = _read(file)
+        make_folder(data)
+        with as_owner_of(data):
+            if user_of(data) is not None:
+                aside = _restore_running(data, loaded)
+            else:
+                aside = _restore_claimed(data, loaded)
+    zxid = loaded.machine.zxid
+    if as_json:
+        told = {"zxid": zxid, "nodes": manifest.nodes, "sessions": manifest.sessions}
+        click.echo(json.dumps({**told, "time_ms": manifest.time_ms, "aside": aside}))
+        return
+    when = datetime.fromtimestamp(manifest.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    click.echo(
+        f"{data}: restored the backup of {when}: {counted(manifest.nodes, 'node')},"
+        f" {counted(manifest.sessions, 'session')}; it goes on at zxid 0x{zxid:x}"
+    )
+    if aside is not None:
+        click.echo(f"what was there before is in {aside}")
+
+
+def _holds_anything(data: Path) -> bool:
+    from paddock.storage.maintenance.foreign import is_harmless
+
+    names = (path.name for path in data.iterdir()) if data.is_dir() else ()
+    return any(name != "lock" and not is_harmless(name) for name in names)
+
+
+def _is_replaceable(data: Path) -> bool:
+    """Tell whether a folder is Paddock's, as far as one can tell, or holds nothing."""
+    from paddock.log.file.segments import segment_files
+    from paddock.storage.snapshots import snapshot_files
+    from paddock.storage.state_swap import is_interrupted
+
+    if not _holds_anything(data) or (data / "format").is_file() or is_interrupted(data):
+        return True
+    # Damaged: the file that says so is missing.
+    log, snapshots = data / "log", data / "snapshots"
+    return bool(
+        (log.is_dir() and segment_files(log)) or (snapshots.is_dir() and snapshot_files(snapshots))
+    )
+
+
+def _read(file: Path) -> "tuple[Loaded, Manifest]":
+    from paddock.storage.maintenance.backup import BackupError, read_backup
+
+    name = "stdin" if str(file) == "-" else str(file)
+    try:
+        if str(file) == "-":
+            return read_backup(sys.stdin.buffer, name)
+        with file.open("rb") as stream:
+            return read_backup(stream, name)
+    except BackupError as error:
+        raise _NoBackupError(name, str(error)) from None
+
+
+def _restore_running(data: Path, loaded: "Loaded") -> str | None:
+    from paddock.log.file.disk import Disk
+    from paddock.server.admin.control_socket import RefusedError, ask
+    from paddock.storage.epoch import begin_epoch
+    from paddock.storage.state_swap import discard_staged, stage
+
+    status = ask(data, {"command": "status"}, _STATUS_TIMEOUT)
+    begin_epoch(loaded.machine, status["zxid"], status["last_session"])
+    staged = stage(data, loaded.machine, loaded.index, Disk())
+    try:
+        reply = ask(data, {"command": "restore", "staged": staged}, _RESTORE_TIMEOUT)
+    except RefusedError:
+        # In any other case the server may be about to use it.
+        discard_staged(data, staged)
+        raise
+    aside = reply["aside"]
+    return None if aside is None else str(aside)
+
+
+def _restore_claimed(data: Path, loaded: "Loaded") -> str | None:
+    from paddock.storage.layout import Claim, DataDirectoryError
+
+    try:
+        with Claim(data):
+            return _restore_offline(data, loaded)
+    except DataDirectoryError as error:
+        raise CannotBeDone(f"{error}, which has just been started; try again") from None
+
+
+def _restore_offline(data: Path, loaded: "Loaded") -> str | None:
+    from paddock.log.file.disk import Disk
+    from paddock.storage.epoch import begin_epoch
+    from paddock.storage.state_swap import exchange, finish_exchange, stage
+
+    finish_exchange(data, Disk())
+    begin_epoch(loaded.machine, *_seen(data))
+    staged = stage(data, loaded.machine, loaded.index, Disk())
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside = exchange(data, staged, now, Disk()).aside
+    return None if aside is None else str(data.absolute() / aside)
+
+
+def _seen(data: Path) -> tuple[int, int]:
+    """Give the last zxid and session id of what was there, as far as it can be read."""
+    from paddock.log.interface import LogError
+    from paddock.storage.maintenance.check import check
+    from paddock.storage.state_swap import holds_data
+
+    try:
+        state = check(data).state if holds_data(data) else None
+    except LogError:
+        # It is damaged beyond reading; the new epoch is above the backup's at least.
+        state = None
+    return (0, 0) if state is None else (state.zxid, state.last_session)

@@ -1,0 +1,296 @@
+"""`paddock serve`: run a server until a signal stops it.
+
+Each setting is an option, a variable and a key of a `zoo.cfg` (`paddock.server.config.settings`). What
+cannot be used ends with status 2, what cannot be done (a port that is taken, a data folder in use)
+with status 1, each with one line. The few lines about where to find the server go to stdout, the
+log goes to stderr.
+"""
+
+import contextlib
+import dataclasses
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from paddock import __version__
+from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.paths import PATH
+from paddock.server.config.config import ConfigError, ServerConfig
+from paddock.server.config.settings import SETTINGS
+from paddock.server.config.sources import Settings
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from paddock.server.admin.log_handler import Journal
+
+DEFAULT_DATA = Path("data")
+# Made now: when it is needed there is no memory.
+_NO_MEMORY = (
+    b"paddock: there is no memory left, and the server ends. All that was acknowledged is in its"
+    b" log: start it again with more memory\n"
+)
+
+
+class _Serve(click.Command):
+    """Takes one option for each setting, and lists them by sections."""
+
+    def __init__(self, *arguments: object, **keywords: object) -> None:
+        super().__init__(*arguments, **keywords)  # type: ignore[arg-type]
+        for setting in SETTINGS:
+            option = setting.option
+            names = f"{option}/--no-{option[2:]}" if setting.is_switch else option
+            default = setting.default_shown()
+            self.params.append(
+                click.Option(
+                    [names],
+                    metavar=None if setting.is_switch else setting.metavar,
+                    default=None,
+                    help=setting.help + (f"  [default: {default}]" if default else ""),
+                )
+            )
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        by_option = {setting.option: setting.section for setting in SETTINGS}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is not None:
+                section = by_option.get(parameter.opts[0], "Options")
+                sections.setdefault(section, []).append(record)
+        for section, records in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(records)
+
+
+@click.command(cls=_Serve)
+@click.option(
+    "--config",
+    metavar="FILE",
+    envvar="PADDOCK_CONFIG",
+    type=PATH,
+    help="A zoo.cfg. Options and variables beat what it says.",
+)
+@click.option("--memory", is_flag=True, help="Keep everything in memory, nothing on disk.")
+def serve(config: Path | None, memory: bool, **given: object) -> None:
+    """Run a server. Ctrl-C or SIGTERM stops it; nothing that was acknowledged is lost.
+
+    Each option but --memory may be given by an environment variable too (--tick-time-ms by
+    PADDOCK_TICK_TIME_MS), and each setting by a key of a zoo.cfg. Options beat variables, which
+    beat the file.
+    """
+    options = _given_options(given)
+    if memory and ("--data" in options or "--data-log" in options):
+        raise click.UsageError("--data and --memory exclude each other")
+    _run(*_server_config(config, options, memory=memory))
+
+
+def _given_options(given: dict[str, object]) -> dict[str, str]:
+    """Give the options that stood on the command line, as they stood there."""
+    options: dict[str, str] = {}
+    for setting in SETTINGS:
+        value = given[setting.option[2:].replace("-", "_")]
+        if isinstance(value, bool):
+            options[setting.option] = "true" if value else "false"
+        elif value is not None:
+            options[setting.option] = str(value)
+    return options
+
+
+def _server_config(
+    file: Path | None, options: dict[str, str], *, memory: bool
+) -> tuple[ServerConfig, list[str]]:
+    """Put the settings together; give them, and a line for each thing to warn of."""
+    settings = Settings()
+    settings.set("data_directory", DEFAULT_DATA)
+    try:
+        if file is not None:
+            settings.read_file(file)
+        settings.read_environment(os.environ)
+        settings.read_options(options)
+        if memory:
+            settings.set("data_directory", None)
+        config = settings.config()
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    return _with_folders_as_they_are(config), settings.warnings
+
+
+def _with_folders_as_they_are(config: ServerConfig) -> ServerConfig:
+    """Name the folders without "..", for whoever reads about them."""
+    return dataclasses.replace(
+        config,
+        data_directory=_without_dots(config.data_directory),
+        data_log_directory=_without_dots(config.data_log_directory),
+    )
+
+
+def _without_dots(path: Path | None) -> Path | None:
+    # Links stay as they were given, unless a ".." goes up from one.
+    return path if path is None or ".." not in path.parts else Path(os.path.realpath(path))
+
+
+def _run(config: ServerConfig, warnings: list[str]) -> None:
+    # Imported now, not above: `--help` needs none of it.
+    from paddock._loops import run
+    from paddock.storage.layout import FolderInUseError
+
+    journal = _open_journal(config)
+    _warn(config, warnings)
+    _raise_file_limit()
+    _tune_interpreter()
+    with one_line():
+        try:
+            run(_serve_until_signal(config, journal))
+        except ConfigError as error:
+            # A file that TLS needs, say: it is read only now.
+            raise click.UsageError(str(error)) from None
+        except FolderInUseError as error:
+            raise CannotBeDone(f"{error}; --data takes another folder") from None
+
+
+def _open_journal(config: ServerConfig) -> "Journal":
+    import logging
+    import time
+
+    from paddock.server.admin.log_handler import Journal
+
+    journal = Journal(sys.stderr, config.log_format, time.monotonic)
+    logging.basicConfig(level=config.log_level.upper(), handlers=[journal])
+    return journal
+
+
+def _warn(config: ServerConfig, warnings: list[str]) -> None:
+    import logging
+
+    for warning in warnings:
+        if config.log_format == "json":
+            logging.getLogger(__name__).warning("%s", warning)
+        else:
+            # Without the time, and whatever the level: it is for whoever has just typed it.
+            click.echo(f"paddock: warning: {warning}", err=True)
+
+
+async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
+    import asyncio
+    import secrets
+    import time
+
+    from paddock.cli.lifetime import Lifetime
+    from paddock.cli.notify import Notifier
+    from paddock.server.server import Server
+    from paddock.server.supervisor import Supervisor
+
+    def wall_clock_ms() -> int:
+        return time.time_ns() // 1_000_000
+
+    def end_at_once() -> None:
+        # Nothing may be sent, and nothing be written down, that comes from a state gone wrong.
+        supervisor.abandon()
+        sys.stderr.flush()
+        os._exit(1)
+
+    def make_server(config: ServerConfig) -> Server:
+        return Server(
+            config,
+            wall_clock_ms=wall_clock_ms,
+            random_bytes=secrets.token_bytes,
+            on_fatal=end_at_once,
+            monotonic=time.monotonic,
+        )
+
+    asyncio.get_running_loop().set_exception_handler(_take_note)
+    lifetime = Lifetime(journal, Notifier(os.environ))
+    supervisor = Supervisor(config, make_server, wall_clock_ms)
+    lifetime.on_leaving = supervisor.abandon
+    lifetime.loading(f"Loading {config.data_directory or 'nothing'}")
+    await supervisor.start()
+    host, port = supervisor.address
+    lifetime.ready(f"Serving on {host}:{port}")
+    _announce(config, host, port, supervisor.secure_address)
+    await supervisor.serve_until(lifetime.stop)
+    lifetime.over()
+
+
+def _take_note(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
+    """Report what a callback of the event loop has failed with.
+
+    Without memory for a callback of the loop itself nothing goes on, and a loop that only fails
+    takes a whole processor. A connection alone may fail: then it is closed.
+    """
+    if isinstance(context.get("exception"), MemoryError) and "protocol" not in context:
+        os.write(sys.stderr.fileno(), _NO_MEMORY)
+        os._exit(1)
+    loop.default_exception_handler(context)
+
+
+def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int] | None) -> None:
+    # What listens everywhere is reached through the loopback.
+    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
+    if config.data_directory is None:
+        where = "Everything is kept in memory and ends with this process."
+    else:
+        where = f"Its data is in {config.data_directory.absolute()}"
+    if secure is not None:
+        where = f"TLS is spoken on {secure[0]}:{secure[1]}\n{where}"
+    try:
+        if secure == (host, port):
+            # Nothing short can be tried here: it takes certificates.
+            click.echo(f"Paddock {__version__} listens on {host}:{port}\n{where}\nCtrl-C stops it.")
+            return
+        command, server = _own_command(), shlex.quote(bracketed)
+        click.echo(
+            f"Paddock {__version__} listens on {host}:{port}\n"
+            f"{where}\n"
+            f"Try it:     {command} shell -server {server}\n"
+            f"            {command} status --server {server}\n"
+            f"            {command} ls --server {server} /\n"
+            f'in Python:  with paddock.sync.connect("{bracketed}") as client: '
+            f'print(client.children("/"))\n'
+            f"Ctrl-C stops it."
+        )
+    except BrokenPipeError:
+        # Whoever started us need not read this.
+        pass
+
+
+def _own_command() -> str:
+    """Give what to type for this command, also in an environment that is not activated."""
+    script = Path(sys.executable).with_name("paddock")
+    if shutil.which("paddock") is not None:
+        return "paddock"
+    if not script.is_file():
+        return f"{shlex.quote(sys.executable)} -m paddock"
+    # Below the folder that we are in, if that is still there.
+    with contextlib.suppress(OSError, ValueError):
+        script = script.relative_to(Path.cwd())
+    return shlex.quote(str(script))
+
+
+def _tune_interpreter() -> None:
+    """Set the interpreter up for one busy event loop and one thread that waits for the disk.
+
+    The log's thread must not wait 5 ms, the default, for the loop each time a sync is over. And a
+    full collection over a million nodes would stop everybody for a second: nodes are in no cycles,
+    nor is anything else here that lives long, so the oldest generation is left alone.
+    """
+    import gc
+
+    sys.setswitchinterval(0.0005)
+    gc.set_threshold(50_000, 20, 1_000_000)
+
+
+def _raise_file_limit() -> None:
+    """Allow as many connections as the system lets us: the usual soft limit is 1024 files."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,1 @@
+"""Commands that run under us: while a lock is held, while we lead, for each change."""

@@ -1,0 +1,149 @@
+"""A command that runs under us, by way of its warden: see `warden` for what that sees to.
+
+command = RunningCommand(["make", "report"], environment, grace=1.0, group=0)
+command.live_until(loop.time() + 10)
+print((await command.wait()).status)
+"""
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Final
+
+from paddock.cli.run_under import warden
+
+# A warden that does not do what it is told within this time is stopped, and of no use.
+_PATIENCE_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnd:
+    """How a command has ended."""
+
+    # As a shell gives it: of what a signal has ended, 128 and its number.
+    status: int
+    # Whether its warden had to end it, or did not even let it begin.
+    was_ended: bool = False
+
+
+class RunningCommand:
+    """A command, from before its start until nothing is left of it. It starts when it may live."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        grace: float,
+        group: int,
+        stdin: IO[bytes] | None = None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        # If the warden is killed, what it looked after becomes ours.
+        warden.adopt_orphans()
+        self._control, theirs = socket.socketpair()
+        self._control.setblocking(False)
+        with theirs:
+            theirs.set_inheritable(True)
+            self._warden = subprocess.Popen(
+                [
+                    *(sys.executable, "-I", "-S", warden.__file__),
+                    *(str(theirs.fileno()), str(group), str(grace), *command),
+                ],
+                stdin=stdin,
+                env=environment,
+                # Whatever was left open for the command is open for it; all that is ours is not.
+                close_fds=False,
+                # What a terminal sends is not for the warden.
+                process_group=0,
+            )
+        self._group = group
+        self._pid = 0
+        self._said = b""
+        self._ended: asyncio.Future[CommandEnd | None] = self._loop.create_future()
+        self._loop.add_reader(self._control, self._on_readable)
+        self._patience: asyncio.TimerHandle | None = None
+
+    def live_until(self, when: float) -> None:
+        """Let it live until then, by the event loop's clock. The first time starts it."""
+        self._tell(f"until {warden.clock() + (when - self._loop.time())}")
+
+    def live(self) -> None:
+        """Let it live as long as we do."""
+        self.live_until(math.inf)
+
+    def pass_on(self, number: int) -> None:
+        """Have it get a signal."""
+        self._tell(f"signal {number}")
+
+    def end(self) -> None:
+        """Kill it, now."""
+        self._tell("end")
+        if self._patience is None:
+            self._patience = self._loop.call_later(_PATIENCE_S, self._warden.kill)
+
+    async def wait(self) -> CommandEnd:
+        """Wait until nothing is left of it. If this is cancelled, it is killed."""
+        try:
+            ended = await asyncio.shield(self._ended)
+        except asyncio.CancelledError:
+            self.end()
+            await self._see_off(await asyncio.shield(self._ended))
+            raise
+        return await self._see_off(ended)
+
+    async def _see_off(self, ended: CommandEnd | None) -> CommandEnd:
+        if self._patience is not None:
+            self._patience.cancel()
+        self._warden.wait()
+        if ended is None:
+            # The warden was killed, and with it the command. What is left of it is ours.
+            await self._end_orphans()
+            ended = CommandEnd(128 + signal.SIGKILL, was_ended=self._patience is not None)
+        return ended
+
+    async def _end_orphans(self) -> None:
+        if self._group == 0 and self._pid and not warden.IS_LINUX:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+        await asyncio.to_thread(warden.end_children)
+
+    def _tell(self, line: str) -> None:
+        try:
+            self._control.send(f"{line}\n".encode())
+        except OSError:
+            # It has ended, which we shall hear; or it is stopped, and does not listen.
+            pass
+
+    def _on_readable(self) -> None:
+        try:
+            said = self._control.recv(4096)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            said = b""
+        if said:
+            self._said += said
+            return
+        # It has ended: only then it closes the socket.
+        self._loop.remove_reader(self._control)
+        self._control.close()
+        self._ended.set_result(self._read(self._said.decode()))
+
+    def _read(self, said: str) -> CommandEnd | None:
+        for line in said.splitlines():
+            match line.split():
+                case ["started", pid]:
+                    self._pid = int(pid)
+                case ["ended", status, how]:
+                    return CommandEnd(int(status), was_ended=how == "ended")
+                case ["late"]:
+                    return CommandEnd(128 + signal.SIGKILL, was_ended=True)
+        return None

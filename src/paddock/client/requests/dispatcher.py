@@ -1,0 +1,252 @@
+"""What goes out on the connection of a session, and what comes in.
+
+What is asked alone is written at once. What is asked while answers are on their way waits for the
+end of this pass of the event loop, and all of it is one write. Answers come in the order of the
+requests (`outstanding`); whatever else a server says is the session's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final
+
+from librt.strings import read_i32_be, read_i64_be
+
+from paddock.client.requests.in_flight import Outstanding
+from paddock.client.requests.pending_request import Call, Failure
+from paddock.client.session.clock import SessionClock
+from paddock.client.session.transport import Link
+from paddock.errors import (
+    OK,
+    SESSION_EXPIRED,
+    ConnectionLostError,
+    RemoteProtocolError,
+    UsageError,
+)
+from paddock.protocol.jute import DecodeError, Reader
+from paddock.protocol.records import (
+    AUTH_XID,
+    NOTIFICATION_XID,
+    PING_XID,
+    SET_WATCHES_XID,
+    WatcherEvent,
+)
+
+# The header of a reply: the number of the request, the zxid and the result.
+_ZXID: Final = 4
+_CODE: Final = 12
+_HEADER_BYTES: Final = 16
+# Nobody gets it: whoever asks too early has a program to mend.
+_NOT_STARTED: Final = Failure(ConnectionLostError)
+# So many requests in a write are no crowd.
+_FEW: Final = 8
+
+
+class Exchange:
+    """The requests of one session and their answers, on whatever connection it has."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: SessionClock,
+        outstanding: Outstanding,
+        *,
+        on_event: Callable[[WatcherEvent, int], None],
+        on_watches_set: Callable[[], None],
+        on_word: Callable[[int], None],
+        on_expired: Callable[[Link], None],
+        on_recovered: Callable[[], None],
+        leave: Callable[[str], None],
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._outstanding = outstanding
+        # Called with an event and the zxid of its header; when watches were set again; with the
+        # result of our credentials; when an answer says that the session has expired; when it is
+        # not overdue any more; with why a server is to be left.
+        self._on_event = on_event
+        self._on_watches_set = on_watches_set
+        self._on_word = on_word
+        self._on_expired = on_expired
+        self._on_recovered = on_recovered
+        self._leave = leave
+        # The connection, while there is one.
+        self.link: Link | None = None
+        # Why a request fails that is asked now; None if it does not.
+        self.refusal: Failure | None = _NOT_STARTED
+        # The last zxid in any reply. Every event of a transaction up to it has come.
+        self.last_zxid = 0
+        # The last one in any event: others of the same transaction may not have come.
+        self._told_zxid = 0
+        # One for all replies, which are read one after the other.
+        self._reader = Reader(b"")
+        self._flush_is_due = False
+        # Whether what is asked has to wait for what is asked with it.
+        self._is_gathering = False
+        # Whether the last write had many requests: who asks like that does better with one write.
+        self._comes_in_crowds = False
+
+    @property
+    def seen_zxid(self) -> int:
+        """The newest zxid that we know of: what a server must have seen to be of use to us."""
+        return max(self.last_zxid, self._told_zxid)
+
+    def check_started(self) -> None:
+        """Raise UsageError if nothing that is asked would ever be sent."""
+        if self.refusal is _NOT_STARTED:
+            raise UsageError("the client is not open: enter its scope, or call `start`, before")
+
+    def attach(self, link: Link) -> None:
+        """Have a connection from now on; what was asked is written when the session says so."""
+        self.link = link
+        self.refusal = None
+        link.on_frames = self._receive
+        link.on_writable = self.flush
+
+    # What goes out.
+
+    def submit(self, call: Call[Any]) -> None:
+        """Queue a request; its future will be done, whatever happens."""
+        refusal = self.refusal
+        if refusal is not None:
+            self.check_started()
+            # Not at once: who awaits what is done lets nobody else run, so somebody who asks again
+            # and again would stop the event loop, and with it all that could make an end of it.
+            self._loop.call_soon(call.fail, refusal)
+            return
+        outstanding = self._outstanding
+        outstanding.unsent.append(call)
+        if self._flush_is_due:
+            return
+        if self._comes_in_crowds or outstanding.sent:
+            self._schedule_flush()
+        elif not self._is_gathering:
+            # It comes alone, and need not wait for a pass of the loop that brings nothing else.
+            # What follows in this pass is written in the next, so that is one write in each.
+            self.flush()
+
+    def begin_to_gather(self) -> bool:
+        """Have what is asked wait for what is asked with it; tell whether it does not already."""
+        begins = not self._is_gathering
+        self._is_gathering = True
+        return begins
+
+    def write_gathered(self) -> None:
+        """Write what was asked meanwhile, as one, and have nothing wait any more."""
+        self._is_gathering = False
+        if self._outstanding.unsent and not self._flush_is_due:
+            self.flush()
+
+    def write_everything(self) -> None:
+        """Write all that was asked until now, however much it is, if there is a connection."""
+        link = self.link
+        if link is not None:
+            while link.is_open and self._outstanding.unsent:
+                self._write(link)
+
+    def flush(self) -> None:
+        """Write once; what does not fit into it has the next pass of the loop."""
+        self._flush_is_due = False
+        link = self.link
+        if link is None or not link.is_writable:
+            return
+        self._write(link)
+        if self._outstanding.unsent and link.is_writable:
+            self._schedule_flush()
+
+    def _schedule_flush(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self.flush)
+
+    def _write(self, link: Link) -> None:
+        now = self._loop.time()
+        outstanding = self._outstanding
+        before = len(outstanding.sent)
+        requests = outstanding.take(now)
+        if requests:
+            self._comes_in_crowds = len(outstanding.sent) - before > _FEW
+            self._clock.sent_at = now
+            link.write(requests)
+
+    # What comes in.
+
+    def _receive(self, frames: list[bytes]) -> None:
+        clock = self._clock
+        clock.heard_at = self._loop.time()
+        try:
+            for frame in frames:
+                self._take(frame)
+        except (DecodeError, IndexError, RemoteProtocolError) as error:
+            self._leave(f"the server sent what it should not: {error}")
+            return
+        if clock.is_overdue and self.link is not None and clock.recover():
+            self._on_recovered()
+
+    def _take(self, frame: bytes) -> None:
+        if len(frame) < _HEADER_BYTES:
+            raise RemoteProtocolError("a frame without a header")
+        xid: int = read_i32_be(frame, 0)
+        code: int = read_i32_be(frame, _CODE)
+        reader = self._reader
+        reader.data = frame
+        reader.position = _HEADER_BYTES
+        if xid > 0:
+            zxid: int = read_i64_be(frame, _ZXID)
+            self._answer(xid, zxid, code)
+        elif xid == NOTIFICATION_XID:
+            told: int = read_i64_be(frame, _ZXID)
+            if told > self._told_zxid:
+                self._told_zxid = told
+            self._on_event(WatcherEvent.read(reader), told)
+        elif xid == PING_XID:
+            # A connection may outlive its session: when somebody else has closed that one just
+            # while we took it back. The next handshake tells.
+            if code != OK:
+                raise RemoteProtocolError(f"an answer to a ping with the error {code}")
+            if not self._clock.answer_ping():
+                raise RemoteProtocolError("an answer to a ping that was not sent")
+        elif xid == AUTH_XID:
+            self._on_word(code)
+        elif xid == SET_WATCHES_XID:
+            self._on_watches_set()
+        else:
+            raise RemoteProtocolError(f"a reply with the number {xid}")
+
+    def _answer(self, xid: int, zxid: int, code: int) -> None:
+        sent = self._outstanding.sent
+        if not sent or sent[0].xid != xid:
+            raise RemoteProtocolError(f"a reply to request {xid}, which is not the next")
+        if zxid > self.last_zxid:
+            self.last_zxid = zxid
+        call = sent.popleft()
+        if call.sent_at > self._clock.vouched_at:
+            self._clock.vouched_at = call.sent_at
+        call.answer(code, self._reader)
+        link = self.link
+        if code == SESSION_EXPIRED and link is not None:
+            # A service may say so before it ends the connection. Whoever was told finds it so.
+            self._on_expired(link)
+
+
+class Gathering:
+    """A scope, without an await in it, at whose end what was asked in it is written as one."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        # Not one that is within another one.
+        self._is_outermost = False
+
+    def __enter__(self) -> None:
+        self._is_outermost = self._exchange.begin_to_gather()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._is_outermost:
+            self._exchange.write_gathered()

@@ -1,0 +1,119 @@
+"""The requests of a session that are not answered: those to be sent, and those that were.
+
+They are sent in the order in which they were asked, and answered in that order. The rules of a lost
+connection, with which the answers go that were on their way:
+
+* What does no harm when it is repeated is sent again, before everything else, but not for ever: it
+  may be the reason. Whoever asked for anything else is told that the outcome is unknown.
+* What was not sent yet just waits, if the connection was of use. Otherwise it counts as lost with
+  it, too: or it would wait for ever for a server that drops us at once each time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+from paddock.client.requests.frames import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
+from paddock.client.requests.pending_request import Call, Failure
+from paddock.errors import ConnectionLostError
+
+LOST: Final = Failure(ConnectionLostError)
+
+_XID_MAX: Final = 2**31 - 1
+# How much is written at a time: enough to cost little, and not so much that the loop stands still.
+_WRITE_BYTES_MAX: Final = 1 << 18
+# With how many connections a request may be lost before it is given up.
+_LOSSES_MAX: Final = 10
+
+
+class Outstanding:
+    """All calls of one session whose futures are not done."""
+
+    __slots__ = ("_xid", "sent", "unsent")
+
+    def __init__(self, last_xid: int = 0) -> None:
+        # Each in its order. Every request passes through both, so whoever adds one to the first and
+        # answers one of the second does that here directly.
+        self.unsent: deque[Call[Any]] = deque()
+        self.sent: deque[Call[Any]] = deque()
+        # The number of the last one that was sent.
+        self._xid = last_xid
+
+    @property
+    def answered(self) -> int:
+        """A number that changes with every answer."""
+        return self._xid - len(self.sent)
+
+    def take(self, now: float) -> bytes:
+        """Take as many as one write is for; give them as the server gets them."""
+        unsent, sent, xid = self.unsent, self.sent, self._xid
+        frames: list[bytes] = []
+        size = 0
+        while unsent and size < _WRITE_BYTES_MAX:
+            call = unsent.popleft()
+            if call.future.cancelled():
+                continue
+            xid = xid + 1 if xid < _XID_MAX else 1
+            call.xid = xid
+            call.sent_at = now
+            length = COUNTED_HEADER_BYTES + len(call.body)
+            frames += (REQUEST_HEADER.pack(length, xid, call.operation), call.body)
+            size += 4 + length
+            sent.append(call)
+        self._xid = xid
+        return b"".join(frames)
+
+    def lose_connection(self, *, was_of_use: bool) -> None:
+        """Decide what is sent again on the next connection, and let the rest fail."""
+        sent, unsent = self.sent, self.unsent
+        self.sent, self.unsent = deque(), deque()
+        for call in sent:
+            self._lose(call, may_repeat=call.is_repeatable)
+        if was_of_use:
+            self.unsent.extend(unsent)
+            return
+        for call in unsent:
+            self._lose(call, may_repeat=True)
+
+    def adapt(self) -> None:
+        """Let those that are to be sent look at the connection that they are sent on."""
+        for call in self.unsent:
+            if call.on_connect is not None:
+                call.on_connect()
+
+    def fail(self, failure: Failure, unsent: Failure) -> None:
+        """Let all of them fail; of what was never sent more may be known."""
+        calls = [*self.sent, *self.unsent]
+        self.sent.clear()
+        self.unsent.clear()
+        for call in calls:
+            call.fail(failure if call.xid else unsent)
+
+    def may_set_watch(self, path: str) -> bool:
+        """Tell whether one of them may set a watch on this path, or remove one."""
+        calls = (*self.sent, *self.unsent)
+        return any(call.on_reply is not None and call.path == path for call in calls)
+
+    def _lose(self, call: Call[Any], *, may_repeat: bool) -> None:
+        call.losses += 1
+        if may_repeat and call.losses < _LOSSES_MAX:
+            self.unsent.append(call)
+        else:
+            call.fail(_loss_of(call))
+
+
+def _loss_of(call: Call[Any]) -> Failure:
+    """Say what is known of a request that was lost with its connection and is not sent again."""
+    if not call.xid:
+        reason = f"it was not sent: {call.losses} servers in a row took us and dropped us"
+        return Failure(ConnectionLostError, reason)
+    size = len(call.body)
+    hints = []
+    if call.is_repeatable:
+        hints.append(f"so were {call.losses - 1} before it")
+    if size >= REQUEST_BYTES_MAX:
+        hints.append(f"the request has {size} bytes, which may be more than the server takes")
+    if not hints:
+        return LOST
+    return Failure(ConnectionLostError, f"{ConnectionLostError.meaning} ({', '.join(hints)})")

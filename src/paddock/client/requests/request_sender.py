@@ -1,0 +1,197 @@
+"""How the client asks: a request becomes a call of the session, and its caller gets a future.
+
+Here is decided what is too large to be sent, and which watcher a reply sets; and here is the owner
+of whatever takes several requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import _get_running_loop as running_loop
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias, TypeVar
+
+from paddock.client.requests.arguments import check_watcher
+from paddock.client.requests.dispatcher import Exchange
+from paddock.client.requests.encoder import watched
+from paddock.client.requests.frames import COUNTED_HEADER_BYTES
+from paddock.client.requests.pending_request import Call, name_of
+from paddock.client.session.session import Session
+from paddock.client.states import SessionState
+from paddock.client.watches.watches import Watcher
+from paddock.errors import NO_NODE, OK, InvalidArgumentError, SessionExpiredError, UsageError
+from paddock.protocol import opcodes
+from paddock.protocol.jute import Reader
+
+T = TypeVar("T")
+
+# A watcher of its own, True for the client's default one, or None for no watch.
+Watch: TypeAlias = Watcher | bool | None
+
+
+class Caller:
+    """Asks one session."""
+
+    def __init__(self, session: Session, request_bytes_max: int) -> None:
+        self._session = session
+        self._exchange: Exchange = session.exchange
+        self._loop = asyncio.get_running_loop()
+        self._body_bytes_max = request_bytes_max - COUNTED_HEADER_BYTES
+        # What takes several requests and is under way.
+        self._tasks: set[asyncio.Task[Any]] = set()
+        # What others have given us to own, and what is cancelled at the end.
+        self._errands: set[asyncio.Task[Any]] = set()
+
+    def call(
+        self,
+        operation: int,
+        body: bytes,
+        path: str | None,
+        decode: Callable[[Reader], T],
+        *,
+        is_repeatable: bool,
+        on_reply: Callable[[int, bool], int | None] | None = None,
+    ) -> asyncio.Future[T]:
+        """Ask for something; the path is what errors name."""
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
+        if running_loop() is not self._loop:
+            raise _elsewhere()
+        future: asyncio.Future[T] = self._loop.create_future()
+        call = Call(operation, body, path, decode, future, is_repeatable)
+        call.on_reply = on_reply
+        self._exchange.submit(call)
+        return future
+
+    def read(
+        self,
+        operation: int,
+        path: str,
+        full: bytes,
+        watch: Watch,
+        decode: Callable[[Reader], T],
+    ) -> asyncio.Future[T]:
+        """Ask for what is in a node; the service calls it by its full path."""
+        watcher = None if watch is None or watch is False else self._watcher(watch)
+        body = watched(full, watcher is not None)
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
+        if running_loop() is not self._loop:
+            raise _elsewhere()
+        future: asyncio.Future[T] = self._loop.create_future()
+        call: Call[Any] = Call(operation, body, path, decode, future, True)
+        call.missing_is_none = operation == opcodes.EXISTS
+        if watcher is not None:
+            self._set_watch(call, full, watcher)
+        self._exchange.submit(call)
+        return future
+
+    def own(
+        self, work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None = None
+    ) -> asyncio.Future[T]:
+        """Start something that takes several requests; it ends with the client at the latest.
+
+        Its first request, which may be under way, is given up if nobody waits for it any more.
+        """
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if first is not None:
+            task.add_done_callback(lambda _: first.cancel())
+        return task
+
+    def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start something that is not ours, and own it until the end."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._errands.add(task)
+        task.add_done_callback(self._end_errand)
+        return task
+
+    def _end_errand(self, errand: asyncio.Task[Any]) -> None:
+        self._errands.discard(errand)
+        if errand.cancelled() or self._session.state is not SessionState.CLOSED:
+            return
+        error = errand.exception()
+        # That the session is over is no news to whoever has ended it.
+        if error is not None and not isinstance(error, SessionExpiredError):
+            self._loop.call_exception_handler(
+                {"message": "a task of a client that was closed failed", "exception": error}
+            )
+
+    def check_size(self, operation: int, body: bytes) -> None:
+        """Raise InvalidArgumentError for what would only cost us the connection."""
+        if len(body) > self._body_bytes_max:
+            raise self._too_large(operation, body)
+
+    def answered(self, result: T) -> asyncio.Future[T]:
+        """Give what needs no asking, as if it had been asked."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future.set_result(result)
+        return future
+
+    async def wait_for_tasks(self) -> None:
+        """Wait for everything that we own, however it ends; the session is over by now."""
+        # Whoever closes the client may be one of them, and cannot wait for itself.
+        own = asyncio.current_task()
+        errands = self._errands - {own}
+        for errand in errands:
+            errand.cancel()
+        await asyncio.gather(*(self._tasks - {own}), *errands, return_exceptions=True)
+
+    def _watcher(self, watch: Watcher | bool) -> Watcher:
+        if not isinstance(watch, bool):
+            check_watcher("watch", watch)
+            return watch
+        default = self._session.watches.default
+        if default is None:
+            raise InvalidArgumentError(
+                "watch: True stands for the default watcher, and there is none"
+            )
+        return default
+
+    def _set_watch(self, call: Call[Any], full: bytes, watcher: Watcher) -> None:
+        """Have a read set a watch of its own, or rely on a lasting one that is there."""
+        watches = self._session.watches
+        served = watches.served
+        is_child = call.operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
+        relies = not served.keeps_modes_apart and served.carries(full, is_child, soon=True)
+        call.body = watched(full, not relies)
+
+        def set_watch(code: int, is_wanted: bool) -> int | None:
+            # Only what the server has set, too: otherwise a watch would stand here for ever.
+            is_missing = code == NO_NODE and call.operation == opcodes.EXISTS
+            if code != OK and not is_missing:
+                return code
+            if not is_child and not relies:
+                served.take_read(full)
+            if not is_wanted:
+                # Whoever asked has gone, and would not know that there is something to remove.
+                return code
+            if relies:
+                if not served.carries(full, is_child):
+                    # What was to bring the event is gone, or never came.
+                    self._set_watch(call, full, watcher)
+                    self._exchange.submit(call)
+                    return None
+                served.rely_on(full)
+            table = watches.exists if is_missing else watches.data
+            watches.add(watches.child if is_child else table, full, watcher)
+            return code
+
+        call.on_reply = set_watch
+        # Another connection has other watches.
+        call.on_connect = lambda: self._set_watch(call, full, watcher)
+
+    def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{name_of(operation)}: the request has {len(body) + COUNTED_HEADER_BYTES} bytes, and"
+            f" servers take {self._body_bytes_max + COUNTED_HEADER_BYTES}; see max_request_bytes of"
+            " connect"
+        )
+
+
+def _elsewhere() -> UsageError:
+    return UsageError(
+        "a client is for the event loop on which it was made, and that does not run here; make"
+        " another one for another loop, another thread, or a forked child"
+    )

@@ -1,0 +1,110 @@
+"""Trees deleted, node by node, with a bounded number of requests under way.
+
+A node is deleted before we ask whether it has children: most have none, and the service refuses
+those that have. Only these are listed. So a tree of a million nodes takes little more than a
+million requests, and what is held of it is the children of some nodes on each level.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from paddock.client.requests.compound import ATTEMPTS_MAX, child
+from paddock.errors import ConnectionLostError, NoNodeError, NotEmptyError
+
+if TYPE_CHECKING:
+    from paddock.client.client import Client
+
+# How many nodes are listed at once: the children of so many may have to be held.
+_LISTS_MAX: Final = 64
+
+
+async def delete_tree(client: Client, path: str, batch: int) -> int:
+    """Delete a node with everything below it; give how many nodes the service said were deleted."""
+    return await _Felling(client, batch).fell([path])
+
+
+async def delete_everything(client: Client, batch: int) -> int:
+    """Delete all but the root of the service and what the service keeps for itself."""
+    names = await client.children("/")
+    return await _Felling(client, batch).fell(f"/{name}" for name in names if name != "zookeeper")
+
+
+class _Known(enum.Enum):
+    """What we know of the children of a node."""
+
+    NOTHING = enum.auto()
+    THERE_ARE_SOME = enum.auto()
+    # All that there were when we listed them come before it.
+    THEY_COME_FIRST = enum.auto()
+
+
+class _Felling:
+    """Trees on their way out."""
+
+    def __init__(self, client: Client, batch: int) -> None:
+        self._client = client
+        self._batch = batch
+        # What is to be deleted, the next one last. We look at one run of the same kind at a time.
+        self._stack: list[tuple[_Known, str]] = []
+        self._deleted = 0
+        # How often in a row a connection was lost.
+        self._losses = 0
+
+    async def fell(self, paths: Iterable[str]) -> int:
+        self._push(_Known.NOTHING, paths)
+        while self._stack:
+            known = self._stack[-1][0]
+            if known is _Known.THERE_ARE_SOME:
+                await self._list(self._take_run(known, _LISTS_MAX))
+            else:
+                await self._delete(known, self._take_run(known, self._batch))
+        return self._deleted
+
+    def _push(self, known: _Known, paths: Iterable[str]) -> None:
+        self._stack.extend((known, path) for path in paths)
+
+    def _take_run(self, known: _Known, limit: int) -> list[str]:
+        run: list[str] = []
+        while self._stack and len(run) < limit and self._stack[-1][0] is known:
+            run.append(self._stack.pop()[1])
+        return run
+
+    async def _delete(self, known: _Known, nodes: list[str]) -> None:
+        answers = await asyncio.gather(
+            *(self._client.delete(node) for node in nodes), return_exceptions=True
+        )
+        lost: ConnectionLostError | None = None
+        for node, answer in reversed([*zip(nodes, answers, strict=True)]):
+            if answer is None:
+                self._deleted += 1
+            elif isinstance(answer, NotEmptyError):
+                self._stack.append((_Known.THERE_ARE_SOME, node))
+            elif isinstance(answer, ConnectionLostError):
+                lost = answer
+                self._stack.append((known, node))
+            elif not isinstance(answer, NoNodeError):
+                raise answer
+        if lost is None:
+            self._losses = 0
+            return
+        self._losses += 1
+        if self._losses == ATTEMPTS_MAX:
+            raise lost
+        # A read waits for the next connection, and fails when there may be none in time.
+        await self._client.exists(nodes[0])
+
+    async def _list(self, nodes: list[str]) -> None:
+        answers = await asyncio.gather(
+            *(self._client.children(node) for node in nodes), return_exceptions=True
+        )
+        self._push(_Known.THEY_COME_FIRST, reversed(nodes))
+        for node, answer in zip(nodes, answers, strict=True):
+            if isinstance(answer, NoNodeError):
+                continue
+            if isinstance(answer, BaseException):
+                raise answer
+            self._push(_Known.NOTHING, (child(node, name) for name in answer))

@@ -1,0 +1,80 @@
+"""Who we are, by `add_auth`: said at once, and first of all after every reconnect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from paddock.client.requests.frames import encoded, framed_request
+from paddock.client.requests.pending_request import Failure
+from paddock.client.session.transport import Link
+from paddock.errors import RemoteProtocolError
+from paddock.protocol import opcodes
+from paddock.protocol.records import AUTH_XID
+from paddock.protocol.requests import AuthPacket
+
+# A scheme, and what proves to it who we are; some need no proof.
+Credentials: TypeAlias = tuple[str, bytes | None]
+
+
+class Introductions:
+    """All credentials of one session, and who waits for the service to know them."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Credentials, list[asyncio.Future[None]]] = {}
+        # What was sent on this connection and is not answered, in its order.
+        self._sent: deque[Credentials] = deque()
+
+    @property
+    def known(self) -> list[Credentials]:
+        """Everything that is said on a new connection."""
+        return list(self._waiting)
+
+    def learn(self, known: Iterable[Credentials]) -> None:
+        """Take over what another session says."""
+        for credentials in known:
+            self._waiting.setdefault(credentials, [])
+
+    def add(self, credentials: Credentials, link: Link | None) -> asyncio.Future[None]:
+        """Say who we are, now if there is a connection, and on every later one."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(credentials, []).append(future)
+        if link is not None:
+            self._send(link, credentials)
+        return future
+
+    def send_all(self, link: Link) -> None:
+        """Say everything on a new connection."""
+        self._sent.clear()
+        for credentials in self._waiting:
+            self._send(link, credentials)
+
+    def accepted(self) -> None:
+        """Take the service's word for what was sent first."""
+        if not self._sent:
+            raise RemoteProtocolError("an answer to credentials that were not sent")
+        waiting = self._waiting[self._sent.popleft()]
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+        waiting.clear()
+
+    @property
+    def next_scheme(self) -> str:
+        """The scheme of those that are answered next."""
+        return self._sent[0][0] if self._sent else "unknown"
+
+    def fail(self, failure: Failure) -> None:
+        """Let nobody wait any longer."""
+        for waiting in self._waiting.values():
+            for future in waiting:
+                if not future.done():
+                    future.set_exception(failure.of("add_auth"))
+            waiting.clear()
+
+    def _send(self, link: Link, credentials: Credentials) -> None:
+        self._sent.append(credentials)
+        packet = encoded(AuthPacket(0, *credentials))
+        link.write(framed_request(AUTH_XID, opcodes.AUTH, packet))

@@ -1,0 +1,120 @@
+"""Looks for a server that takes us: in which order, with which pauses, and what went wrong.
+
+Servers are tried in turn. After a round in which nobody took us there is a pause, random and longer
+each time, and also after a connection on which nothing was answered: a server that takes us and
+drops us must not keep both of us busy with that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from typing import Final, NamedTuple
+
+from paddock.client.session.connector import Connector, UnreachableError
+from paddock.client.session.credentials import Passport
+from paddock.client.session.handshake import shake_hands
+from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
+from paddock.client.session.read_write_probe import Scout
+from paddock.client.session.sasl import SaslCredentials, check_installed, prove
+from paddock.client.session.transport import Link
+from paddock.protocol.records import ConnectResponse
+
+logger: Final = logging.getLogger(__name__)
+
+_ATTEMPT_SECONDS_MIN: Final = 0.5
+# How often we can try before the session may be over, at least: one handshake that is not answered
+# must not cost us the session, also if there is only one server.
+_ATTEMPTS_MIN: Final = 3
+
+
+class Attachment(NamedTuple):
+    """A connection, what the server answered to our handshake, and when we had sent it."""
+
+    link: Link
+    reply: ConnectResponse
+    asked_at: float
+
+
+class Seeker:
+    """Finds servers for one session."""
+
+    def __init__(
+        self,
+        hosts: HostRing,
+        passport: Passport,
+        random: Randomness,
+        *,
+        tls: ssl.SSLContext | None,
+        sasl: SaslCredentials | None,
+    ) -> None:
+        if sasl is not None:
+            check_installed()
+        self._loop = asyncio.get_running_loop()
+        self._hosts = hosts
+        self._passport = passport
+        self._connector = Connector(self._loop, random, tls)
+        self._scout = Scout(hosts, random, tls)
+        self._sasl = sasl
+        self._backoff = Backoff(random)
+        # What went wrong last, by the host that it went wrong with.
+        self._failures: dict[Host, str] = {}
+
+    async def attach(self, last_zxid: int, session_timeout: float) -> Attachment:
+        """Try servers until one answers us, if only that our session is over.
+
+        Each has a part of the session timeout. Raises AuthenticationError if one does not accept
+        our SASL credentials.
+        """
+
+        async def introduce(link: Link) -> Attachment:
+            asked_at = self._loop.time()
+            reply = await shake_hands(link, self._passport.request(last_zxid))
+            self._passport.check(reply)
+            if self._sasl is not None and not self._passport.is_refused(reply):
+                await prove(link, self._sasl)
+            return Attachment(link, reply, asked_at)
+
+        attempts = max(len(self._hosts), _ATTEMPTS_MIN)
+        limit = max(session_timeout / attempts, _ATTEMPT_SECONDS_MIN)
+        while True:
+            host = self._hosts.take()
+            try:
+                found = await self._connector.reach(host, introduce, limit)
+            except UnreachableError as error:
+                self._failures[host] = str(error)
+                logger.debug("session 0x%x: %s: %s", self._passport.id, host, error)
+            else:
+                self._failures.clear()
+                return found
+            if self._hosts.is_round_over():
+                await asyncio.sleep(self._backoff.next())
+
+    async def pause_after(self, *, was_of_use: bool) -> None:
+        """Wait as long as we should when a connection is lost."""
+        if was_of_use:
+            self._backoff.reset()
+        else:
+            await asyncio.sleep(self._backoff.next())
+
+    async def find_better(self, link: Link, session_timeout: float) -> Host | None:
+        """While attached to a read-only server, wait for one that can be written to.
+
+        It is the next one to be tried. None if the connection was lost before.
+        """
+        search = self._loop.create_task(self._scout.find(session_timeout))
+        try:
+            await asyncio.wait((search, link.lost), return_when=asyncio.FIRST_COMPLETED)
+            if not search.done():
+                return None
+            self._hosts.prefer(search.result())
+            return search.result()
+        finally:
+            search.cancel()
+            await asyncio.wait((search,))
+
+    def tried(self) -> str:
+        """Say what went wrong since a server took us, host by host."""
+        tried = [f"{host}: {failure}" for host, failure in self._failures.items()]
+        return "; ".join(tried) or f"no answer from {self._hosts}"

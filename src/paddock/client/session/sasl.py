@@ -1,0 +1,108 @@
+"""SASL: proving who we are in a conversation, before anything is asked on a connection.
+
+The mechanism is DIGEST-MD5, with the package `pure-sasl` (the extra `sasl`). Neither
+side sends the password, and the server proves that it knows it, too. Nothing that is sent later is
+signed or encrypted by it: that is what TLS is for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from paddock.client.requests.frames import encoded, framed_request
+from paddock.client.session.handshake import next_frame
+from paddock.client.session.transport import Link
+from paddock.errors import OK, AuthenticationError, InvalidArgumentError, RemoteProtocolError
+from paddock.protocol import opcodes
+from paddock.protocol.jute import DecodeError, Reader
+from paddock.protocol.records import ReplyHeader
+from paddock.protocol.requests import SaslToken
+
+# A challenge and the server's own proof; whoever wants more does not speak DIGEST-MD5.
+_STEPS_MAX: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SaslCredentials:
+    """A user and a password for DIGEST-MD5.
+
+    The service and the name of the server are part of what is proved; ZooKeeper's are the same on
+    every server, unless it is told otherwise.
+    """
+
+    user: str
+    password: str = field(repr=False)
+    service: str = "zookeeper"
+    server: str = "zk-sasl-md5"
+
+    def __post_init__(self) -> None:
+        for name in ("user", "password", "service", "server"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value:
+                # The value itself may be a secret.
+                raise InvalidArgumentError(f"{name}: expected text that is not empty")
+
+
+def check_installed() -> None:
+    """Raise ImportError, saying what to install, if SASL is wanted and cannot be had."""
+    try:
+        import puresasl.client  # noqa: F401
+    except ImportError as error:
+        raise ImportError("SASL needs the package pure-sasl: pip install pure-sasl") from error
+
+
+async def prove(link: Link, credentials: SaslCredentials) -> None:
+    """Authenticate a connection; raises AuthenticationError if the server does not accept it.
+
+    OSError and RemoteProtocolError say that it did not come to that.
+    """
+    from puresasl import QOP
+    from puresasl.client import SASLClient
+
+    sasl = SASLClient(
+        credentials.server,
+        credentials.service,
+        mechanism="DIGEST-MD5",
+        username=credentials.user,
+        password=credentials.password,
+        qops=[QOP.AUTH],
+    )
+    token = b""
+    for step in range(1, _STEPS_MAX + 1):
+        challenge = await _exchange(link, step, token, credentials)
+        token = _respond(sasl, challenge, credentials)
+        if sasl.complete:
+            sasl.dispose()
+            return
+    raise _refused(credentials, "the server asks for more and more")
+
+
+async def _exchange(link: Link, xid: int, token: bytes, credentials: SaslCredentials) -> bytes:
+    link.write(framed_request(xid, opcodes.SASL, encoded(SaslToken(token))))
+    reader = Reader(await next_frame(link))
+    try:
+        header = ReplyHeader.read(reader)
+        if header.xid != xid:
+            raise RemoteProtocolError(f"a reply to request {header.xid}, which was not made")
+        if header.error != OK:
+            raise _refused(credentials, "the server did not accept user and password")
+        answer = SaslToken.read(reader).token
+    except DecodeError as error:
+        raise RemoteProtocolError(f"SASL: an answer not understood: {error}") from error
+    if answer is None:
+        raise _refused(credentials, "the server does not offer SASL")
+    return answer
+
+
+def _respond(sasl: Any, challenge: bytes, credentials: SaslCredentials) -> bytes:
+    try:
+        response = sasl.process(challenge)
+    except Exception as error:
+        # The package raises what its parser happens to meet.
+        raise _refused(credentials, f"the server's side of it is not right: {error}") from error
+    return response or b""
+
+
+def _refused(credentials: SaslCredentials, reason: str) -> AuthenticationError:
+    return AuthenticationError("connect", None, f"SASL as {credentials.user!r}: {reason}")

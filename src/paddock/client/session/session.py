@@ -1,0 +1,369 @@
+"""A session with the service, whatever happens to its connections.
+
+While a server can be reached, a session is attached to one; when that is lost, the next one is
+tried (`seeker`), until the service says that the session has expired, or the client is closed.
+Requests outlive a connection, and are answered in their order (`outstanding`). The rules:
+
+* Nobody waits for ever. When the session is overdue (`clock`) and there is no connection, whatever
+  waits fails, and so does what is asked until a server answers.
+* After a reconnect credentials come first, then unfired watches, then requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from paddock.client.requests import decoding
+from paddock.client.requests.dispatcher import Exchange
+from paddock.client.requests.frames import encoded, framed_request
+from paddock.client.requests.in_flight import LOST, Outstanding
+from paddock.client.requests.pending_request import Call, Failure
+from paddock.client.session.auth import Introductions
+from paddock.client.session.clock import SessionClock
+from paddock.client.session.credentials import Passport
+from paddock.client.session.hosts import HostRing, Randomness
+from paddock.client.session.reconnector import Seeker
+from paddock.client.session.sasl import SaslCredentials
+from paddock.client.session.state_publisher import Announcer
+from paddock.client.session.transport import Link
+from paddock.client.states import Event, EventType, SessionState
+from paddock.client.watches.watches import ClientWatches
+from paddock.errors import (
+    OK,
+    AuthenticationError,
+    ConnectionLostError,
+    RemoteProtocolError,
+    ServiceError,
+    SessionExpiredError,
+    UsageError,
+)
+from paddock.protocol import opcodes
+from paddock.protocol.records import PING_XID, SET_WATCHES_XID, ConnectResponse, WatcherEvent
+
+logger: Final = logging.getLogger(__name__)
+
+_NOT_SENT: Final = Failure(
+    ConnectionLostError, "it was not sent, since no server answers; the session may be over"
+)
+_CLOSED: Final = Failure(SessionExpiredError, "the client is closed")
+_CLOSED_BEFORE: Final = Failure(
+    ConnectionLostError, "the client was closed before the answer came; the outcome is unknown"
+)
+
+
+class Session:
+    """One session, from `start` until it is final."""
+
+    def __init__(
+        self,
+        hosts: HostRing,
+        timeout: float,
+        random: Randomness,
+        *,
+        own_path: Callable[[bytes], str],
+        tls: ssl.SSLContext | None = None,
+        read_only: bool = False,
+        sasl: SaslCredentials | None = None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._passport = Passport(timeout, read_only=read_only)
+        self.watches = ClientWatches()
+        # Where every state is told, and who hears of it first.
+        self.states = Announcer(self._loop)
+        self.states.add(self.watches.tell_everybody)
+        self._seeker = Seeker(hosts, self._passport, random, tls=tls, sasl=sasl)
+        self._has_sasl = sasl is not None
+        # Gives a path of the service as the client knows it.
+        self._own_path = own_path
+        self._clock = SessionClock(
+            self._loop,
+            timeout,
+            ping=self._ping,
+            leave=self._leave,
+            on_overdue=self._become_overdue,
+            answered=lambda: self._outstanding.answered,
+        )
+        # Who we are, as said on every connection.
+        self.introductions = Introductions()
+        self._outstanding = Outstanding()
+        # What is asked goes there.
+        self.exchange = Exchange(
+            self._loop,
+            self._clock,
+            self._outstanding,
+            on_event=self._notify,
+            on_watches_set=self.watches.served.end_replay,
+            on_word=self._take_word,
+            on_expired=self._expire,
+            on_recovered=self._recover,
+            leave=self._leave,
+        )
+        # The one that was closed with the session.
+        self._last_link: Link | None = None
+        # What the state is while the link stands and the session is not overdue.
+        self._attached_state = SessionState.CONNECTED
+        self._task: asyncio.Task[None] | None = None
+        # Done when there is a session, or it is clear that there will be none.
+        self._established: asyncio.Future[None] = self._loop.create_future()
+        # What asks the service to end the session, once we want that.
+        self._closing: Call[None] | None = None
+
+    # What the client calls.
+
+    @property
+    def state(self) -> SessionState:
+        return self.states.state
+
+    @property
+    def id(self) -> int:
+        return self._passport.id
+
+    @property
+    def password(self) -> bytes:
+        return self._passport.password
+
+    @property
+    def timeout(self) -> float:
+        """Seconds, as asked for, and as granted once there is a session."""
+        return self._clock.timeout
+
+    @property
+    def valid_until(self) -> float:
+        """The time, by the event loop, until which the session surely lives."""
+        return -math.inf if self.state.is_final else self._clock.sure_until
+
+    async def start(self) -> None:
+        """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
+        if self._task is not None or self.state.is_final:
+            raise UsageError("a client is opened once; make another one for another session")
+        self.exchange.refusal = None
+        self._task = self._loop.create_task(self._run())
+        self._clock.start()
+        try:
+            await asyncio.shield(self._established)
+        except BaseException:
+            await self.abandon()
+            raise
+
+    async def wait_connected(self) -> None:
+        """Wait until there is a connection; raises if there will be none any more."""
+        self.exchange.check_started()
+        if not await self.states.wait_connected():
+            assert self.exchange.refusal is not None
+            raise self.exchange.refusal.of("connect")
+
+    @property
+    def is_attached(self) -> bool:
+        """Tell whether a server has what we asked it to remember, such as watches."""
+        return self.exchange.link is not None
+
+    def is_watch_under_way(self, path: str) -> bool:
+        """Tell whether a request that may set a watch on this path is not answered yet."""
+        return self._outstanding.may_set_watch(path)
+
+    def authenticate(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
+        """Say who we are, now and after every reconnect."""
+        exchange = self.exchange
+        exchange.check_started()
+        # What was asked before is asked by whom we were, so it goes first.
+        exchange.write_everything()
+        future = self.introductions.add((scheme, credentials), exchange.link)
+        if exchange.refusal is not None:
+            # It is said on the next connection, if there is one; until when, nobody knows.
+            self.introductions.fail(exchange.refusal)
+        return future
+
+    async def close(self, deadline: float) -> None:
+        """End the session when everything that was asked has been answered, or time is up."""
+        try:
+            if self._established.done() and not self.state.is_final:
+                async with asyncio.timeout(deadline):
+                    await asyncio.shield(self._ask_to_close())
+        except (TimeoutError, ServiceError) as error:
+            reason = str(error) or "no answer in time"
+            logger.info("session 0x%x: left to expire: %s", self.id, reason)
+        finally:
+            await self.abandon()
+            if self._closing is not None and self._closing.future.done():
+                # Nobody else hears of it.
+                self._closing.future.exception()
+
+    def _ask_to_close(self) -> asyncio.Future[None]:
+        if self._closing is None:
+            future: asyncio.Future[None] = self._loop.create_future()
+            operation = opcodes.CLOSE_SESSION
+            self._closing = Call(operation, b"", None, decoding.nothing, future, True)
+            self.exchange.submit(self._closing)
+        return self._closing.future
+
+    async def abandon(self) -> None:
+        """Let go of everything, without telling the service."""
+        self._end(SessionState.CLOSED, _CLOSED, _CLOSED_BEFORE)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+        if self._last_link is not None:
+            # The event loop may end with us, and must not find it open.
+            await self._last_link.wait_closed()
+
+    # The life of a session.
+
+    async def _run(self) -> None:
+        while not self.state.is_final:
+            try:
+                seen = self.exchange.seen_zxid
+                link, reply, asked_at = await self._seeker.attach(seen, self.timeout)
+            except AuthenticationError as error:
+                logger.error("session 0x%x: %s", self.id, error)
+                self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
+                return
+            if self._passport.is_refused(reply):
+                self._expire(link)
+                return
+            self._begin(link, reply, asked_at)
+            if reply.read_only:
+                better = await self._seeker.find_better(link, self.timeout)
+                if better is not None:
+                    self._leave(f"{better} can be written to")
+            await link.lost
+            was_of_use = self._clock.vouched_at > asked_at
+            self._detach(link, was_of_use=was_of_use)
+            if not self.state.is_final:
+                await self._seeker.pause_after(was_of_use=was_of_use)
+
+    def _begin(self, link: Link, reply: ConnectResponse, asked_at: float) -> None:
+        self._passport.stamp(reply)
+        link.trust()
+        self.exchange.attach(link)
+        self.introductions.send_all(link)
+        for request in self.watches.requests(self.exchange.last_zxid):
+            link.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
+        self._outstanding.adapt()
+        self._clock.attach(asked_at, reply.timeout_ms / 1000, vouches=not reply.read_only)
+        if not self._established.done():
+            self._established.set_result(None)
+        states = [SessionState.CONNECTED]
+        if self._has_sasl:
+            states.append(SessionState.SASL_AUTHENTICATED)
+        if reply.read_only:
+            # What matters most is what stays.
+            states = [*states[1:], SessionState.CONNECTED_READ_ONLY]
+        self._attached_state = states[-1]
+        for state in states:
+            self.states.announce(state)
+        self.exchange.flush()
+
+    def _leave(self, reason: str) -> None:
+        """Give up on the connection; whoever waits for its end does the rest."""
+        if self.exchange.link is not None:
+            logger.info("session 0x%x: connection left: %s", self.id, reason)
+            self.exchange.link.abort()
+
+    def _detach(self, link: Link, *, was_of_use: bool) -> None:
+        """Take note that the connection is gone, with the answers that were on their way."""
+        if self.exchange.link is not link:
+            return
+        self.exchange.link = None
+        self._clock.detach()
+        self._outstanding.lose_connection(was_of_use=was_of_use)
+        if self._clock.is_overdue:
+            self._refuse(LOST, _NOT_SENT)
+        else:
+            self.states.announce(SessionState.DISCONNECTED)
+
+    def _become_overdue(self) -> None:
+        if not self._established.done():
+            reason = f"no server gave us a session within {self.timeout:g} s: "
+            failure = Failure(ConnectionLostError, reason + self._seeker.tried())
+            self._end(SessionState.CLOSED, failure)
+            return
+        logger.warning(
+            "session 0x%x: nothing was answered for %.1f s, it may be over: %s",
+            self.id,
+            self.timeout,
+            self._seeker.tried(),
+        )
+        if self.exchange.link is None:
+            self._refuse(LOST, _NOT_SENT)
+        self.states.announce(SessionState.OVERDUE)
+
+    def _expire(self, link: Link) -> None:
+        link.abort()
+        if self._closing is not None and self._closing.xid:
+            # It ended because we asked for it, and the answer was lost.
+            if not self._closing.future.done():
+                self._closing.future.set_result(None)
+            self._end(SessionState.CLOSED, _CLOSED, _CLOSED_BEFORE)
+            return
+        logger.info("session 0x%x has expired", self.id)
+        self._end(SessionState.EXPIRED, Failure(SessionExpiredError))
+
+    def _end(
+        self, state: SessionState, failure: Failure, unanswered: Failure | None = None
+    ) -> None:
+        """Come to a final state: everything that waits fails, once.
+
+        What was sent and is not answered may fail for a reason of its own.
+        """
+        if self.state.is_final:
+            return
+        self._clock.stop()
+        link, self.exchange.link = self.exchange.link, None
+        if link is not None:
+            link.on_frames = None
+            link.close()
+            self._last_link = link
+        self._refuse(unanswered or failure, failure)
+        if not self._established.done():
+            self._established.set_exception(failure.of("connect"))
+            # Whoever began may have gone: then nobody needs to hear of it.
+            self._established.exception()
+        self.states.announce(state)
+        self.watches.clear()
+
+    def _refuse(self, sent: Failure, unsent: Failure) -> None:
+        """Let everything that waits fail, and what is asked from now on."""
+        self.exchange.refusal = unsent
+        self._outstanding.fail(sent, unsent)
+        self.introductions.fail(sent)
+
+    # What the clock and the exchange call.
+
+    def _ping(self) -> None:
+        assert self.exchange.link is not None
+        self.exchange.link.write(framed_request(PING_XID, opcodes.PING))
+
+    def _recover(self) -> None:
+        self.states.announce(self._attached_state)
+
+    def _take_word(self, code: int) -> None:
+        """Hear what the service makes of our credentials."""
+        if code == OK:
+            self.introductions.accepted()
+            return
+        scheme = self.introductions.next_scheme
+        logger.error("session 0x%x: credentials of scheme %s not accepted", self.id, scheme)
+        reason = f"the credentials of the scheme {scheme!r} were not accepted"
+        self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, reason))
+
+    def _notify(self, told: WatcherEvent, header_zxid: int) -> None:
+        try:
+            kind = EventType(told.kind)
+        except ValueError:
+            kind = EventType.NONE
+        if kind is EventType.NONE:
+            # What concerns the session we know ourselves: no server tells us.
+            raise RemoteProtocolError(f"an event of the unknown type {told.kind}")
+        zxid = header_zxid if header_zxid > 0 else None
+        served = self.watches.served
+        served.hear(zxid)
+        self.watches.tell(Event(self.state, kind, self._own_path(told.path), zxid), told.path)
+        above = served.parent_to_tell(kind, told.path, zxid)
+        if above is not None:
+            changed = EventType.CHILDREN_CHANGED
+            self.watches.tell(Event(self.state, changed, self._own_path(above)), above)

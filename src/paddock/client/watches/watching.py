@@ -1,0 +1,194 @@
+"""Watches that are asked for by themselves: lasting ones added, and any of them removed.
+
+Those that come with a read are set by `caller`. A watch is noted here when the server has set it,
+and forgotten when the server has removed it, both before anything that comes after its answer is
+looked at: so what we believe to be there is there, and every event finds whom it is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from paddock.client.requests import decoding
+from paddock.client.requests.encoder import Encoder
+from paddock.client.requests.frames import encoded
+from paddock.client.requests.request_sender import Caller
+from paddock.client.session.session import Session
+from paddock.client.watches.served import PERSISTENT, RECURSIVE
+from paddock.client.watches.watches import Watcher, WatchKind
+from paddock.errors import NO_WATCHER, OK
+from paddock.protocol import opcodes
+from paddock.protocol.requests import AddWatchRequest, SetWatchesRequest, WatchesRequest
+
+# The modes of a lasting watch, as they are asked for.
+_PERSISTENT_MODE: Final = 0
+_RECURSIVE_MODE: Final = 1
+# What nobody here has to be told of, since the watch is gone.
+_GONE: Final = (OK, NO_WATCHER)
+
+
+class Watching:
+    """Adds and removes watches of one session."""
+
+    def __init__(self, session: Session, encode: Encoder, ask: Caller) -> None:
+        self._session = session
+        self._watches = session.watches
+        self._served = session.watches.served
+        self._encode = encode
+        self._ask = ask
+        session.watches.on_free = lambda full: self._shed(encode.own(full))
+
+    def add(self, path: str, watcher: Watcher, *, recursive: bool) -> asyncio.Future[None]:
+        """Have a watcher told of every change, until it is removed."""
+        full = self._encode.full(path)
+        watches, served = self._watches, self._served
+        table = watches.recursive if recursive else watches.persistent
+        modes = RECURSIVE if recursive else PERSISTENT
+        if not recursive and watches.is_recursive(full):
+            # By itself it would end that one on a server that has one mode at a path.
+            modes = PERSISTENT | RECURSIVE
+
+        def set_watch(code: int, is_wanted: bool) -> int:
+            if code == OK:
+                served.add(full, modes)
+                if is_wanted:
+                    watches.add(table, full, watcher)
+                # What nobody knows of, the server would tell us for ever.
+                self._shed(path)
+            return code
+
+        future = self._ask_for(path, full, modes, set_watch)
+        served.expect(full, modes)
+        future.add_done_callback(lambda _: served.expect_no_more(full, modes))
+        return future
+
+    def remove(self, path: str, kind: WatchKind, watcher: Watcher | None) -> asyncio.Future[None]:
+        """Remove the watches of a kind on a path, or those of one watcher."""
+        full = self._encode.full(path)
+        watches, session = self._watches, self._session
+        had_some = watches.has(full, kind, watcher)
+        is_open = session.is_watch_under_way(path)
+        are_others = watches.are_others(full, kind, watcher)
+        if had_some and not is_open and (are_others or not session.is_attached):
+            watches.remove(full, kind, watcher)
+            self._shed(path)
+            return self._ask.answered(None)
+        # What is under way may add a watcher who needs the server's watch: then it has to stay.
+        everything = watcher is None and kind is WatchKind.ANY
+        removes = everything or not (is_open or are_others)
+        is_lasting = kind in (WatchKind.PERSISTENT, WatchKind.RECURSIVE)
+        is_one_shot = kind in (WatchKind.DATA, WatchKind.CHILDREN)
+
+        def forget(code: int, is_wanted: bool) -> int:
+            if code not in _GONE:
+                return code
+            if removes and not is_one_shot:
+                self._served.forget(full)
+            were_some = watches.remove(full, kind, watcher) or had_some
+            self._shed(path)
+            is_told = watcher is None and removes and not is_lasting
+            return OK if were_some or (code == OK and is_told) else NO_WATCHER
+
+        return self._ask.call(
+            opcodes.REMOVE_WATCHES if removes else opcodes.CHECK_WATCHES,
+            # If it goes, it is all that is there; and not every server knows the lasting kinds.
+            encoded(WatchesRequest(full, WatchKind.ANY if is_lasting else kind)),
+            path,
+            decoding.nothing,
+            is_repeatable=True,
+            on_reply=forget,
+        )
+
+    def forget(self, watcher: Watcher) -> None:
+        """Tell a watcher of nothing any more, whatever it watches."""
+        for full in self._watches.lasting(watcher):
+            # A session that is over has no watches.
+            _ignore(self.remove(self._encode.own(full), WatchKind.ANY, watcher))
+        self._watches.discard(watcher)
+
+    def _ask_for(
+        self, path: str, full: bytes, modes: int, on_reply: Callable[[int, bool], int]
+    ) -> asyncio.Future[None]:
+        """Ask the server for lasting watches of one mode, or of both at once."""
+        if modes == PERSISTENT | RECURSIVE:
+            operation = opcodes.SET_WATCHES2
+            body = encoded(SetWatchesRequest(0, [], [], [], [full], [full]))
+        else:
+            operation = opcodes.ADD_WATCH
+            mode = _RECURSIVE_MODE if modes == RECURSIVE else _PERSISTENT_MODE
+            body = encoded(AddWatchRequest(full, mode))
+        return self._ask.call(
+            operation, body, path, decoding.nothing, is_repeatable=True, on_reply=on_reply
+        )
+
+    # What the server has and nobody here needs.
+
+    def _shed(self, path: str) -> None:
+        """Have the server drop the lasting watches that nobody needs, while others stay."""
+        full = self._encode.full(path)
+        watches, session = self._watches, self._session
+        if not session.is_attached or not self._served.at(full):
+            return
+        if session.is_watch_under_way(path):
+            # Somebody may come to need them. With the last answer it is looked at again.
+            return
+        if not watches.has(full, WatchKind.ANY):
+            _ignore(self.remove(path, WatchKind.ANY, None))
+            return
+        for mode in watches.unneeded(full):
+            if self._served.keeps_modes_apart is False:
+                self._make_do(path, full, mode)
+            else:
+                self._drop(path, full, mode)
+
+    def _drop(self, path: str, full: bytes, mode: int) -> None:
+        """Have one mode dropped: from ZooKeeper 3.9 on there are kinds for that.
+
+        A server before that answers with an error, and nothing has changed.
+        """
+        served = self._served
+
+        def dropped(code: int, is_wanted: bool) -> int:
+            served.keeps_modes_apart = code in _GONE
+            if code in _GONE:
+                served.remove(full, mode)
+            self._shed(path)
+            return code
+
+        kind = WatchKind.RECURSIVE if mode == RECURSIVE else WatchKind.PERSISTENT
+        _ignore(
+            self._ask.call(
+                opcodes.REMOVE_WATCHES,
+                encoded(WatchesRequest(full, kind)),
+                path,
+                decoding.nothing,
+                is_repeatable=True,
+                on_reply=dropped,
+            )
+        )
+
+    def _make_do(self, path: str, full: bytes, mode: int) -> None:
+        """Come as near to dropping a mode as it goes on a server that has one at a path."""
+        watches, served = self._watches, self._served
+
+        def replaced(code: int, is_wanted: bool) -> int:
+            if code == OK:
+                served.add(full, PERSISTENT)
+                self._shed(path)
+            return code
+
+        if mode == RECURSIVE and full in watches.persistent:
+            _ignore(self._ask_for(path, full, PERSISTENT, replaced))
+        elif mode == PERSISTENT and full in watches.recursive:
+            # The recursive one has taken its place.
+            served.remove(full, PERSISTENT)
+        else:
+            # Reads count on it, which came before or after it: it took the place of their watches.
+            served.rely_on(full)
+
+
+def _ignore(future: asyncio.Future[Any]) -> None:
+    """Let something happen for which nobody waits."""
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -1,0 +1,210 @@
+"""The log on a disk: checksummed, preallocated, append-only segments, written by one thread.
+
+The thread takes a proposal, writes a record, syncs it and reports, with one system call for the
+write and one for the sync. The rules for what can go wrong:
+
+* The disk is full (or the quota is used up) while space is made: nothing of the record is written
+  yet, so the outcome is NOT_WRITTEN. The next proposal tries again.
+* Any other failed write or sync: UNKNOWN, and nothing is accepted until `recover` has succeeded.
+
+What was measured (ext4 on a virtual disk, two cores):
+
+* Records a second, written and synced, of 200 / 5,000 / 50,000 bytes: appended 12.6k / 9.2k / 4.9k;
+  into space reserved by posix_fallocate 18k / 10.3k / 7.8k; into written zeros 17k / 16.5k / 13.9k.
+* Handing a batch to a waiting thread and back to an event loop: queue.SimpleQueue and a bare lock
+  25 µs, threading.Condition 38 µs.
+* Records of 50,000 bytes, proposed one after the other with the making of segments included: 2.9k a
+  second with segments of 1 MiB, 3.8k with 4, 4.4k with 8, 4.8k with 16, 4.7k with 64. The longest
+  pause, while all of a segment was made at once, was 3, 8, 14, 27 and 103 ms. So it is 8 MiB:
+  enough for a small disk, and purging is fine-grained.
+* But a segment is made in steps of 1 MiB: as many such records a second, and the slowest thousandth
+  of them takes 4 ms, not 14. Steps of 512 KiB cost 3 % of the small records.
+* Making the next segment ahead, in a thread of its own, does not pay: the syncs of the records then
+  wait for its zeros. 4.46k against 4.54k a second, with pauses of 11 against 14 ms.
+"""
+
+from __future__ import annotations
+
+import errno
+import queue
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from paddock.log.file.disk import Disk
+from paddock.log.file.segment import PAYLOAD_BYTES_MAX
+from paddock.log.file.segments import ActiveSegment, Growth, SegmentFolder
+from paddock.log.interface import Durability, LogError, Record, Report, Torn
+
+SEGMENT_BYTES: Final = 8 << 20
+STEP_BYTES: Final = 1 << 20
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class FileLog:
+    """A log in a folder that exists and that nobody else writes to.
+
+    Opening it finds the last durable record and changes nothing; `start` cuts a torn tail. Raises
+    LogCorruptError if the last segment is damaged (`records` judges those before it), and LogError
+    if the disk refuses.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        step_bytes: int = STEP_BYTES,
+        disk: Disk | None = None,
+    ) -> None:
+        self._path = folder
+        growth = Growth(segment_bytes, step_bytes)
+        self._folder = SegmentFolder(folder, growth, Disk() if disk is None else disk)
+        # Invariant: holds at most one proposal, because `propose` asserts that none is under way.
+        self._proposals: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+        self._under_way = False
+        # True from an unknown outcome until `recover` has succeeded.
+        self._failed = False
+        self._writer: threading.Thread | None = None
+        self._closed = False
+        # None when the next record needs a new segment in any case.
+        self._active: ActiveSegment | None = None
+        try:
+            self._last_index = self._folder.open()
+            self._torn = self._folder.torn
+        except OSError as error:
+            raise LogError(f"{folder}: the log cannot be opened: {error}") from error
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last durable record; 0 in an empty log."""
+        return self._last_index
+
+    @property
+    def torn(self) -> Torn | None:
+        """What was found behind the last durable record and does not count."""
+        return self._torn
+
+    def start(self, report: Report, after: int = 0) -> None:
+        """Begin to accept proposals; the first one gets an index above `after`.
+
+        What was read so far is durable when this returns. Raises LogError if the disk refuses.
+
+        If the log ends before `after`, a snapshot proves that more was durable once. The log then
+        goes on behind the snapshot, and `records` will not pass over the hole before it.
+        """
+        assert self._writer is None, "a log starts once"
+        assert not self._closed
+        try:
+            self._active = self._folder.settle()
+        except OSError as error:
+            raise LogError(f"{self._path}: the log cannot be opened: {error}") from error
+        if after > self._last_index:
+            self._leave_segment()
+            self._last_index = after
+        self._writer = threading.Thread(
+            target=self._write_proposals, args=(report,), name="paddock-log", daemon=True
+        )
+        self._writer.start()
+
+    def propose(self, payload: bytes) -> int:
+        """Hand a batch to the writer, and return the index that it will have."""
+        assert self._writer is not None, "the log is not started"
+        assert not self._closed
+        assert not self._under_way, "a proposal is under way already"
+        assert not self._failed, "the last outcome is unknown: recover first"
+        assert len(payload) <= PAYLOAD_BYTES_MAX
+        self._under_way = True
+        index = self._last_index + 1
+        self._proposals.put((index, payload))
+        return index
+
+    def records(self, after: int) -> Iterator[Record]:
+        """Read the durable records with an index above `after`, in order.
+
+        Raises LogCorruptError at the place of the first one that is damaged or missing.
+        """
+        return self._folder.records(after, self._last_index)
+
+    def recover(self) -> list[Record]:
+        """Find out, after an unknown outcome, what is true, and accept proposals again. Blocks.
+
+        The kernel may show what it failed to write as if it were written. So a record that can be
+        read is written again, to a new segment. One that cannot be read is superseded by an empty
+        segment, lest it come back after a crash.
+        """
+        assert self._failed, "no outcome is unknown"
+        assert not self._under_way
+        index = self._last_index + 1
+        try:
+            record = None if self._active is None else self._active.read_back(index)
+            active = self._folder.create(index, record)
+        except OSError as error:
+            raise LogError(f"{self._path}: the log cannot be written: {error}") from error
+        self._leave_segment()
+        self._active = active
+        self._failed = False
+        if record is None:
+            return []
+        self._last_index = index
+        return [record]
+
+    def purge(self, below: int) -> None:
+        """Remove the segments that only hold records with an index of at most `below`."""
+        try:
+            self._folder.purge(below)
+        except OSError as error:
+            raise LogError(f"{self._path}: old files cannot be removed: {error}") from error
+
+    def close(self) -> None:
+        """Wait for the proposal under way to be reported, then close the files."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._writer is not None:
+            self._proposals.put(None)
+            self._writer.join()
+        self._leave_segment()
+
+    def _leave_segment(self) -> None:
+        if self._active is not None:
+            self._active.close()
+            self._active = None
+
+    # The writer's thread.
+
+    def _write_proposals(self, report: Report) -> None:
+        while (proposal := self._proposals.get()) is not None:
+            index, payload = proposal
+            try:
+                outcome, reason = self._append(index, payload)
+            except MemoryError:
+                # This thread must not end: then nobody would ever hear of this proposal.
+                outcome, reason = Durability.UNKNOWN, "there is no memory for the log"
+            if outcome is Durability.DURABLE:
+                self._last_index = index
+            self._failed = outcome is Durability.UNKNOWN
+            self._under_way = False
+            report(index, outcome, reason)
+
+    def _append(self, index: int, payload: bytes) -> tuple[Durability, str]:
+        """Make one record durable; return what became of it, and why if it is not."""
+        try:
+            if self._active is None or not self._active.has_room(payload):
+                # From here on the old segment takes nothing, not even a smaller record that fits.
+                # If making the new one fails half-way, it may be there after a crash all the same,
+                # and would supersede what the old one got meanwhile.
+                self._leave_segment()
+                self._active = self._folder.create(index)
+            self._active.make_space(payload)
+        except OSError as error:
+            if error.errno in _NO_SPACE:
+                return Durability.NOT_WRITTEN, f"no room for the log: {error.strerror}"
+            return Durability.UNKNOWN, f"space for the log cannot be made: {error}"
+        try:
+            self._active.append(index, payload)
+        except OSError as error:
+            return Durability.UNKNOWN, f"the log cannot be written: {error}"
+        return Durability.DURABLE, ""

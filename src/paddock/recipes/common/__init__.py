@@ -1,0 +1,1 @@
+"""What several recipes stand on. No recipe is here, and nothing here imports one."""

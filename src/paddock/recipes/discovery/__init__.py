@@ -1,0 +1,1 @@
+"""Service discovery: instances that register, and providers that choose one."""

@@ -1,0 +1,1 @@
+"""Locks and their kin: everything that somebody holds, and others wait for in line."""

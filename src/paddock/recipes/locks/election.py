@@ -1,0 +1,353 @@
+"""Elections: one leader at a time, and when it goes, the next in line leads.
+
+    async with Election(client, "/election", data=b"worker 7").lead() as leadership:
+        token = leadership.token  # larger than that of every leader before
+
+Candidates stand in a line, as those who want a lock, and the first one leads. Each watches only the
+one before it. Guaranteed is the service's order: a leadership begins after the node of every
+earlier leader has gone, its token is larger, and a write under `leadership.guard()` fails from the
+moment the next one leads.
+
+There are two styles. In the scope of `lead` we wait to be elected, lead, and step down at its end.
+With `start` we stand in the line in the background, over any number of leaderships, until `stop`.
+
+* Suspension (the connection is lost): a leader is told and goes on, a candidate keeps its place.
+* Expiry, or nothing heard for a session timeout: the leadership is lost. A scope cancels its body
+  and raises GrantLostError. In the background we stand in the line again if the session lives after
+  all, or if only our node was deleted; if it is over, the election has failed and says so.
+* Cancellation: whoever is cancelled, while waiting or leading, leaves the line. Its node is deleted
+  in the background for as long as that takes, so it never blocks the others.
+* Never promised: that a leader is alone by the clock. A process may be paused while its session
+  ends, and know nothing of it. What it does to the outside world then is told by its fencing token
+  (`paddock.recipes.locks.grant` says how).
+
+The nodes are those of Curator's LeaderLatch, with `data` as the id of its participant, so both can
+stand in one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from paddock.client.client import Client
+from paddock.errors import LockStateError, SessionExpiredError
+from paddock.protocol.acl import ACL
+from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.recipes.common.listeners import Listeners
+from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
+from paddock.recipes.locks.line import Contender, Line
+from paddock.recipes.log_room.feed import Feed
+
+# What the name of a candidate's node says before its number, as in Curator's latch.
+_KIND: Final = "latch-"
+
+
+class ElectionEvent(enum.Enum):
+    """What happens to a candidate. Whatever comes after ELECTED says that it leads no more."""
+
+    START = "start"
+    #: It offers itself: it is about to stand at the end of the line.
+    OFFER = "offer"
+    #: It stands in the line, and looks who is before it.
+    DETERMINING = "determining"
+    #: Somebody is, and it is ready to follow that one.
+    READY = "ready"
+    ELECTED = "elected"
+    #: It cannot go on: the session is over, a scope has lost its leadership, or we may not.
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing comes after it, unless somebody begins anew."""
+        return self in (ElectionEvent.FAILED, ElectionEvent.STOPPED)
+
+
+# Called at once, in the order in which things happen.
+ElectionListener: TypeAlias = Callable[[ElectionEvent], None]
+
+
+class Election:
+    """One candidate, who leads at most as long as the client's session lives.
+
+        election = Election(client, "/election", data=b"worker 7")
+        await election.start()
+        leadership = await election.wait_leader()
+        print(election.is_leader, leadership.is_held)  # True True
+        await election.stop()
+
+    `async with election` starts it, and stops it at the end. `data` is what others read of us.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        *,
+        data: bytes = b"",
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._line = Line(client, path, [_KIND], data, acl)
+        self._state: ElectionEvent | None = None
+        # Whether somebody waits or leads, in a scope or in the background.
+        self._is_standing = False
+        self._is_stopped = False
+        self._background: asyncio.Task[None] | None = None
+        # What takes our node away in the background, for as long as that takes.
+        self._leaving: asyncio.Task[None] | None = None
+        self._leadership: Grant | None = None
+        self._failure: Exception | None = None
+        self._listeners = Listeners[ElectionEvent]()
+        self._feed = Feed[ElectionEvent]()
+
+    def __repr__(self) -> str:
+        return f"<Election {self._path} {self._state or 'not started'}>"
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether we surely lead, at this moment."""
+        return self._leadership is not None and self._leadership.is_held
+
+    # In a scope.
+
+    @asynccontextmanager
+    async def lead(self) -> AsyncIterator[Grant]:
+        """Wait to be elected, and lead; the end of the scope steps down.
+
+            async with election.lead() as leadership:
+                print(leadership.is_held)  # True
+
+        When the leadership is lost, it cancels its body and raises GrantLostError. Raises
+        SessionExpiredError; and LockStateError if it stands in the line already, or if somebody has
+        deleted our node while we waited.
+        """
+        self._begin()
+        try:
+            try:
+                leadership = await self._be_elected()
+            except Exception as error:
+                self._fail(error)
+                raise
+            scope = GrantScope(leadership)
+            leadership.add_listener(self._on_leadership)
+            if leadership.is_lost:
+                self._fail(leadership.lost())
+            try:
+                yield leadership
+            except BaseException as error:
+                await scope.leave(type(error), error, error.__traceback__)
+                raise
+            await scope.leave(None, None, None)
+        finally:
+            self._is_standing = False
+            if self._state is not ElectionEvent.FAILED:
+                self._become(ElectionEvent.STOPPED)
+
+    # In the background.
+
+    async def start(self) -> None:
+        """Stand in the line from now on; returns when we do.
+
+        After a leadership that was lost, or stepped down from, we stand at the end of the line
+        again. Raises what keeps us from the line, such as SessionExpiredError and NoAuthError; and
+        LockStateError if we stand there already, or have stopped. If it is cancelled, the election
+        is stopped.
+        """
+        self._begin()
+        self._background = background = self._client.start_task(self._stand())
+        background.add_done_callback(self._on_end)
+        try:
+            async for event in self.events():
+                if event is ElectionEvent.DETERMINING:
+                    return
+        except asyncio.CancelledError:
+            self._is_stopped = True
+            background.cancel()
+            raise
+        raise self._ended()
+
+    async def wait_leader(self) -> Grant:
+        """Wait until we lead; give the leadership.
+
+        It may be waited for before the start as well. Raises what the election has failed for, and
+        LockStateError if it was stopped.
+        """
+        async for event in self.events():
+            leadership = self._leadership
+            if event is ElectionEvent.ELECTED and leadership is not None and leadership.is_held:
+                return leadership
+        raise self._ended()
+
+    async def stop(self) -> None:
+        """Step down, or leave the line, for good; when this returns, our node is gone.
+
+        While the connection is lost it waits for the next one, but not longer than the session
+        surely lives. If it is cancelled, the node is deleted all the same. Stopping again does
+        nothing. Raises LockStateError while a scope of `lead` is open: leave that.
+        """
+        background = self._background
+        if self._is_standing and background is None:
+            raise LockStateError(f"{self._path}: a scope waits or leads; leave it")
+        self._is_stopped = True
+        if background is not None:
+            background.cancel()
+            await asyncio.wait([background])
+        elif self._state is not ElectionEvent.STOPPED:
+            self._become(ElectionEvent.STOPPED)
+        await self._wait_left()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    # In both styles.
+
+    async def step_down(self) -> None:
+        """Give up the leadership; when this returns, the next one leads or can lead.
+
+        In the background we stand at the end of the line then. The body of a scope goes on, but
+        leads no more. Raises LockStateError if we do not lead; that the leadership was lost
+        meanwhile is fine.
+        """
+        leadership = self._leadership
+        if leadership is None or leadership.is_released:
+            raise LockStateError(f"{self._path}: we do not lead")
+        await leadership.release()
+
+    async def leader(self) -> Contender | None:
+        """Give who leads, or None if nobody does."""
+        while True:
+            first = (await self._line.entries())[:1]
+            if not first:
+                return None
+            found = await self._line.contenders(first)
+            if found:
+                return found[0]
+
+    async def candidates(self) -> list[Contender]:
+        """Give all who lead or wait, in their order: the leader first."""
+        return await self._line.contenders()
+
+    def events(self) -> AsyncIterator[ElectionEvent]:
+        """Give what has happened last, then everything that happens, until FAILED or STOPPED.
+
+            await election.start()
+            async for event in election.events():
+                print(event)  # ...elected
+                if event is ElectionEvent.ELECTED:
+                    break
+
+        Of somebody who reads slowly, the last thousand are kept.
+        """
+        return self._feed.stream(lambda event: event.is_final)
+
+    def add_listener(self, listener: ElectionListener) -> None:
+        """Have something called with everything that happens from now on.
+
+        It must not block. What it raises goes to the event loop's exception handler.
+        """
+        self._listeners.add(listener)
+
+    def remove_listener(self, listener: ElectionListener) -> None:
+        """Call it no more; that it was never called is fine."""
+        self._listeners.remove(listener)
+
+    def _begin(self) -> None:
+        if self._is_stopped:
+            raise LockStateError(f"{self._path}: it was stopped; make another one")
+        if self._is_standing:
+            raise LockStateError(f"{self._path}: it stands in the line already; make another one")
+        self._is_standing = True
+        self._failure = None
+        self._become(ElectionEvent.START)
+
+    async def _be_elected(self) -> Grant:
+        self._become(ElectionEvent.OFFER)
+        place = self._line.new_place(_KIND)
+        try:
+            await place.enter()
+            while True:
+                self._become(ElectionEvent.DETERMINING)
+                ahead = await place.look()
+                if ahead is None:
+                    break
+                self._become(ElectionEvent.READY)
+                await place.wait_gone(ahead)
+        except BaseException:
+            # Not awaited: whoever is cancelled must not wait for the service.
+            self._leaving = self._client.start_task(place.leave())
+            raise
+        self._leadership = leadership = Grant(place)
+        if not leadership.is_lost:
+            self._become(ElectionEvent.ELECTED)
+        return leadership
+
+    async def _stand(self) -> None:
+        while True:
+            try:
+                leadership = await self._be_elected()
+            except LockStateError:
+                # Somebody has deleted our node, but the session lives.
+                continue
+            try:
+                await leadership.wait_over()
+            except BaseException:
+                self._leaving = self._client.start_task(leadership.release())
+                raise
+
+    def _on_end(self, background: asyncio.Task[Any]) -> None:
+        """Tell how it ended in the background."""
+        self._background = None
+        self._is_standing = False
+        error = None if background.cancelled() else background.exception()
+        if self._is_stopped:
+            self._become(ElectionEvent.STOPPED)
+        elif isinstance(error, Exception):
+            self._fail(error)
+        else:
+            # Nobody but the client cancels it, at its end.
+            self._fail(SessionExpiredError("elect", self._path))
+
+    def _on_leadership(self, event: GrantEvent) -> None:
+        """Tell at once that a scope has lost what it had."""
+        if event is GrantEvent.LOST and self._leadership is not None:
+            self._fail(self._leadership.lost())
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        self._become(ElectionEvent.FAILED)
+
+    def _ended(self) -> Exception:
+        """Give what to raise when it has come to its end."""
+        return self._failure or LockStateError(f"{self._path}: it was stopped")
+
+    def _become(self, event: ElectionEvent) -> None:
+        self._state = event
+        self._feed.tell(event)
+        self._listeners.tell(event)
+
+    async def _wait_left(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._leaving is not None and not self._leaving.done():
+            remaining = self._client.session_valid_until - loop.time()
+            if remaining <= 0:
+                return
+            await asyncio.wait([self._leaving], timeout=remaining)

@@ -1,0 +1,1 @@
+"""Log rooms: channels with numbered entries that many follow."""

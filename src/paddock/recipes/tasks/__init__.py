@@ -1,0 +1,1 @@
+"""Tasks: a master that assigns them, workers that do them, clients that wait."""

@@ -1,0 +1,1 @@
+"""Single nodes with a value: shared values, counters, configuration, names."""

@@ -1,0 +1,4 @@
+"""What operators see: four-letter words, the admin server, metrics, the audit log.
+
+Nothing here is on the path of a request.
+"""

@@ -1,0 +1,308 @@
+"""The commands of the admin server: the same figures as the four-letter words give, as JSON.
+
+Names and keys are upstream's. An answer always has `command`, the name of the command, and
+`error`, null if all went well; a command that nobody knows is an error too, with status 200. What
+may be long is made while it is sent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
+from paddock.server.admin.paced_writer import in_pieces
+from paddock.server.config.settings_text import as_file
+from paddock.server.sessions.tracker import Client
+from paddock.server.statistics import ConnectionReport
+
+Arguments = Mapping[str, str]
+
+# The commands that change something, by the first of their names.
+_CHANGING: Final = frozenset(
+    {
+        "connection_stat_reset",
+        "observer_connection_stat_reset",
+        "set_trace_mask",
+        "stat_reset",
+    }
+)
+
+
+class Rows:
+    """A list of JSON values that is made while it is sent."""
+
+    def __init__(self, each: Iterable[object]) -> None:
+        self.each = each
+
+
+class Pairs:
+    """A JSON object that is made while it is sent."""
+
+    def __init__(self, each: Iterable[tuple[str, object]]) -> None:
+        self.each = each
+
+
+Values = dict[str, object]
+Run = Callable[[Arguments], Values]
+
+
+class Commands:
+    """Runs the commands of one server."""
+
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+        self._service = figures.service
+        # The names of each command, the first of which is its own, and what it does.
+        table: tuple[tuple[str, Run], ...] = (
+            ("configuration conf config", self._configuration),
+            ("connection_stat_reset crst", self._reset_connections),
+            ("connections cons", self._connections),
+            ("dirs", self._dirs),
+            ("dump", self._dump),
+            ("environment env envi", lambda _: dict(figures.environment())),
+            ("get_trace_mask gtmk", lambda _: {"tracemask": figures.trace_mask}),
+            ("hash", self._hash),
+            ("initial_configuration icfg", self._initial_configuration),
+            ("is_read_only isro", lambda _: {"read_only": False}),
+            ("last_snapshot lsnp", self._last_snapshot),
+            ("leader lead", lambda _: {"error": "server is not initialized"}),
+            ("monitor mntr", lambda _: dict(figures.monitor())),
+            ("observer_connection_stat_reset orst", lambda _: {}),
+            ("observers obsr", lambda _: {"synced_observers": 0, "observers": []}),
+            ("ruok", lambda _: {}),
+            ("server_stats srvr", self._server_stats),
+            ("set_trace_mask stmk", self._set_trace_mask),
+            ("stat_reset srst", self._reset),
+            ("stats stat", self._stats),
+            ("voting_view", lambda _: {"current_config": {}}),
+            ("watch_summary wchs", self._watch_summary),
+            ("watches wchc", self._watches),
+            ("watches_by_path wchp", self._watches_by_path),
+            ("zabstate", lambda _: {"voting": False, "zabstate": ""}),
+        )
+        self._commands: dict[str, tuple[str, Run]] = {
+            name: (names.split()[0], run) for names, run in table for name in names.split()
+        }
+        self.names: Final = sorted({first for first, _ in self._commands.values()})
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server serves now."""
+        return self._service.is_open
+
+    def changes(self, name: str) -> bool:
+        """Tell whether the command of this name changes something."""
+        found = self._commands.get(name)
+        return found is not None and found[0] in _CHANGING
+
+    def run(self, name: str, arguments: Arguments) -> Iterator[bytes]:
+        """Run a command by one of its names, and give its answer, piece by piece."""
+        found = self._commands.get(name)
+        if found is None:
+            values: Values = {"command": name, "error": f"Unknown command: {name}"}
+        elif not self._service.is_open:
+            values = {"command": name, "error": NOT_SERVING}
+        else:
+            first, run = found
+            values = run(arguments)
+            values = {**values, "command": first, "error": values.get("error")}
+        return written(values)
+
+    def _server_stats(self, _: Arguments) -> Values:
+        figures = self._figures
+        counted, machine = self._service.statistics, self._service.machine
+        data_bytes, log_bytes = figures.sizes()
+        return {
+            "version": VERSION,
+            "read_only": False,
+            "server_stats": {
+                "packets_sent": counted.packets_sent,
+                "packets_received": counted.packets_received,
+                "data_dir_size": data_bytes,
+                "log_dir_size": log_bytes,
+                "provider_null": False,
+                "server_state": "standalone",
+                "last_processed_zxid": machine.zxid,
+                "outstanding_requests": self._service.pipeline.outstanding(),
+                "avg_latency": round(counted.latency_ms.average(), 4),
+                "max_latency": int(counted.latency_ms.max),
+                "min_latency": int(counted.latency_ms.min),
+                "num_alive_client_connections": len(self._service.connections),
+                "uptime": figures.uptime_ms(),
+            },
+            "node_count": len(machine.tree.nodes),
+        }
+
+    def _stats(self, arguments: Arguments) -> Values:
+        return {**self._server_stats(arguments), **self._all_connections(_brief_report)}
+
+    def _connections(self, _: Arguments) -> Values:
+        return self._all_connections(_full_report)
+
+    def _all_connections(self, report: Callable[[ConnectionReport], Values]) -> Values:
+        all_of_them = list(self._service.connections)
+
+        def each(is_secure: bool) -> Iterator[Values]:
+            reports = (one.report() for one in all_of_them)
+            return (report(one) for one in reports if one.is_secure == is_secure)
+
+        return {"connections": Rows(each(False)), "secure_connections": Rows(each(True))}
+
+    def _configuration(self, _: Arguments) -> Values:
+        values = self._figures.configuration()
+        return {
+            "client_port": values["clientPort"],
+            "data_dir": values["dataDir"],
+            "data_log_dir": values["dataLogDir"],
+            "tick_time": values["tickTime"],
+            "max_client_cnxns": values["maxClientCnxns"],
+            "min_session_timeout": values["minSessionTimeout"],
+            "max_session_timeout": values["maxSessionTimeout"],
+            "server_id": values["serverId"],
+            "client_port_listen_backlog": values["clientPortListenBacklog"],
+        }
+
+    def _initial_configuration(self, _: Arguments) -> Values:
+        return {"initial_configuration": as_file(self._service.config)}
+
+    def _last_snapshot(self, _: Arguments) -> Values:
+        zxid, taken_ms = self._figures.last_snapshot()
+        # Upstream writes a number below zero as Java does.
+        return {"zxid": f"{zxid & (1 << 64) - 1:x}", "timestamp": taken_ms // 1000}
+
+    def _dirs(self, _: Arguments) -> Values:
+        data_bytes, log_bytes = self._figures.sizes()
+        return {"datadir_size": data_bytes, "logdir_size": log_bytes}
+
+    def _hash(self, _: Arguments) -> Values:
+        zxid, digest = self._figures.digest()
+        return {"digests": [{"zxid": zxid, "digest": digest}]}
+
+    def _set_trace_mask(self, arguments: Arguments) -> Values:
+        text = arguments.get("traceMask")
+        if text is None:
+            return {"error": "setTraceMask requires long traceMask argument"}
+        try:
+            mask = int(text)
+        except ValueError:
+            mask = 1 << 63
+        if not -(1 << 63) <= mask < 1 << 63:
+            return {"error": f"setTraceMask requires long traceMask argument, got {text}"}
+        self._figures.trace_mask = mask
+        return {"tracemask": mask}
+
+    def _reset(self, _: Arguments) -> Values:
+        self._figures.reset()
+        return {}
+
+    def _reset_connections(self, _: Arguments) -> Values:
+        self._figures.reset_connections()
+        return {}
+
+    def _watch_summary(self, _: Arguments) -> Values:
+        data = self._service.watches.data
+        return {
+            "num_connections": data.watcher_count(),
+            "num_paths": data.path_count(),
+            "num_total_watches": data.size,
+        }
+
+    def _watches(self, _: Arguments) -> Values:
+        data = self._service.watches.data
+        each = (
+            (str(one.session), Rows(path_text(path) for path in data.paths_of(one)))
+            for one in data.watchers()
+            if isinstance(one, Client)
+        )
+        return {"session_id_to_watched_paths": Pairs(each)}
+
+    def _watches_by_path(self, _: Arguments) -> Values:
+        data = self._service.watches.data
+        each = (
+            (
+                path_text(path),
+                Rows(one.session for one in data.watchers_of(path) if isinstance(one, Client)),
+            )
+            for path in data.paths()
+        )
+        return {"path_to_session_ids": Pairs(each)}
+
+    def _dump(self, _: Arguments) -> Values:
+        ephemerals = self._service.machine.tree.ephemerals
+        each = (
+            (str(session), Rows(path_text(path) for path in list(ephemerals.get(session, {}))))
+            for session in list(ephemerals)
+        )
+        return {
+            "expiry_time_to_session_ids": Pairs(self._sessions_by_deadline()),
+            "session_id_to_ephemeral_paths": Pairs(each),
+        }
+
+    def _sessions_by_deadline(self) -> Iterator[tuple[str, object]]:
+        tracker, tick_ms = self._service.tracker, self._service.config.tick_time_ms
+        sets: dict[int, list[int]] = {}
+        for one in tracker.all():
+            deadline_ms = tracker.deadline(one) * 1000
+            sets.setdefault(int(deadline_ms / tick_ms) + 1, []).append(one.session)
+        for number in sorted(sets):
+            yield str(number * tick_ms), Rows(sets[number])
+
+
+def written(values: Values) -> Iterator[bytes]:
+    """Write an answer, piece by piece."""
+    return in_pieces(_written(values))
+
+
+def _brief_report(report: ConnectionReport) -> Values:
+    return {
+        "remote_socket_address": report.where(),
+        "interest_ops": report.interest,
+        "outstanding_requests": report.queued,
+        "packets_received": report.tally.received,
+        "packets_sent": report.sent,
+    }
+
+
+def _full_report(report: ConnectionReport) -> Values:
+    tally = report.tally
+    return {
+        **_brief_report(report),
+        "session_id": report.session,
+        "last_operation": operation_name(tally.operation),
+        "established": tally.established_ms,
+        "session_timeout": report.timeout_ms,
+        "last_cxid": tally.xid,
+        "last_zxid": report.last_zxid,
+        "last_response_time": int(report.responded_at * 1000),
+        "last_latency": int(tally.last_latency_ms),
+        "min_latency": int(tally.latency_ms.min),
+        "avg_latency": int(tally.latency_ms.average()),
+        "max_latency": int(tally.latency_ms.max),
+    }
+
+
+def _written(value: object, indent: str = "") -> Iterator[str]:
+    """Write JSON as upstream does, in short texts."""
+    match value:
+        case Rows():
+            yield "["
+            separator = " "
+            for one in value.each:
+                yield separator
+                yield from _written(one, indent)
+                separator = ", "
+            yield " ]"
+        case Pairs() | dict():
+            yield "{"
+            separator = "\n"
+            for key, one in value.items() if isinstance(value, dict) else value.each:
+                yield f"{separator}{indent}  {json.dumps(key)} : "
+                yield from _written(one, indent + "  ")
+                separator = ",\n"
+            yield f"\n{indent}}}"
+        case list():
+            yield from _written(Rows(value), indent)
+        case _:
+            yield json.dumps(value)

@@ -1,0 +1,128 @@
+"""An answer of any length: made piece by piece, and sent at the pace of whoever takes it.
+
+A piece is made when the one before it has been handed over, and others get their turn in between.
+So however long the answer is, it neither stops the server nor fills its memory. Whoever takes
+nothing for too long is disconnected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from paddock.server.connections.turns import Turns
+
+logger: Final = logging.getLogger(__name__)
+
+_PIECE_CHARACTERS: Final = 16 << 10
+_PIECE_PARTS: Final = 500
+
+
+def in_pieces(parts: Iterable[str]) -> Iterator[bytes]:
+    """Put short texts together to pieces, each of which takes little time to make.
+
+    Parts may be empty: making them took time all the same, and others get their turn for it.
+    """
+    gathered: list[str] = []
+    size = 0
+    for part in parts:
+        gathered.append(part)
+        size += len(part)
+        if size >= _PIECE_CHARACTERS or len(gathered) >= _PIECE_PARTS:
+            yield "".join(gathered).encode()
+            gathered.clear()
+            size = 0
+    yield "".join(gathered).encode()
+
+
+class Stream:
+    """Sends pieces through a transport, whose owner tells it when to pause."""
+
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        pieces: Iterator[bytes],
+        timeout: float,
+        done: Callable[[], None],
+        turns: Turns | None = None,
+        bytes_min: int = 1,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport = transport
+        self._pieces = pieces
+        # Seconds in which less than `bytes_min` taken is too little: the peer is disconnected.
+        self._timeout = timeout
+        self._bytes_min = bytes_min
+        # Called when the last piece has been handed over; not if it comes to nothing.
+        self._done = done
+        # Who shares the loop's time; without it each piece has a pass of the loop.
+        self._turns = turns
+        self._is_paused = False
+        # Whether the next piece is due already.
+        self._is_scheduled = False
+        self._is_over = False
+        # Bytes handed over, and how many of them had been taken when we last looked.
+        self._written = 0
+        self._taken = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Send the first piece at once."""
+        self._timer = self._loop.call_later(self._timeout, self._look)
+        self._send()
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._schedule()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _schedule(self) -> None:
+        if not (self._is_scheduled or self._is_paused or self._is_over):
+            self._is_scheduled = True
+            if self._turns is None:
+                self._loop.call_soon(self._send)
+            else:
+                self._turns.ask(self)
+
+    def take_turn(self) -> None:
+        self._send()
+
+    def _send(self) -> None:
+        self._is_scheduled = False
+        if self._is_paused or self._is_over:
+            return
+        try:
+            piece = next(self._pieces, None)
+        except Exception:
+            logger.exception("an answer could not be made")
+            self.stop()
+            self._transport.abort()
+            return
+        if piece is None:
+            self.stop()
+            self._done()
+            return
+        if piece:
+            self._written += len(piece)
+            self._transport.write(piece)
+        self._schedule()
+
+    def _look(self) -> None:
+        taken = self._written - self._transport.get_write_buffer_size()
+        if self._is_paused and taken - self._taken < self._bytes_min:
+            self.stop()
+            self._transport.abort()
+            return
+        self._taken = taken
+        self._timer = self._loop.call_later(self._timeout, self._look)

@@ -1,0 +1,275 @@
+"""Taking snapshots while the server serves.
+
+The event loop makes the pieces, between one slice of a batch and the next; a thread of its own
+writes them. The loop never waits for the disk: what changes faster than that takes old images stays
+in memory meanwhile. That is data which was there when the snapshot began, and is not copied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from paddock.log.interface import Log, LogError
+from paddock.server.durability.startup import Recovered
+from paddock.server.replication.pipeline import Pipeline
+from paddock.state.snapshot import Snapshot
+from paddock.storage.snapshots import SnapshotStore, SnapshotWriter
+
+logger: Final = logging.getLogger(__name__)
+
+# From so many nodes on a snapshot is taken less often.
+_LARGE: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a snapshot holds."""
+
+    index: int
+    zxid: int
+    nodes: int
+    sessions: int
+    digest: int
+
+
+class Snapshotter:
+    """Takes a snapshot each time enough has been applied, and purges what is old."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        log: Log,
+        store: SnapshotStore,
+        every: int,
+        retain: int | None,
+        recovered: Recovered,
+        every_bytes: int = 0,
+    ) -> None:
+        self._pipeline = pipeline
+        self._log = log
+        self._store = store
+        # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
+        # leaves; None never purges.
+        self._every = every
+        # Bytes of the log between two snapshots of a tree that has no more; 0 for any number.
+        self._every_bytes = every_bytes
+        self._retain = retain
+        self._executor = ThreadPoolExecutor(1, "paddock-snapshot")
+        # Its thread is there from now on: later there may be no memory for one.
+        self._executor.submit(int)
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._snapshot: Snapshot | None = None
+        self._writer: SnapshotWriter | None = None
+        # What the snapshot under way has handed to the thread without waiting for it.
+        self._spilled: list[Future[None]] = []
+        # Where the last snapshot was taken: as an index, and in entries and bytes applied since the
+        # start. What was replayed counts, or a server that is killed often would never take one.
+        self._index = recovered.snapshot_index
+        self._entries = -recovered.replayed_entries
+        self._bytes = -recovered.replayed_bytes
+        self._closing = False
+        # The zxid of the newest one; -1 without one.
+        self.newest_zxid = recovered.snapshot_zxid
+        # What the newest one holds, if this server has taken it.
+        self._taken: Taken | None = None
+
+    @property
+    def newest_index(self) -> int:
+        """Where the newest snapshot was taken; 0 without one."""
+        return self._index
+
+    def newest(self) -> Taken | None:
+        """Return what the newest snapshot holds; None if that is not known."""
+        if self._pipeline.applied == self._index and self._pipeline.is_between_batches():
+            return self._described()
+        taken = self._taken
+        return taken if taken is not None and taken.index == self._index else None
+
+    def _described(self) -> Taken:
+        """Describe the state as it is now."""
+        machine = self._pipeline.machine
+        return Taken(
+            self._pipeline.applied,
+            machine.zxid,
+            len(machine.tree),
+            len(machine.sessions.by_id),
+            machine.digest(),
+        )
+
+    def look(self) -> None:
+        """Begin a snapshot if it is time for one, and none is under way.
+
+        A larger tree waits for more entries, in proportion: so what snapshots cost a write does not
+        grow with the tree, nor what a restart replays beside what it loads. (With 200,000 nodes and
+        one every 100,000 entries, snapshots took a quarter of the writes a second.) Few entries may
+        be large, so their bytes count too: a snapshot is due when they are as many as those of the
+        tree, so that snapshots write no more than the log does, and a restart reads no more of it.
+        """
+        if self._task is None and self._is_due():
+            self._task = self._loop.create_task(self._take())
+
+    def _is_due(self) -> bool:
+        pipeline = self._pipeline
+        tree = pipeline.machine.tree
+        if pipeline.applied_entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
+            return True
+        due_bytes = max(self._every_bytes, tree.data_bytes)
+        return self._every_bytes > 0 and pipeline.applied_bytes - self._bytes >= due_bytes
+
+    async def take_now(self) -> int:
+        """Take a snapshot of the state as it is now, unless there is one; give its index.
+
+        Raises LogError if that cannot be done.
+        """
+        # Of a batch that is half applied some writes have been answered.
+        wanted = self._pipeline.applied + (0 if self._pipeline.is_between_batches() else 1)
+        if self._task is not None:
+            # It may have been begun too early.
+            await asyncio.wait([self._task])
+        if self._index < wanted and not self._closing:
+            if self._task is None:
+                self._task = self._loop.create_task(self._take())
+            await asyncio.wait([self._task])
+        if self._index < wanted:
+            raise LogError("no snapshot could be taken; the server's log says why")
+        return self._index
+
+    async def close(self) -> None:
+        """Finish with a snapshot of the last state, unless there is one, and let go."""
+        self._closing = True
+        if self._task is not None:
+            await self._task
+        if self._pipeline.applied != self._index:
+            await self._take()
+        self._executor.shutdown()
+
+    async def give_up(self) -> None:
+        """Let go without a last snapshot: the state is not what the log says."""
+        self._closing = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._executor.shutdown()
+
+    async def _take(self) -> None:
+        begun = self._loop.time()
+        try:
+            taken = await self._begin()
+            snapshot, writer = self._snapshot, self._writer
+            assert snapshot is not None
+            assert writer is not None
+            for chunk in snapshot.chunks():
+                await asyncio.wrap_future(self._write(writer, [chunk]))
+                # The thread has done these before.
+                spilled, self._spilled = self._spilled, []
+                for one in spilled:
+                    await asyncio.wrap_future(one)
+            await self._loop.run_in_executor(self._executor, writer.commit)
+            self._index, self._taken = taken.index, taken
+            self.newest_zxid = taken.zxid
+            seconds = self._loop.time() - begun
+            self._tell_taken(taken.index, taken.zxid, taken.nodes, writer.size, seconds)
+        except (LogError, MemoryError, RuntimeError) as error:
+            logger.error("no snapshot was taken: %s", str(error) or "out of memory")
+        else:
+            await self._purge()
+        finally:
+            await self._let_go()
+            self._task = None
+
+    def _begin(self) -> asyncio.Future[Taken]:
+        """Begin a snapshot as soon as no batch is half applied.
+
+        The result is what it will hold; or LogError.
+        """
+        begun: asyncio.Future[Taken] = self._loop.create_future()
+
+        def begin() -> None:
+            if begun.done():
+                return
+            pipeline = self._pipeline
+            self._entries = pipeline.applied_entries
+            self._bytes = pipeline.applied_bytes
+            try:
+                self._writer = self._store.begin(pipeline.applied)
+                self._snapshot = Snapshot(pipeline.machine, self._spill)
+            except (LogError, MemoryError) as error:
+                begun.set_exception(error)
+                return
+            self._spilled = []
+            begun.set_result(self._described())
+
+        self._pipeline.between_batches(begin)
+        return begun
+
+    def _tell_taken(self, index: int, zxid: int, nodes: int, size: int, seconds: float) -> None:
+        self._pipeline.statistics.snapshot_ms.add(seconds * 1000)
+        logger.info(
+            "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
+            index,
+            zxid,
+            nodes,
+            size,
+            seconds,
+            extra={
+                "index": index,
+                "zxid": zxid,
+                "nodes": nodes,
+                "bytes": size,
+                "seconds": seconds,
+            },
+        )
+
+    async def _let_go(self) -> None:
+        """Leave nothing behind of a snapshot that was not finished."""
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+        self._snapshot = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await self._loop.run_in_executor(self._executor, writer.abort)
+
+    def _spill(self, parts: list[bytes]) -> None:
+        """Have written what has gathered, in the middle of an entry."""
+        assert self._snapshot is not None
+        assert self._writer is not None
+        try:
+            self._spilled.append(self._write(self._writer, parts))
+        except (MemoryError, RuntimeError) as error:
+            # An entry is being applied, which must not notice.
+            self._snapshot.abandon()
+            failed: Future[None] = Future()
+            failed.set_exception(error)
+            self._spilled.append(failed)
+
+    def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> Future[None]:
+        # One thread, so chunks are written in the order in which they were made.
+        return self._executor.submit(_append, writer, parts)
+
+    async def _purge(self) -> None:
+        retain = self._retain
+        if retain is None:
+            return
+        try:
+            below = await self._loop.run_in_executor(self._executor, self._store.purge, retain)
+            await self._loop.run_in_executor(self._executor, self._log.purge, below)
+        except LogError as error:
+            logger.error("old files were not purged: %s", error)
+        else:
+            if below:
+                logger.info(
+                    "purged what is older than the %d newest snapshots, the oldest of which is"
+                    " at %d",
+                    retain,
+                    below,
+                    extra={"retained": retain, "index": below},
+                )
+
+
+def _append(writer: SnapshotWriter, parts: list[bytes]) -> None:
+    writer.append(b"".join(parts))

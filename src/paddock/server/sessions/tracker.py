@@ -1,0 +1,216 @@
+"""When a session is over: after its timeout of silence, while we listened.
+
+Time here is the event loop's, which never jumps. Three things do not count as silence: that we do
+not read from a connection on purpose, that our own loop was late, and the time before the listener
+opened. A client from which we do not read because it does not read is heard of as long as it takes
+something: if it takes nothing for its whole timeout, it is gone. Deadlines are looked at once a
+tick, in buckets; hearing from a session writes down one number and moves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from paddock.server.replication.submitter import Submitter
+from paddock.server.statistics import ConnectionReport
+
+
+class Client(Submitter):
+    """The connection that a session is attached to, as those see it who end sessions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # 0 until it is known which one it asks for.
+        self.session = 0
+
+    def hold(self) -> None:
+        """Hold what comes from now on: the end of the session has been proposed."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Serve what was held: the session lives."""
+        raise NotImplementedError
+
+    def session_ended(self) -> None:
+        """Answer what was held with the news that the session is over, and close."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Serve nothing more, and close once everything that was answered has been sent."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Close at once; what has not been sent is lost."""
+        raise NotImplementedError
+
+    def give_way(self) -> None:
+        """Close, since the rest of its request is overdue, and others want to send some."""
+        raise NotImplementedError
+
+    def is_lagging(self) -> bool:
+        """Tell whether it has more waiting for it than everybody may have."""
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        """Forget what waits for a peer that does not read, and close at once."""
+        raise NotImplementedError
+
+    def regulate(self) -> None:
+        """Read from the peer, or stop reading, as things are now."""
+        raise NotImplementedError
+
+    def is_excused(self) -> bool:
+        """Tell, of a connection that we do not read from, whether its silence is our own doing."""
+        raise NotImplementedError
+
+    def report(self) -> ConnectionReport:
+        """Say what there is to say of it."""
+        raise NotImplementedError
+
+    def reset_statistics(self) -> None:
+        """Begin to count anew."""
+        raise NotImplementedError
+
+
+class Liveness:
+    """What this server knows of one session's life."""
+
+    __slots__ = ("bucket", "connection", "heard", "is_closing", "is_held", "session", "timeout")
+
+    def __init__(self, session: int, timeout: float, heard: float) -> None:
+        self.session = session
+        self.timeout = timeout
+        # When the session was last heard of.
+        self.heard = heard
+        # The connection it is attached to, if there is one.
+        self.connection: Client | None = None
+        # Whether we do not read from its connection: then silence may be our own doing.
+        self.is_held = False
+        # Whether its end has been proposed.
+        self.is_closing = False
+        self.bucket = 0
+
+
+class SessionTracker:
+    """Watches over all sessions and calls `expire` for each that has been silent too long."""
+
+    def __init__(self, tick: float, expire: Callable[[Liveness], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._time: Callable[[], float] = self._loop.time
+        self._tick = tick
+        self._expire = expire
+        self._sessions: dict[int, Liveness] = {}
+        # Sessions by the tick at which their deadline, as it was when they were put there, has
+        # passed. Invariant: every session that is not closing is in exactly one bucket.
+        self._buckets: dict[int, dict[int, Liveness]] = {}
+        # Seconds by which our own loop was late so far; they do not count for anybody.
+        self.lost = 0.0
+        self._next = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def start(self) -> None:
+        """Begin to count; sessions that were restored have their whole timeout from now on."""
+        now = self.now()
+        self._next = int(now / self._tick) + 1
+        self._buckets.clear()
+        for liveness in self._sessions.values():
+            liveness.heard = now
+            self._put(liveness)
+        self._schedule()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def now(self) -> float:
+        """Give the time in which silence is counted."""
+        return self._time() - self.lost
+
+    def deadline(self, liveness: Liveness) -> float:
+        """Give the moment, in the event loop's time, until which a session may be silent."""
+        return liveness.heard + liveness.timeout + self.lost
+
+    def all(self) -> list[Liveness]:
+        return list(self._sessions.values())
+
+    def get(self, session: int) -> Liveness | None:
+        return self._sessions.get(session)
+
+    def add(self, session: int, timeout: float) -> Liveness:
+        """Begin to watch over a session."""
+        liveness = Liveness(session, timeout, self.now())
+        self._sessions[session] = liveness
+        self._put(liveness)
+        return liveness
+
+    def remove(self, session: int) -> Liveness | None:
+        """Forget a session that is over."""
+        liveness = self._sessions.pop(session, None)
+        if liveness is not None:
+            self._take_out(liveness)
+        return liveness
+
+    def renew(self, liveness: Liveness, timeout: float) -> None:
+        """Give a session that was attached again its timeout, which may be another one now."""
+        liveness.timeout = timeout
+        liveness.heard = self.now()
+        if not liveness.is_closing:
+            # A shorter timeout is over before anybody would look where it stands.
+            self._take_out(liveness)
+            self._put(liveness)
+
+    def reconcile(self, sessions: dict[int, float]) -> None:
+        """Make the sessions watched over the ones given with their timeouts, each anew."""
+        for session in [one for one in self._sessions if one not in sessions]:
+            self.remove(session)
+        for session, timeout in sessions.items():
+            if session not in self._sessions:
+                self.add(session, timeout)
+        now = self.now()
+        for liveness in self._sessions.values():
+            liveness.heard = now
+            if liveness.is_closing:
+                self.spare(liveness)
+
+    def spare(self, liveness: Liveness) -> None:
+        """Let a session live on, though its end had been proposed."""
+        liveness.is_closing = False
+        liveness.heard = self.now()
+        self._put(liveness)
+
+    def _put(self, liveness: Liveness) -> None:
+        deadline = liveness.heard + liveness.timeout
+        liveness.bucket = max(self._next, int(deadline / self._tick) + 1)
+        self._buckets.setdefault(liveness.bucket, {})[liveness.session] = liveness
+
+    def _take_out(self, liveness: Liveness) -> None:
+        bucket = self._buckets.get(liveness.bucket)
+        if bucket is not None:
+            bucket.pop(liveness.session, None)
+
+    def _schedule(self) -> None:
+        self._timer = self._loop.call_at(self._next * self._tick + self.lost, self._look)
+
+    def _look(self) -> None:
+        late = self.now() - self._next * self._tick
+        if late > self._tick / 4:
+            self.lost += late
+        now = self.now()
+        due = self._buckets.pop(self._next, {})
+        self._next += 1
+        for liveness in due.values():
+            if liveness.is_held and (
+                liveness.connection is None or liveness.connection.is_excused()
+            ):
+                liveness.heard = now
+            if liveness.heard + liveness.timeout > now:
+                self._put(liveness)
+            else:
+                liveness.is_closing = True
+                self._expire(liveness)
+        self._schedule()

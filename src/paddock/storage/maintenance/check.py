@@ -1,0 +1,414 @@
+"""Checking a data folder: everything that a server relies on, and what to do where it cannot.
+
+    report = check(Path("data"))
+    for finding in report.findings:
+        print(finding.file, finding.offset, finding.what, finding.advice)
+
+Nothing is changed, and a server may use the folder meanwhile. A whole segment of the log is in
+memory at a time, and one state: that of a snapshot, then that of the newest one with the log behind
+it replayed, whose digests are compared with those that were written.
+
+Damage is whatever a server did not leave behind. A torn tail is none, nor is a file that a crash
+left half made or half removed; both are told all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from paddock.log.interface import LogError, Record, Torn, ends_before_snapshot
+from paddock.state.machine import StateMachine
+from paddock.state.snapshot import SnapshotError
+from paddock.storage.layout import FORMAT
+from paddock.storage.load import load, read_state
+from paddock.storage.maintenance.scan import Gap, Segment, user_of, walk
+from paddock.storage.replay import OtherStateError, Replay, UnreadableBatchError, within_memory
+from paddock.storage.snapshots import SnapshotDamagedError, snapshot_files
+from paddock.storage.state_swap import generation, is_interrupted
+
+# A running server may take files away while they are looked at; then everything is looked at again.
+_ATTEMPTS: Final = 5
+
+_REPAIR: Final = (
+    "paddock fsck DATA --repair COPY writes a copy without the damage, and says what it loses;"
+    " paddock restore brings a backup back"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be, or that somebody may wonder about."""
+
+    kind: str
+    is_damage: bool
+    file: Path
+    # Where in the file; None where the whole file is meant, or a folder.
+    offset: int | None
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateFound:
+    """A state that could be built, in numbers."""
+
+    index: int
+    zxid: int
+    nodes: int
+    sessions: int
+    # The highest id that was given to a session.
+    last_session: int
+    digest: int
+
+    @classmethod
+    def of(cls, machine: StateMachine, index: int) -> StateFound:
+        """Take the numbers of a state."""
+        sessions = machine.sessions
+        return cls(
+            index,
+            machine.zxid,
+            len(machine.tree),
+            len(sessions.by_id),
+            sessions.last_id,
+            machine.digest(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFound:
+    """A snapshot, and what it holds; None if it cannot be used."""
+
+    path: Path
+    index: int
+    state: StateFound | None
+
+
+@dataclass(slots=True)
+class Report:
+    """What a check has found."""
+
+    folder: Path
+    # The process that uses the folder, 0 if it is not known which one; None if none does.
+    user: int | None = None
+    format: str | None = None
+    snapshots: list[SnapshotFound] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    # What is left if everything from the first thing on that is missing is given up. None if the
+    # folder could not be looked into at all.
+    state: StateFound | None = None
+    # How many digests were compared on the way to it.
+    digests: int = 0
+    # Records behind `state` that are whole and cannot be used, since they stand on missing ones.
+    unusable: int = 0
+    # Records that are whole and were not looked into, since only those before them were asked for.
+    left_out: int = 0
+    # The last index that is known to have been written.
+    last_index: int = 0
+    # Whether something that was acknowledged is missing from `state`, or may be.
+    loses: bool = False
+
+    @property
+    def is_damaged(self) -> bool:
+        """Tell whether anything was found that a server did not leave behind."""
+        return any(finding.is_damage for finding in self.findings)
+
+    @property
+    def newest(self) -> SnapshotFound | None:
+        """The newest snapshot that can be used."""
+        return next((one for one in reversed(self.snapshots) if one.state is not None), None)
+
+
+def check(folder: Path, before: int | None = None) -> Report:
+    """Look at everything in a data folder; with `before`, build no state with that record in it.
+
+    Raises LogError if it cannot be read, TooMuchForThisMachineError if there is not enough memory.
+    """
+    return within_memory(f"{folder}: what is stored", lambda: _check_settled(folder, before))
+
+
+def _check_settled(folder: Path, before: int | None) -> Report:
+    suspected: list[Finding] | None = None
+    for _ in range(_ATTEMPTS):
+        seen = user_of(folder), generation(folder)
+        try:
+            report = _Check(folder, seen[0], before).run()
+        except FileNotFoundError:
+            # Purged by a server that has come far meanwhile.
+            continue
+        except LogError:
+            if generation(folder) == seen[1]:
+                raise
+            continue
+        except OSError as error:
+            raise LogError(f"{error.filename}: cannot be read: {error.strerror}") from error
+        if not report.is_damaged:
+            return report
+        if (user_of(folder), generation(folder)) == seen:
+            # Beside a server, what was purged between two looks seems to be missing, for once.
+            if seen[0] is None or report.findings == suspected:
+                return report
+            suspected = report.findings
+    raise LogError(f"{folder}: changed while it was read, time after time")
+
+
+class _Check:
+    """One look at a folder."""
+
+    def __init__(self, folder: Path, user: int | None, before: int | None) -> None:
+        self._before = before
+        self._log = folder / "log"
+        self._snapshots = folder / "snapshots"
+        self._report = Report(folder, user)
+        # Whether the state that the replay has come to is not the one that was served.
+        self._is_other_state = False
+
+    def run(self) -> Report:
+        report = self._report
+        if not self._check_format():
+            return report
+        if is_interrupted(report.folder):
+            if report.user is not None:
+                raise LogError(f"{report.folder}: a restore is under way; check again behind it")
+            self._note(
+                "interrupted-restore",
+                report.folder,
+                None,
+                "a restore was interrupted when it was all but done",
+                "a server that starts on the folder finishes it first; then check again",
+            )
+            return report
+        machine, index = self._check_snapshots()
+        self._check_log(Replay(machine, index), index)
+        self._look_for_leftovers()
+        return report
+
+    def _damage(self, kind: str, file: Path, offset: int | None, what: str, advice: str) -> None:
+        self._report.findings.append(Finding(kind, True, file, offset, what, advice))
+
+    def _note(self, kind: str, file: Path, offset: int | None, what: str, advice: str) -> None:
+        self._report.findings.append(Finding(kind, False, file, offset, what, advice))
+
+    def _check_format(self) -> bool:
+        """Look at the file that says which layout this is; tell whether we know it."""
+        path = self._report.folder / "format"
+        try:
+            found = path.read_bytes()
+        except FileNotFoundError:
+            if not (self._log.exists() or self._snapshots.exists()):
+                raise LogError(f"{self._report.folder}: holds no data of Paddock") from None
+            self._damage(
+                "format",
+                path,
+                None,
+                "the file that names the layout is missing; a server refuses the folder",
+                f"if the folder is Paddock's, write the line {FORMAT.decode().strip()!r} to it",
+            )
+            return True
+        self._report.format = found[:40].decode("utf-8", "replace").strip()
+        if found != FORMAT:
+            self._damage(
+                "format",
+                path,
+                0,
+                f"the layout is {self._report.format!r}, and this version of Paddock knows"
+                f" {FORMAT.decode().strip()!r}; nothing else was checked",
+                "use the version of Paddock that wrote it, or if the file is damaged write that"
+                " line to it",
+            )
+        return found == FORMAT
+
+    def _check_snapshots(self) -> tuple[StateMachine, int]:
+        """Restore every snapshot; give the state of the newest that can be used."""
+        machine, last = None, 0
+        files = snapshot_files(self._snapshots) if self._snapshots.exists() else []
+        for index, path in files:
+            # One state at a time.
+            machine = None
+            state = None
+            if self._before is not None and index >= self._before:
+                self._report.last_index = index
+                continue
+            try:
+                machine = read_state(path, index)
+                state = StateFound.of(machine, index)
+                last = index
+            except SnapshotDamagedError as error:
+                self._snapshot_damaged(path, error.offset, error.reason)
+            except SnapshotError as error:
+                self._snapshot_damaged(path, None, str(error))
+            self._report.snapshots.append(SnapshotFound(path, index, state))
+        if machine is None:
+            # The newest is damaged, and of the older ones no state is kept.
+            newest = self._report.newest
+            if newest is None:
+                return StateMachine(), 0
+            machine = read_state(newest.path, newest.index)
+        return machine, last
+
+    def _snapshot_damaged(self, path: Path, offset: int | None, reason: str) -> None:
+        self._damage(
+            "damaged-snapshot",
+            path,
+            offset,
+            f"the snapshot cannot be used: {reason}",
+            "an older snapshot and the log do as well, if nothing else is said here; a server"
+            " passes over it, and its next snapshots replace it",
+        )
+
+    def _check_log(self, replay: Replay, start: int) -> None:
+        """Go through the log, and replay what is behind the newest snapshot."""
+        report = self._report
+        # The first gap behind the snapshot ends the replay; what follows is only counted.
+        broken = False
+        end = 0
+        torn: Torn | None = None
+        # Up to where the last file of the log says that there were records, if it holds none.
+        promised = 0
+        report.last_index = max(report.last_index, start)
+        for item in walk(self._log):
+            match item:
+                case Record():
+                    end = item.index
+                    if item.index <= replay.index:
+                        continue
+                    if self._before is not None and item.index >= self._before:
+                        broken = True
+                        report.left_out += 1
+                        continue
+                    if not broken and item.index != replay.index + 1:
+                        broken = True
+                        self._beginning_missing(replay.index, item.index)
+                    if not broken:
+                        broken = not self._replay(replay, item)
+                    report.unusable += broken
+                case Gap():
+                    within = item.is_within(replay.index)
+                    self._gap(item, start, is_harmless=within)
+                    broken = broken or not within
+                    if item.last is None:
+                        report.last_index = max(report.last_index, item.first)
+                    else:
+                        end = max(end, item.last)
+                case Torn():
+                    torn = item
+                case Segment():
+                    report.segments.append(item)
+                    end = max(end, item.last_index)
+                    promised = item.last_index
+        report.last_index = max(report.last_index, end, replay.index)
+        is_short = not broken and end < start
+        if torn is not None:
+            self._torn(torn, end, start)
+        if not broken and promised > replay.index:
+            broken = True
+            self._beginning_missing(replay.index, promised + 1)
+        report.loses = broken or is_short
+        report.digests = replay.verified
+        if is_short and torn is None:
+            self._damage(
+                "missing-records",
+                self._log,
+                None,
+                f"the log ends with record {end}, but there is a snapshot at {start}: the files"
+                " after that are missing. Everything up to the snapshot is there; if the log went"
+                " on behind it, that is lost, and a server refuses the folder",
+                f"put the missing files back, if they are anywhere; or {_REPAIR}",
+            )
+        if self._is_other_state:
+            good = load(report.folder, replay.verified_index)
+            report.state = StateFound.of(good.machine, good.index)
+        else:
+            report.state = StateFound.of(replay.machine, replay.index)
+
+    def _replay(self, replay: Replay, record: Record) -> bool:
+        """Apply a record; tell whether that gave what was served."""
+        try:
+            replay.apply(record)
+        except OtherStateError as error:
+            self._is_other_state = True
+            self._damage("other-state", self._log, None, str(error), _REPAIR)
+        except UnreadableBatchError as error:
+            advice = "use the version of Paddock that wrote it"
+            self._damage("unreadable-batch", self._log, None, str(error), advice)
+        else:
+            return True
+        return False
+
+    def _beginning_missing(self, after: int, first: int) -> None:
+        start = f"the snapshot at {after}" if after else "no snapshot that can be used"
+        self._damage(
+            "missing-records",
+            self._log,
+            None,
+            f"the log begins with record {first}, and there is {start} to start from: records"
+            f" {after + 1} to {first - 1} are missing, and a server refuses the folder",
+            _REPAIR,
+        )
+
+    def _gap(self, gap: Gap, start: int, *, is_harmless: bool) -> None:
+        if gap.last is not None and gap.last < gap.first:
+            self._damage(
+                "damaged-header",
+                gap.path,
+                gap.offset,
+                f"{gap.reason}; its records are whole, but a server refuses the folder",
+                "paddock fsck DATA --repair COPY writes a copy that has them",
+            )
+            return
+        if gap.last is None:
+            missing = f"records from {gap.first} on are missing"
+        elif gap.last == gap.first:
+            missing = f"record {gap.first} is missing"
+        else:
+            missing = f"records {gap.first} to {gap.last} are missing"
+        if is_harmless:
+            what = f"{gap.reason}: {missing}, but the snapshot at {start} holds them: nothing lost"
+            advice = (
+                "look after the disk; a server may refuse the folder, and then"
+                " paddock fsck DATA --repair COPY writes a copy that it starts on"
+            )
+        else:
+            what = (
+                f"{gap.reason}: {missing}. Whatever was written after that cannot be trusted, since"
+                " it was decided on what is missing, and a server refuses the folder"
+            )
+            advice = _REPAIR
+        self._damage("damaged-record", gap.path, gap.offset, what, advice)
+
+    def _torn(self, torn: Torn, end: int, start: int) -> None:
+        """Tell of what follows the last record, which is `end`; the newest snapshot is `start`."""
+        if end < start:
+            self._damage(
+                "damaged-record",
+                torn.path,
+                torn.offset,
+                f"{ends_before_snapshot(end, start, torn)}. Everything up to the snapshot is there;"
+                " if the log went on behind it, that is lost, and a server refuses the folder",
+                _REPAIR,
+            )
+        elif self._report.user is None:
+            self._note(
+                "torn-tail",
+                torn.path,
+                torn.offset,
+                f"torn tail: {torn.size_bytes} bytes after record {end}, the last whole one, from a"
+                " write that was interrupted; then nothing that was acknowledged is lost. If there"
+                " was no crash, it may be the last acknowledged write, damaged since",
+                "nothing after a crash; a server cuts it at its next start, and says so",
+            )
+
+    def _look_for_leftovers(self) -> None:
+        if self._report.user is not None:
+            return
+        for folder in (self._log, self._snapshots):
+            for path in sorted(folder.glob("*.tmp")) if folder.exists() else []:
+                self._note(
+                    "leftover",
+                    path,
+                    None,
+                    "left half made or half removed by a server that was killed; nothing needs it",
+                    "nothing; a server removes it at its next start",
+                )

@@ -1,0 +1,306 @@
+"""Snapshots: the whole state at one index of the log, one file each, as chunks of bytes.
+
+    file:   magic (8)  index (8)  then frames
+    frame:  checksum (4)  kind (1)  length (4)  content
+
+Numbers are big-endian. Frames of the kind "chunk" hold the chunks; the one of the kind "end" holds
+their number, and the file ends with it. A checksum is the CRC-32 of the rest of its frame,
+continued from the checksum of the frame before, and the first from that of the file's beginning: so
+a frame that is lost, repeated or out of place is noticed like one that is damaged.
+
+The rules:
+
+* A snapshot appears under its name only when it is whole and synced.
+* It is verified to its last byte before it is used. A damaged one is reported and passed over.
+* What a crash left half written, or half removed, is removed when the store is opened.
+* It is synced as it grows. Otherwise its last sync has all of it to write, and that of the log, for
+  which clients wait, has to queue behind it: with a million nodes writes then waited for up to
+  172 ms, and now for 20.
+* The names are synced before anything relies on them: the log may be purged only up to a snapshot
+  that a crash cannot take away.
+
+The calls block. Storing and loading may take seconds, so a server makes them beside its event loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from paddock.log.file.disk import Disk
+from paddock.log.interface import LogCorruptError, LogError
+from paddock.storage.layout import remove_file
+
+_MAGIC: Final = b"PADSNAP\x01"
+_BEGINNING: Final = struct.Struct(">8sQ")
+_FRAME: Final = struct.Struct(">IBI")
+_KIND_AND_LENGTH: Final = struct.Struct(">BI")
+_COVERED_OFFSET: Final = 4  # where the part of a frame starts that its checksum covers
+_COUNT: Final = struct.Struct(">Q")
+_KIND_CHUNK: Final = 1
+_KIND_END: Final = 2
+_NAME: Final = re.compile(r"(\d{20})\.snapshot")
+
+CHUNK_BYTES_MAX: Final = (1 << 32) - 1
+# Small chunks are gathered, so that a chunk for each node does not cost a system call.
+_BUFFER_BYTES: Final = 1 << 18
+# How much may wait for a sync.
+_UNSYNCED_BYTES_MAX: Final = 1 << 20
+
+
+class SnapshotWriter:
+    """A snapshot in the making. Ends with `commit` or `abort`.
+
+    An operation that the disk refuses raises LogError; the older snapshots are as good as before.
+    """
+
+    def __init__(self, disk: Disk, path: Path, index: int) -> None:
+        self.index = index
+        self._disk = disk
+        self._path = path
+        self._temporary = path.with_suffix(".tmp")
+        self._checksum = 0
+        self._count = 0
+        self._offset = 0
+        # Up to where it has been synced.
+        self._synced = 0
+        self._buffer = bytearray()
+        try:
+            self._file: int | None = disk.create(self._temporary)
+        except OSError as error:
+            raise self._refused(error) from error
+        beginning = _BEGINNING.pack(_MAGIC, index)
+        self._checksum = zlib.crc32(beginning)
+        self._buffer += beginning
+
+    @property
+    def size(self) -> int:
+        """The bytes that have been written so far."""
+        return self._offset
+
+    def append(self, chunk: bytes) -> None:
+        """Add a chunk. A reader gets the same chunks in the same order."""
+        assert len(chunk) <= CHUNK_BYTES_MAX
+        self._append_frame(_KIND_CHUNK, chunk)
+        self._count += 1
+        if len(self._buffer) >= _BUFFER_BYTES:
+            try:
+                self._flush()
+            except OSError as error:
+                raise self._refused(error) from error
+
+    def commit(self) -> None:
+        """Make the snapshot durable under its name. After an error it may be there, or not."""
+        assert self._file is not None, "the snapshot is committed or aborted already"
+        self._append_frame(_KIND_END, _COUNT.pack(self._count))
+        try:
+            self._flush()
+            self._disk.sync(self._file)
+            self._disk.rename(self._temporary, self._path)
+            self._disk.sync_folder(self._path.parent)
+        except OSError as error:
+            self.abort()
+            raise self._refused(error) from error
+        self._close()
+
+    def abort(self) -> None:
+        """Give the snapshot up and remove what was written. Does nothing after `commit`."""
+        if self._file is not None:
+            self._close()
+            with contextlib.suppress(OSError):
+                self._disk.remove(self._temporary)
+
+    def _append_frame(self, kind: int, content: bytes) -> None:
+        covered = _KIND_AND_LENGTH.pack(kind, len(content))
+        self._checksum = zlib.crc32(content, zlib.crc32(covered, self._checksum))
+        self._buffer += self._checksum.to_bytes(4, "big")
+        self._buffer += covered
+        self._buffer += content
+
+    def _flush(self) -> None:
+        assert self._file is not None, "the snapshot is committed or aborted already"
+        self._disk.write(self._file, bytes(self._buffer), self._offset)
+        self._offset += len(self._buffer)
+        self._buffer.clear()
+        if self._offset - self._synced >= _UNSYNCED_BYTES_MAX:
+            self._disk.sync(self._file)
+            self._synced = self._offset
+
+    def _close(self) -> None:
+        assert self._file is not None
+        with contextlib.suppress(OSError):
+            self._disk.close(self._file)
+        self._file = None
+
+    def _refused(self, error: OSError) -> LogError:
+        return LogError(f"{self._path}: the snapshot cannot be written: {error.strerror}")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A stored snapshot that was whole when it was found."""
+
+    index: int
+    path: Path
+
+    def chunks(self) -> Iterator[bytes]:
+        """Read the chunks in order. Raises LogCorruptError if the file has changed since."""
+        try:
+            yield from read_snapshot(self.path, self.index)
+        except (SnapshotDamagedError, OSError) as error:
+            raise LogCorruptError(f"{self.path}: damaged while it was read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A snapshot that was passed over, and why, in words."""
+
+    index: int
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest whole snapshot, if there is one, and the newer ones that are damaged."""
+
+    snapshot: Snapshot | None
+    damaged: tuple[Damaged, ...]
+
+
+class SnapshotStore:
+    """The snapshots in a folder that exists and that nobody else writes to.
+
+    Raises LogError if the folder cannot be read, tidied up and synced.
+    """
+
+    def __init__(self, folder: Path, *, disk: Disk | None = None) -> None:
+        self._folder = folder
+        self._disk = Disk() if disk is None else disk
+        # What `newest` found damaged: it does not count as kept when old snapshots are purged.
+        self._damaged: set[int] = set()
+        try:
+            for path in list(folder.iterdir()):
+                if path.suffix == ".tmp":
+                    self._disk.remove(path)
+            self._disk.sync_folder(folder)
+        except OSError as error:
+            raise LogError(f"{folder}: the snapshots cannot be opened: {error}") from error
+
+    def begin(self, index: int) -> SnapshotWriter:
+        """Begin to store the state as it is after the log's record `index`."""
+        self._damaged.discard(index)
+        return SnapshotWriter(self._disk, self._path(index), index)
+
+    def newest(self) -> Newest:
+        """Find the newest snapshot that is whole, reading every byte of it."""
+        damaged = []
+        for index in reversed(self._indices()):
+            path = self._path(index)
+            try:
+                for _ in read_snapshot(path, index):
+                    pass
+            except (SnapshotDamagedError, OSError) as error:
+                self._damaged.add(index)
+                damaged.append(Damaged(index, path, str(error)))
+            else:
+                return Newest(Snapshot(index, path), tuple(damaged))
+        return Newest(None, tuple(damaged))
+
+    def purge(self, keep: int) -> int:
+        """Remove all but the newest `keep` snapshots; return up to where the log may be purged.
+
+        That is the index of the oldest one kept, so that each of them can be started from. While
+        there are fewer than `keep`, the log is needed from its beginning, and 0 is returned.
+        """
+        assert keep > 0
+        indices = self._indices()
+        whole = [index for index in indices if index not in self._damaged]
+        if len(whole) < keep:
+            return 0
+        oldest_kept = whole[-keep]
+        try:
+            self._disk.sync_folder(self._folder)
+            for index in indices:
+                if index < oldest_kept:
+                    remove_file(self._path(index), self._disk)
+        except OSError as error:
+            raise LogError(f"{self._folder}: old snapshots cannot be removed: {error}") from error
+        return oldest_kept
+
+    def _path(self, index: int) -> Path:
+        return self._folder / snapshot_name(index)
+
+    def _indices(self) -> list[int]:
+        return [index for index, _ in snapshot_files(self._folder)]
+
+
+class SnapshotDamagedError(Exception):
+    """A snapshot is not whole; says where and why."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"offset {offset}: {reason}")
+        self.offset = offset
+        self.reason = reason
+
+
+def snapshot_name(index: int) -> str:
+    """Give the name of the file that holds the snapshot at this index."""
+    return f"{index:020d}.snapshot"
+
+
+def snapshot_index(name: str) -> int | None:
+    """Give the index of the snapshot in the file of this name; None if it is not such a name."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
+def snapshot_files(folder: Path) -> list[tuple[int, Path]]:
+    """List the snapshots in a folder, each with the index that its name says, in order."""
+    found = ((snapshot_index(path.name), path) for path in folder.iterdir())
+    return sorted((index, path) for index, path in found if index is not None)
+
+
+def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
+    """Yield the chunks of the snapshot at this index from a file that has `size` bytes to read.
+
+    Raises SnapshotDamagedError where it is not, to its end, as it was written.
+    """
+    beginning = file.read(_BEGINNING.size)
+    if beginning != _BEGINNING.pack(_MAGIC, index):
+        raise SnapshotDamagedError(0, "this is not how the snapshot at this index begins")
+    checksum = zlib.crc32(beginning)
+    offset = len(beginning)
+    count = 0
+    while True:
+        header = file.read(_FRAME.size)
+        if len(header) < _FRAME.size:
+            raise SnapshotDamagedError(offset, "the rest is missing")
+        expected, kind, length = _FRAME.unpack(header)
+        # Checked before reading, because a damaged length may be larger than the memory.
+        if offset + _FRAME.size + length > size:
+            raise SnapshotDamagedError(offset, "damaged, or the rest is missing")
+        content = file.read(length)
+        checksum = zlib.crc32(content, zlib.crc32(header[_COVERED_OFFSET:], checksum))
+        if checksum != expected:
+            raise SnapshotDamagedError(offset, "damaged")
+        offset += _FRAME.size + length
+        if kind != _KIND_CHUNK:
+            break
+        yield content
+        count += 1
+    if kind != _KIND_END or content != _COUNT.pack(count) or offset != size:
+        raise SnapshotDamagedError(offset, "the end does not fit the rest")
+
+
+def read_snapshot(path: Path, index: int) -> Iterator[bytes]:
+    """Yield the chunks of a snapshot's file, as `read_chunks` does."""
+    with path.open("rb") as file:
+        yield from read_chunks(file, os.fstat(file.fileno()).st_size, index)

@@ -1,0 +1,277 @@
+"""The bounds within which the admin server keeps those who speak to it."""
+
+from __future__ import annotations
+
+import asyncio
+from io import BytesIO
+from typing import cast
+
+import pytest
+
+from paddock.server.admin.commands import Commands
+from paddock.server.admin.http import AdminServer
+from paddock.server.admin.http_connection import AdminConnection
+from paddock.server.admin.metrics import Figures
+from paddock.server.admin.origin import AdminHosts
+from paddock.testing.clock import run_virtually
+from tests.unit.server.harness import FakeTransport, Harness, turn
+
+REQUEST = b"GET /commands/ruok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
+
+
+class Peer:
+    """Somebody who speaks HTTP, or tries to."""
+
+    def __init__(
+        self,
+        server: AdminServer,
+        address: str = "127.0.0.1",
+        transport: FakeTransport | None = None,
+    ) -> None:
+        self.transport = transport or FakeTransport(address=address)
+        self.connection = AdminConnection(server)
+        self.connection.connection_made(self.transport)
+
+    async def send(self, data: bytes) -> None:
+        self.connection.data_received(data)
+        await turn()
+
+
+def admin_server() -> AdminServer:
+    made = Harness()
+    figures = Figures(made.service, None, 2181, asyncio.get_running_loop().time)
+    server = AdminServer("/commands/", 30.0, lambda: made.wall_ms, AdminHosts("127.0.0.1"))
+    server.commands = Commands(figures)
+    return server
+
+
+def test_one_more_than_allowed_takes_the_place_of_the_one_that_waits_longest() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        peers = [Peer(server) for _ in range(100)]
+        # The first one has been answered since, so it is not the one that waits longest.
+        await peers[0].send(REQUEST)
+        peers.append(Peer(server))
+        assert [one.transport.is_open for one in peers] == [True, False] + [True] * 99
+        assert len(server.connections) == 100
+        await peers[-1].send(REQUEST)
+        assert peers[-1].transport.written.count(b"HTTP/1.1 200 ") == 1
+
+    run_virtually(scenario())
+
+
+def test_the_connections_of_one_address_do_not_push_those_of_others_out() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        first = Peer(server, "127.0.0.2")
+        others = [Peer(server) for _ in range(150)]
+        assert first.transport.is_open
+        assert [one.transport.is_open for one in others] == [False] * 51 + [True] * 99
+
+    run_virtually(scenario())
+
+
+def test_those_that_are_answered_make_room_only_if_nobody_waits() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        peers = [Peer(server) for _ in range(100)]
+        for peer in peers:
+            peer.transport.on_write = peer.connection.pause_writing
+        for peer in peers[:99]:
+            await peer.send(REQUEST)
+        answered = Peer(server)
+        # The only one that waited.
+        assert not peers[99].transport.is_open
+        answered.transport.on_write = answered.connection.pause_writing
+        await answered.send(REQUEST)
+        new = Peer(server)
+        # Now all are being answered, the first of them for the longest time.
+        assert [one.transport.is_open for one in peers] == [False, *([True] * 98), False]
+        assert answered.transport.is_open
+        assert new.transport.is_open
+
+    run_virtually(scenario())
+
+
+def test_bytes_now_and_then_do_not_keep_a_connection() -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server())
+        for byte in REQUEST[:29]:
+            await peer.send(bytes([byte]))
+            await asyncio.sleep(1)
+        still_open = peer.transport.is_open
+        await peer.send(b"x")
+        await asyncio.sleep(2)
+        assert (still_open, peer.transport.is_open) == (True, False)
+
+    run_virtually(scenario())
+
+
+def test_each_request_gives_a_connection_its_time_again() -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server())
+        for number in range(1, 6):
+            await peer.send(REQUEST)
+            assert peer.transport.written.count(b"HTTP/1.1 200 ") == number
+            await asyncio.sleep(20)
+        still_open = peer.transport.is_open
+        await asyncio.sleep(11)
+        assert (still_open, peer.transport.is_open) == (True, False)
+
+    run_virtually(scenario())
+
+
+def test_what_is_sent_during_an_answer_waits_at_its_sender() -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server())
+        peer.transport.on_write = peer.connection.pause_writing
+        await peer.send(REQUEST)
+        assert not peer.transport.is_reading_now
+        assert peer.transport.written.count(b"HTTP/1.1 200 ") == 1
+        peer.transport.on_write = None
+        peer.connection.resume_writing()
+        await turn()
+        assert peer.transport.is_reading_now
+
+    run_virtually(scenario())
+
+
+def test_of_those_that_wait_the_youngest_goes_before_any_that_is_answered() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        answered = [Peer(server) for _ in range(99)]
+        for peer in answered:
+            peer.transport.on_write = peer.connection.pause_writing
+            await peer.send(REQUEST)
+        waiting, new = Peer(server), Peer(server)
+        assert not waiting.transport.is_open
+        assert all(one.transport.is_open for one in (*answered, new))
+
+    run_virtually(scenario())
+
+
+def test_those_for_which_all_data_are_taken_out_stay() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        peers = [Peer(server) for _ in range(100)]
+        peers[0].connection.close_after_answer(BytesIO())
+        Peer(server)
+        assert [one.transport.is_open for one in peers[:3]] == [True, False, True]
+
+    run_virtually(scenario())
+
+
+def test_nothing_goes_on_when_it_is_closed() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        peer = Peer(server)
+        task = server.tasks.start(asyncio.sleep(1000))
+        await server.close()
+        assert not peer.transport.is_open
+        assert task.cancelled()
+        # They hold the state.
+        assert (server.commands, server.data_commands) == (None, None)
+
+    run_virtually(scenario())
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /commands/ruok?" + b"&".join([b"a=1"] * 16), 200),
+        (b"GET /commands/ruok?" + b"&".join([b"a=1"] * 17), 400),
+        (b"GET /commands/ruok?a=" + b"x" * 15_000, 200),
+        # More than this is refused before its end has come.
+        (b"GET /commands/ruok?a=" + b"x" * 17_000, 431),
+        (b"POST /commands/ruok", 405),
+        (b"GET /elsewhere", 404),
+    ],
+)
+def test_what_a_request_may_be(head: bytes, status: int) -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server())
+        await peer.send(head)
+        if status != 431:
+            await peer.send(b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert peer.transport.written.startswith(b"HTTP/1.1 %d " % status)
+
+    run_virtually(scenario())
+
+
+@pytest.mark.parametrize(
+    ("target", "header", "status"),
+    [
+        ("ruok", "Host: evil.example", 403),
+        ("ruok", "Host: localhost\r\nOrigin: http://evil.example", 403),
+        ("ruok", "Host: localhost\r\nUser-Agent: Mozilla/5.0", 200),
+        ("stat_reset", "Host: localhost\r\nUser-Agent: Mozilla/5.0", 403),
+        ("snapshot", "Host: localhost\r\nUser-Agent: Mozilla/5.0", 403),
+        ("rest", "Host: localhost\r\nUser-Agent: Mozilla/5.0", 403),
+    ],
+)
+def test_pages_of_other_sites_are_refused(target: str, header: str, status: int) -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server())
+        await peer.send(f"GET /commands/{target} HTTP/1.1\r\n{header}\r\n\r\n".encode())
+        assert peer.transport.written.startswith(b"HTTP/1.1 %d " % status)
+
+    run_virtually(scenario())
+
+
+def test_the_time_for_a_request_does_not_end_its_answer_but_one_that_is_not_taken_ends() -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server())
+        peer.transport.on_write = peer.connection.pause_writing
+        peer.transport.waiting_bytes = 1000
+        await asyncio.sleep(29)
+        await peer.send(REQUEST)
+        await asyncio.sleep(5)
+        still_open = peer.transport.is_open
+        await asyncio.sleep(60)
+        assert (still_open, peer.transport.is_open) == (True, False)
+
+    run_virtually(scenario())
+
+
+class Lingering(FakeTransport):
+    """Closes its half only, until it is aborted."""
+
+    has_ended = False
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.has_ended = True
+
+    def close(self) -> None:
+        self.has_ended = True
+
+
+@pytest.mark.parametrize("rest", [b"Content-Length: 9\r\n\r\nx", b"Connection: close\r\n\r\n"])
+def test_who_gets_the_last_answer_has_a_while_to_take_it(rest: bytes) -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server(), transport=Lingering(address="127.0.0.1"))
+        transport = cast(Lingering, peer.transport)
+        await peer.send(REQUEST[:-2] + rest)
+        assert transport.written.count(b"HTTP/1.1 200 ") == 1
+        assert b"Connection: close" in transport.written
+        assert transport.has_ended
+        await asyncio.sleep(29)
+        still_open = transport.is_open
+        await asyncio.sleep(2)
+        assert (still_open, transport.is_open) == (True, False)
+
+    run_virtually(scenario())
+
+
+def test_what_comes_behind_the_last_answer_is_not_kept() -> None:
+    async def scenario() -> None:
+        peer = Peer(admin_server(), transport=Lingering(address="127.0.0.1"))
+        await peer.send(REQUEST[:-2] + b"Content-Length: 9\r\n\r\nx")
+        for _ in range(10):
+            await peer.send(REQUEST)
+        assert peer.transport.written.count(b"HTTP/1.1 ") == 1
+        assert peer.connection._http.trailing_data[0] == b""
+
+    run_virtually(scenario())

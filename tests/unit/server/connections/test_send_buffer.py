@@ -1,0 +1,163 @@
+"""What goes out while the log syncs: past the transport where that is in order, or through it."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from paddock.server.connections.send_buffer import Backlog, Outlet
+from paddock.server.statistics import Statistics
+
+
+class Recorder(asyncio.Transport):
+    """A transport that keeps what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.waiting = 0
+        self.is_being_closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
+
+    def is_closing(self) -> bool:
+        return self.is_being_closed
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        yield ours, theirs
+
+
+@pytest.fixture
+def transport() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def outlet(transport: Recorder, pair: tuple[socket.socket, socket.socket]) -> Outlet:
+    made = Outlet(Statistics(), Backlog(0, 0))
+    made.transport = transport
+    made.file = pair[0].fileno()
+    return made
+
+
+def received(pair: tuple[socket.socket, socket.socket]) -> bytes:
+    try:
+        return pair[1].recv(1 << 20)
+    except BlockingIOError:
+        return b""
+
+
+def test_who_gives_way_writes_past_the_transport(
+    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    outlet.packet(b"answer")
+    outlet.flush(gives_way=True)
+    assert received(pair) == b"answer"
+    assert transport.written == b""
+    assert outlet.has_progressed()
+
+
+def test_who_does_not_writes_through_it(
+    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    outlet.packet(b"answer")
+    outlet.flush()
+    assert received(pair) == b""
+    assert transport.written == b"answer"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "is_being_closed"),
+    [
+        pytest.param(1, False, id="nothing overtakes what waits in the transport"),
+        pytest.param(0, True, id="its number may be somebody else's already"),
+    ],
+)
+def test_a_socket_that_is_not_ours_alone_is_not_written_to(
+    outlet: Outlet,
+    transport: Recorder,
+    pair: tuple[socket.socket, socket.socket],
+    waiting: int,
+    is_being_closed: bool,
+) -> None:
+    transport.waiting, transport.is_being_closed = waiting, is_being_closed
+    outlet.packet(b"answer")
+    outlet.flush(gives_way=True)
+    assert received(pair) == b""
+    assert transport.written == b"answer"
+
+
+def test_what_the_system_does_not_take_goes_to_the_transport(
+    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    sent = bytes(range(256)) * 4096
+    for start in range(0, len(sent), 1 << 12):
+        outlet.packet(sent[start : start + (1 << 12)])
+    outlet.flush(gives_way=True)
+    taken = received(pair)
+    assert taken
+    assert transport.written
+    assert taken + transport.written == sent
+    # Nor does it take anything as long as nobody reads.
+    transport.written = b""
+    while True:
+        try:
+            pair[0].send(bytes(4096))
+        except BlockingIOError:
+            break
+    outlet.packet(b"answer")
+    outlet.flush(gives_way=True)
+    assert transport.written == b"answer"
+
+
+def test_a_peer_that_has_gone_is_left_to_the_transport(
+    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    pair[1].close()
+    outlet.packet(b"answer")
+    outlet.flush(gives_way=True)
+    assert transport.written == b"answer"
+
+
+def test_without_a_socket_of_its_own_all_goes_through_the_transport(
+    outlet: Outlet, transport: Recorder
+) -> None:
+    outlet.file = -1
+    outlet.packet(b"answer")
+    outlet.flush(gives_way=True)
+    assert transport.written == b"answer"
+
+
+def test_uvloop_tells_at_once_what_it_has_not_written_yet() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def look() -> None:
+        lost = asyncio.get_running_loop().create_future()
+
+        class Protocol(asyncio.Protocol):
+            def connection_lost(self, error: Exception | None) -> None:
+                lost.set_result(error)
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            address = listening.getsockname()
+            made = asyncio.get_running_loop().create_connection(Protocol, *address)
+            transport, _ = await made
+            transport.write(bytes(64 << 20))
+            # What is written past it now would overtake the rest of this.
+            assert transport.get_write_buffer_size() > 0
+            transport.abort()
+            await lost
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(look(), 30))

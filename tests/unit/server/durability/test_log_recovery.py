@@ -1,0 +1,41 @@
+"""A log that fails while the server serves, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from paddock.log.interface import Durability, LogError, Record
+from paddock.server.durability.log_recovery import Outages
+from tests.support import requests as rq
+from tests.unit.server.harness import Harness, errors, run
+
+
+@pytest.mark.parametrize("error", [LogError("full"), MemoryError(), RuntimeError("no thread")])
+def test_a_log_that_cannot_be_read_yet_is_tried_again(error: Exception) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        failures = [error, error]
+
+        def recover() -> list[Record]:
+            if failures:
+                raise failures.pop()
+            return []
+
+        harness.log.recover = recover  # type: ignore[method-assign]
+        harness.pipeline.on_unknown = Outages(harness.service, harness.log).begin
+        client.send(rq.create("/a"))
+        await harness.settle(Durability.UNKNOWN)
+        assert not client.transport.is_open
+        # Longer than all the pauses between two tries.
+        await asyncio.sleep(10)
+        assert failures == []
+        assert harness.service.is_open
+        again = await harness.client()
+        again.send(rq.create("/b"))
+        await harness.settle()
+        assert errors(again) == [0]
+
+    run(scenario)

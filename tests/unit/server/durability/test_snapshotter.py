@@ -1,0 +1,240 @@
+"""Taking snapshots while much changes: what is kept in memory, and what a full disk does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from paddock.log.interface import LogError
+from paddock.server.durability import snapshotter
+from paddock.server.durability.snapshotter import Snapshotter
+from paddock.server.durability.startup import Recovered
+from paddock.server.replication.pipeline import Pipeline, Proposal
+from paddock.server.statistics import Statistics
+from paddock.state.machine import StateMachine
+from paddock.state.snapshot import BACKLOG_BYTES_MAX, Snapshot, restore
+from paddock.state.watches import Watches
+from paddock.storage.snapshots import SnapshotStore, read_snapshot
+from tests.property.dump import dump
+from tests.unit.log.helpers import FailingDisk
+from tests.unit.server.harness import HeldLog
+from tests.unit.state.driver import Connection, World
+
+LARGE = 900_000
+
+
+class WatchedDisk(FailingDisk):
+    """A disk that remembers the longest write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest = 0
+
+    def write(self, file: int, data: bytes, offset: int) -> None:
+        self.longest = max(self.longest, len(data))
+        super().write(file, data, offset)
+
+
+class Bench:
+    """A snapshotter on a state that the test changes by hand; its disk may refuse."""
+
+    def __init__(self, folder: Path, every_bytes: int = 0, replayed_bytes: int = 0) -> None:
+        self.folder = folder
+        self.disk = WatchedDisk()
+        self.world = World()
+        log = HeldLog()
+        machine = self.world.machine
+        pipeline = Pipeline(machine, Watches(), log, 1, Statistics(), lambda: 0)
+        self.pipeline = pipeline
+        store = SnapshotStore(folder, disk=self.disk)
+        recovered = Recovered(machine, 1, 0, -1, 0, replayed_bytes)
+        self.snapshotter = Snapshotter(pipeline, log, store, 1000, None, recovered, every_bytes)
+
+    def owner_of_large_nodes(self) -> Connection:
+        """Fill the tree such that a snapshot takes several pieces, the large nodes last."""
+        self.fill()
+        client = self.world.open()
+        for number in range(30):
+            client.create(b"/large-%d" % number, bytes(LARGE), flags=1)
+        return client
+
+    def fill(self) -> None:
+        """Fill the tree such that a snapshot takes several pieces."""
+        other = self.world.open()
+        for number in range(1200):
+            other.create(b"/small-%d" % number)
+
+    async def begin(self) -> asyncio.Task[None]:
+        """Begin a snapshot, and come back when its first piece is being written."""
+        task = asyncio.get_running_loop().create_task(self.snapshotter.close())
+        await asyncio.sleep(0)
+        assert self.world.machine.tree.images is not None
+        return task
+
+    async def begins_one(self) -> bool:
+        """Let it look whether it is time for a snapshot; tell whether it was."""
+        self.snapshotter.look()
+        await asyncio.sleep(0)
+        return self.world.machine.tree.images is not None
+
+    def stored(self) -> list[Path]:
+        return sorted(self.folder.iterdir())
+
+
+def test_the_end_of_a_session_with_large_nodes_is_written_in_pieces(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.owner_of_large_nodes()
+        then = dump(bench.world.machine)
+        task = await bench.begin()
+        # One entry, some 27 MB of images.
+        bench.world.expire(client.session, 1)
+        await task
+        assert bench.disk.longest < 2 * BACKLOG_BYTES_MAX
+        (stored,) = bench.stored()
+        assert dump(restore(read_snapshot(stored, 1))) == then
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_that_lost_an_image_is_given_up(tmp_path: Path) -> None:
+    """Also if the disk takes everything that comes behind it."""
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.owner_of_large_nodes()
+        task = await bench.begin()
+        with bench.disk.fail("write", errno.ENOSPC):
+            bench.world.expire(client.session, 1)
+            # Nothing more is gathered for it.
+            while bench.world.machine.tree.images is not None:  # noqa: ASYNC110 (no time passes)
+                await asyncio.sleep(0)
+        await task
+        assert bench.stored() == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("large", "after"), [(2000, 1000), (600, 2000), (400, 3000)])
+def test_a_large_tree_waits_for_more_entries_in_proportion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, after: int
+) -> None:
+    monkeypatch.setattr(snapshotter, "_LARGE", large)
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.world.open()
+        while len(bench.world.machine.tree) < 1200:
+            client.create(b"/node-%d" % len(bench.world.machine.tree))
+        bench.pipeline.applied_entries = after - 1
+        assert not await bench.begins_one()
+        bench.pipeline.applied_entries = after
+        assert await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_log_of_so_many_bytes_gets_a_snapshot_and_then_so_many_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, every_bytes=50_000)
+        bench.fill()
+        for applied in (50_000, 100_000):
+            bench.pipeline.applied_bytes = applied - 1
+            assert not await bench.begins_one()
+            bench.pipeline.applied_bytes = applied
+            assert await bench.begins_one()
+            bench.pipeline.applied += 1
+            await bench.snapshotter.take_now()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_bytes_that_were_replayed_at_the_start_count(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, every_bytes=50_000, replayed_bytes=49_000)
+        bench.fill()
+        bench.pipeline.applied_bytes = 999
+        assert not await bench.begins_one()
+        bench.pipeline.applied_bytes = 1000
+        assert await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_large_tree_waits_for_as_many_bytes_as_it_has(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, every_bytes=50_000)
+        bench.fill()
+        bench.world.open().create(b"/large", bytes(LARGE))
+        size = bench.world.machine.tree.data_bytes
+        assert size > LARGE
+        bench.pipeline.applied_bytes = size - 1
+        assert not await bench.begins_one()
+        bench.pipeline.applied_bytes = size
+        assert await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_no_number_of_bytes_gets_a_snapshot_if_they_do_not_count(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        bench.fill()
+        bench.pipeline.applied_bytes = 1 << 40
+        assert not await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_for_which_there_is_no_memory_leaves_the_state_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(machine: StateMachine, spill: object) -> Snapshot:
+        raise MemoryError
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.world.open()
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshotter, "Snapshot", refuse)
+            with pytest.raises(LogError, match="no snapshot could be taken"):
+                await bench.snapshotter.take_now()
+        assert client.create(b"/a").error == 0
+        assert bench.world.machine.tree.images is None
+        await bench.snapshotter.close()
+        assert len(bench.stored()) == 1
+
+    asyncio.run(scenario())
+    assert "no snapshot was taken: out of memory" in caplog.text
+
+
+def test_a_snapshot_that_cannot_begin_behind_a_batch_is_no_failure_of_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(machine: StateMachine, spill: object) -> Snapshot:
+        raise MemoryError
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        # A batch is half applied.
+        bench.pipeline._applying = Proposal([], [], 0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshotter, "Snapshot", refuse)
+            taking = asyncio.get_running_loop().create_task(bench.snapshotter.take_now())
+            while not bench.pipeline._between:  # noqa: ASYNC110 (no time passes)
+                await asyncio.sleep(0)
+            (begin,) = bench.pipeline._between
+            begin()
+            with pytest.raises(LogError, match="no snapshot could be taken"):
+                await taking
+        assert bench.world.machine.tree.images is None
+
+    asyncio.run(scenario())
