@@ -156,13 +156,13 @@ crash: $(VENV)/.dev judges ## the long crash tests
 # HOSTILE='--only identities' runs some of the cases, HOSTILE=--write keeps the table in its page.
 hostile: $(VENV)/.dev $(BUILT) ## the attacks on a server, larger than in the tests, with a table of what each costs
 	HOSTILE_SCALE=$(HOSTILE_SCALE) $(RUN) $(BIN)/python -m pytest -s tests/fault -k 'hostile and not hostile_costs'
-	$(RUN) $(BIN)/python -m tests.fault.hostile_table --scale $(HOSTILE_SCALE) $(HOSTILE)
+	$(RUN) $(BIN)/python -m tests.fault.stage.hostile_table --scale $(HOSTILE_SCALE) $(HOSTILE)
 
 fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
-	$(BIN)/python -m tests.fault.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
+	$(BIN)/python -m tests.fault.stage.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
 bench: $(VENV)/.dev judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
 	@tools/etcd.sh

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from paddock.recipes import DoubleBarrier
-from tests.fault.recipe_processes import HOLDING, PATH, Actor, Aftermath, Killing, play_kills
+from tests.fault.stage.recipe_processes import HOLDING, PATH, Actor, Aftermath, Killing, play_kills
 
 
 async def come_as_two(me: Actor) -> None:

@@ -15,9 +15,9 @@ from paddock.recipes import Cache
 from paddock.recipes.cache.tree import CachedNode
 from paddock.recipes.common.retry import parent
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Scene, Story
-from tests.fault.recipe_troubles import TROUBLES
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Scene, Story
+from tests.fault.stage.recipe_troubles import TROUBLES
 
 END: Final = "/recipe/end"
 

@@ -19,8 +19,8 @@ from paddock.client.client import Client
 from paddock.client.states import SessionState
 from paddock.errors import NodeExistsError
 from paddock.testing import EmbeddedServer, FaultProxy, VirtualClockLoop, run_virtually
-from tests.fault.cutting import in_real_time
-from tests.fault.playing import TIMEOUT_S, play
+from tests.fault.stage.cutting import in_real_time
+from tests.fault.stage.playing import TIMEOUT_S, play
 
 Work = Callable[[Client], Awaitable[Any]]
 

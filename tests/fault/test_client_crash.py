@@ -20,7 +20,7 @@ import pytest
 
 from paddock import Client, Event, SessionState
 from paddock.testing import ServerProcess
-from tests.fault.client_campaign import Blow, campaign
+from tests.fault.stage.client_campaign import Blow, campaign
 from tests.support.ensemble import ApacheEnsemble
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "2"))

@@ -19,8 +19,13 @@ from typing import Final
 import pytest
 
 from tests.fault import client_call_stories, client_watch_stories
-from tests.fault.client_stories import prepare
-from tests.fault.cutting import CUTS, play_on, play_with_every_fault, play_with_every_two_faults
+from tests.fault.stage.client_stories import prepare
+from tests.fault.stage.cutting import (
+    CUTS,
+    play_on,
+    play_with_every_fault,
+    play_with_every_two_faults,
+)
 from tests.support.apache import ApacheServer
 from tests.support.judges import skip_or_fail
 from tests.support.server import Options, ServerMissingError

@@ -28,7 +28,7 @@ from paddock.errors import (
 )
 from paddock.protocol import opcodes
 from paddock.testing import run_virtually
-from tests.fault.cutting import in_real_time
+from tests.fault.stage.cutting import in_real_time
 from tests.support.scripted import (
     SESSION_ID,
     Asked,

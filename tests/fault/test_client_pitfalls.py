@@ -27,7 +27,7 @@ from paddock.protocol.acl import CREATOR_ALL
 from paddock.protocol.jute import Reader
 from paddock.protocol.requests import SetWatchesRequest
 from paddock.testing import EmbeddedServer, FaultProxy, expire_session, run_virtually
-from tests.fault.playing import TIMEOUT_S, play
+from tests.fault.stage.playing import TIMEOUT_S, play
 
 # What Apache ZooKeeper takes if nobody tells it otherwise.
 FRAME_BYTES_MAX = 0xFFFFF

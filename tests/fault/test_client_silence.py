@@ -15,7 +15,7 @@ from paddock.client.client import Client
 from paddock.client.states import Event, SessionState
 from paddock.errors import ConnectionLostError, NodeExistsError, SessionExpiredError
 from paddock.testing import Direction, FaultProxy
-from tests.fault.playing import TIMEOUT_S, play
+from tests.fault.stage.playing import TIMEOUT_S, play
 
 
 def every_call(client: Client) -> dict[str, Awaitable[Any]]:

@@ -12,10 +12,10 @@ from paddock.client.client import Client
 from paddock.errors import ConnectionLostError
 from paddock.protocol import opcodes
 from paddock.recipes import Counter, SharedValue
-from tests.fault.cutting import CUT_AFTER
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story, Trouble, play
-from tests.fault.recipe_troubles import BRIEF, TROUBLES, faults
+from tests.fault.stage.cutting import CUT_AFTER
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Part, Scene, Story, Trouble, play
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES, faults
 
 PATH: Final = "/recipe"
 

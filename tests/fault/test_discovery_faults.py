@@ -14,9 +14,9 @@ from paddock.client.client import Client
 from paddock.errors import SessionExpiredError
 from paddock.recipes import Choice, ServiceInstance, ServiceProvider, ServiceRegistry
 from paddock.testing import EmbeddedServer, FaultProxy, expire_session, run_virtually
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Scene, Story
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Scene, Story
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 
 def instance(number: int) -> ServiceInstance:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fault.hostile import Case, Range, check
-from tests.fault.hostile_table import all_cases
+from tests.fault.stage.hostile import Case, Range, check
+from tests.fault.stage.hostile_table import all_cases
 
 #: No figure of speed, only a guard against a server that hangs. Nobody waits for a tenth of it on a
 #: machine that has nothing else to do.

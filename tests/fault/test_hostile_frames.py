@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.process import FaultServer, eventually
-from tests.fault.siege import (
+from tests.fault.stage.process import FaultServer, eventually
+from tests.fault.stage.siege import (
     SCALE,
     SLACK_MB,
     Crowd,

@@ -16,10 +16,10 @@ import pytest
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError
 from paddock.state import multi
-from tests.fault.hostile import Case, Cost, check
-from tests.fault.hostile_operations import ALONE, BEHIND_A_WRITE, ELSEWHERE, IN_A_MULTI, WORKS
-from tests.fault.hostile_stage import Stage
-from tests.fault.hostile_table import (
+from tests.fault.stage.hostile import Case, Cost, check
+from tests.fault.stage.hostile_operations import ALONE, BEHIND_A_WRITE, ELSEWHERE, IN_A_MULTI, WORKS
+from tests.fault.stage.hostile_stage import Stage
+from tests.fault.stage.hostile_table import (
     PAGE,
     all_cases,
     check_growth,
@@ -29,10 +29,10 @@ from tests.fault.hostile_table import (
     with_section,
     written,
 )
-from tests.fault.loop_steps import Steps
-from tests.fault.prober import Prober, Waits
-from tests.fault.process import FaultServer, eventually
-from tests.fault.siege import SLACK_MB, ClockedServer, besieged_server
+from tests.fault.stage.loop_steps import Steps
+from tests.fault.stage.prober import Prober, Waits
+from tests.fault.stage.process import FaultServer, eventually
+from tests.fault.stage.siege import SLACK_MB, ClockedServer, besieged_server
 from tests.support import requests as rq
 from tests.support.records import Op, Request
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fault.process import eventually
-from tests.fault.siege import SCALE, SLACK_MB, besieged_server, siege
+from tests.fault.stage.process import eventually
+from tests.fault.stage.siege import SCALE, SLACK_MB, besieged_server, siege
 from tests.support import requests as rq
 from tests.support import wire
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.bystander import Bystander
-from tests.fault.process import FaultServer
-from tests.fault.siege import (
+from tests.fault.stage.bystander import Bystander
+from tests.fault.stage.process import FaultServer
+from tests.fault.stage.siege import (
     SCALE,
     SLACK_MB,
     Crowd,

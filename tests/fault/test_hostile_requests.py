@@ -10,8 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.process import FaultServer
-from tests.fault.siege import SCALE, SLACK_MB, Crowd, besieged_server, encoded, send_some, siege
+from tests.fault.stage.process import FaultServer
+from tests.fault.stage.siege import (
+    SCALE,
+    SLACK_MB,
+    Crowd,
+    besieged_server,
+    encoded,
+    send_some,
+    siege,
+)
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import INT, LONG, MULTI_HEADER, Acl, Code, Op, Perm, Request

@@ -10,8 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.process import FaultServer, eventually
-from tests.fault.siege import SCALE, SLACK_MB, Crowd, besieged_server, encoded, siege, take_frame
+from tests.fault.stage.process import FaultServer, eventually
+from tests.fault.stage.siege import (
+    SCALE,
+    SLACK_MB,
+    Crowd,
+    besieged_server,
+    encoded,
+    siege,
+    take_frame,
+)
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Code, EventType, Request

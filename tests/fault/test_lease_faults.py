@@ -12,9 +12,9 @@ from paddock.errors import GrantLostError
 from paddock.protocol import opcodes
 from paddock.recipes import Lease
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
-from tests.fault.recipe_players import SESSION_TIMEOUT_S, Player
-from tests.fault.recipe_stage import Part, Scene, Story, play
-from tests.fault.recipe_troubles import TROUBLES, vanished
+from tests.fault.stage.recipe_players import SESSION_TIMEOUT_S, Player
+from tests.fault.stage.recipe_stage import Part, Scene, Story, play
+from tests.fault.stage.recipe_troubles import TROUBLES, vanished
 
 PATH: Final = "/recipe"
 # Shorter than a session: what a lease is for.

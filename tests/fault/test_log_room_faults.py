@@ -12,9 +12,9 @@ from paddock.client.client import Client
 from paddock.errors import ChannelClosedError, ConnectionLostError
 from paddock.protocol import opcodes
 from paddock.recipes import ChannelDeleted, ChannelOpened, LogEntry, LogRoom
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story, Trouble, play
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Part, Scene, Story, Trouble, play
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 PATH: Final = "/recipe"
 # What a reader reads up to, and when that is written: when all trouble is over.

@@ -11,10 +11,10 @@ import paddock
 from paddock.client.client import Client
 from paddock.recipes import Master, Task, TaskClient, TaskState, TaskStatus, Worker
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_processes import Actor, Aftermath, Killing, play_kills
-from tests.fault.recipe_stage import Part, Scene, Story
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_processes import Actor, Aftermath, Killing, play_kills
+from tests.fault.stage.recipe_stage import Part, Scene, Story
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 PATH: Final = "/recipe"
 # In virtual time. Longer than everything together takes, with sessions that run out meanwhile.

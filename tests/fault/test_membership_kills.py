@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddock.recipes import Membership
-from tests.fault.recipe_processes import HOLDING, Actor, Killing, play_kills
+from tests.fault.stage.recipe_processes import HOLDING, Actor, Killing, play_kills
 
 
 async def have_the_name(me: Actor) -> None:

@@ -11,9 +11,9 @@ import pytest
 from paddock.api import connect
 from paddock.recipes import Lock, MultiLock
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
-from tests.fault.recipe_players import Fenced, Player
-from tests.fault.recipe_stage import Part, Story, everybody_held
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.recipe_players import Fenced, Player
+from tests.fault.stage.recipe_stage import Part, Story, everybody_held
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
 LONG_S: Final = 12.0

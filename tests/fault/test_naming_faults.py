@@ -11,9 +11,9 @@ import pytest
 from paddock.client.client import Client
 from paddock.protocol import opcodes
 from paddock.recipes import Configuration, Naming
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Scene, Story, Trouble, play
-from tests.fault.recipe_troubles import BRIEF
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Scene, Story, Trouble, play
+from tests.fault.stage.recipe_troubles import BRIEF
 
 PATH: Final = "/recipe"
 # When all trouble is over.

@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from paddock.recipes import Partitioner
-from tests.fault.grant_log import GrantLog
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.grant_log import GrantLog
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Part, Scene, Story
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 ITEMS: Final = ("a", "b")
 

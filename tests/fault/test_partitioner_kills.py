@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from paddock.recipes import Partitioner
-from tests.fault.recipe_processes import HOLDING, Actor, Killing, play_kills
+from tests.fault.stage.recipe_processes import HOLDING, Actor, Killing, play_kills
 
 
 async def have_the_item(me: Actor) -> None:

@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 
 from paddock.recipes import PersistentNode
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Part, Scene, Story
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 NODE: Final = "/recipe/node"
 

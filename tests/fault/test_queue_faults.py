@@ -10,9 +10,9 @@ import pytest
 
 from paddock.client.client import Client
 from paddock.recipes import Queue, QueueItem
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Scene, Story
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Part, Scene, Story
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: whoever is cut off has to be told.
 LONG_S: Final = 12.0

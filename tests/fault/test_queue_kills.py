@@ -6,7 +6,7 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.recipes import Queue
-from tests.fault.recipe_processes import (
+from tests.fault.stage.recipe_processes import (
     HOLDING,
     PATH,
     Actor,

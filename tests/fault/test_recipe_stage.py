@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 from paddock.client.client import Client
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Story
-from tests.fault.recipe_troubles import TROUBLES
-from tests.fault.toy_lock import Flaw, ToyLock
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Part, Story
+from tests.fault.stage.recipe_troubles import TROUBLES
+from tests.fault.stage.toy_lock import Flaw, ToyLock
 
 
 async def make_line(observer: Client) -> None:

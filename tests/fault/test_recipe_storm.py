@@ -8,7 +8,7 @@ import pytest
 
 import paddock.recipes
 from tests.fault import storm_acts
-from tests.fault.recipe_storm import play_world
+from tests.fault.stage.recipe_storm import play_world
 
 
 def test_every_recipe_is_played() -> None:

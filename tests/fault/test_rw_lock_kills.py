@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddock.recipes import ReadWriteLock
-from tests.fault.recipe_processes import HOLDING, Actor, Killing, play_kills
+from tests.fault.stage.recipe_processes import HOLDING, Actor, Killing, play_kills
 
 
 async def write(me: Actor) -> None:

@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 
 from paddock.recipes import Semaphore
-from tests.fault.recipe_players import Player
-from tests.fault.recipe_stage import Part, Story, everybody_held
-from tests.fault.recipe_troubles import BRIEF, TROUBLES
+from tests.fault.stage.recipe_players import Player
+from tests.fault.stage.recipe_stage import Part, Story, everybody_held
+from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
 # Longer than a session lives that nobody hears of: a holder that is cut off has to be told.
 LONG_S: Final = 12.0

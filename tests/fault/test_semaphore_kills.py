@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddock.client.client import Client
 from paddock.recipes import Semaphore
-from tests.fault.recipe_processes import HOLDING, PATH, Actor, Killing, play_kills
+from tests.fault.stage.recipe_processes import HOLDING, PATH, Actor, Killing, play_kills
 
 PARTS = (f"{PATH}/locks", f"{PATH}/leases")
 

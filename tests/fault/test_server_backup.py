@@ -18,7 +18,7 @@ from paddock.state.machine import StateMachine
 from paddock.storage.load import load
 from paddock.storage.maintenance.check import check
 from paddock.storage.state_swap import stage
-from tests.fault.process import DEADLINE_S, FaultServer, eventually, read_tree
+from tests.fault.stage.process import DEADLINE_S, FaultServer, eventually, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import success

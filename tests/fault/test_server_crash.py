@@ -11,8 +11,8 @@ import random
 import secrets
 from pathlib import Path
 
-from tests.fault.load import Load
-from tests.fault.process import FaultServer, eventually
+from tests.fault.stage.load import Load
+from tests.fault.stage.process import FaultServer, eventually
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.server import Options

@@ -17,7 +17,7 @@ from paddock.log.interface import LogCorruptError
 from paddock.server.durability.startup import recover_state
 from paddock.state.machine import StateMachine
 from paddock.storage.snapshots import SnapshotStore
-from tests.fault.process import FaultServer, Tree, eventually, read_tree
+from tests.fault.stage.process import FaultServer, Tree, eventually, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import paddock, refusal, success

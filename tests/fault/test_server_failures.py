@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from paddock.server.config.config import ServerConfig
-from tests.fault.embedded import EmbeddedServer
-from tests.fault.load import Load
-from tests.fault.process import DEADLINE_S, FaultServer, eventually
+from tests.fault.stage.embedded import EmbeddedServer
+from tests.fault.stage.load import Load
+from tests.fault.stage.process import DEADLINE_S, FaultServer, eventually
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import INT, Code, Mode

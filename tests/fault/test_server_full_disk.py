@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddock.log.file.file_log import SEGMENT_BYTES
-from tests.fault.process import DEADLINE_S, FaultServer, read_tree
+from tests.fault.stage.process import DEADLINE_S, FaultServer, read_tree
 from tests.support import disks, wire
 from tests.support import requests as rq
 from tests.support.records import Code, EventType, Mode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.process import FaultServer, read_tree
+from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Code, Mode

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from paddock.state.entry import Batch, Entry
-from tests.fault.process import FaultServer, read_tree
+from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import COMMAND, DEADLINE_S

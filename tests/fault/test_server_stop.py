@@ -13,8 +13,8 @@ import pytest
 from paddock.log.file.disk import Disk
 from paddock.log.file.file_log import FileLog
 from paddock.log.file.segments import begin_log
-from tests.fault.load import Load
-from tests.fault.process import FaultServer, eventually
+from tests.fault.stage.load import Load
+from tests.fault.stage.process import FaultServer, eventually
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Code

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.process import FaultServer, eventually, need_strace
+from tests.fault.stage.process import FaultServer, eventually, need_strace
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Code

@@ -26,7 +26,7 @@ from paddock.server.admin.metrics import Figures
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
-from tests.fault.process import FaultServer, read_tree
+from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import success

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tests.fault.process import FaultServer
+from tests.fault.stage.process import FaultServer
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.documents import Page, assert_shown, run

@@ -21,7 +21,7 @@ from paddock.log.file.segment import RECORD_HEADER_BYTES, SegmentReader
 from paddock.server.admin.control_socket import RefusedError, ask
 from paddock.storage.data_directory import DataDirectory
 from paddock.storage.snapshots import SnapshotWriter, snapshot_name
-from tests.fault.process import FaultServer, read_tree
+from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import paddock, refusal, success

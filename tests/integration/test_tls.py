@@ -14,8 +14,8 @@ import pytest
 import uvloop
 
 from paddock.server.config.config import ServerConfig
-from tests.fault.embedded import EmbeddedServer
-from tests.fault.process import eventually
+from tests.fault.stage.embedded import EmbeddedServer
+from tests.fault.stage.process import eventually
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.certificates import DAY, Authority, Issued, client_context, name

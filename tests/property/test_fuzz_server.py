@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.server.config.config import ServerConfig
-from tests.fault.embedded import EmbeddedServer
+from tests.fault.stage.embedded import EmbeddedServer
 from tests.property.bounds import examples
 from tests.property.test_fuzz_connection import any_streams, cut_places
 from tests.support import requests as rq

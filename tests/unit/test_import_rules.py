@@ -1,6 +1,6 @@
 """Who may import whom: the layering of the package, read from the source and not from what runs.
 
-    errors ← protocol ← state ← log ← server
+    errors ← protocol ← state ← log ← storage ← server
     errors ← protocol ← client ← recipes ← sync
 
 `api` stands on client and hands it what it takes from outside, such as randomness.
@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 # What each package may import of ours, besides itself. The root modules are packages of their own
 # here: `paddock/__init__.py` is "", `paddock/errors.py` is "errors".
-_BELOW_SERVER = {"errors", "protocol", "state", "log"}
+_BELOW_SERVER = {"errors", "protocol", "state", "log", "storage"}
 _BELOW_SYNC = {"errors", "protocol", "client", "recipes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_loops": {"errors"},
     "protocol": {"errors"},
     "state": {"errors", "protocol"},
-    "log": {"errors", "protocol", "state"},
+    "log": {"errors"},
+    "storage": {"errors", "protocol", "state", "log"},
     "server": _BELOW_SERVER,
     "upgrade": _BELOW_SERVER,
     "client": {"errors", "protocol"},
@@ -190,7 +191,7 @@ def test_a_relative_import_in_a_package_itself_is_resolved_from_the_package() ->
         ("paddock.protocol.jute", "import struct\nfrom paddock.errors import ProtocolError"),
         ("paddock.protocol.jute", "from paddock.protocol import records"),
         ("paddock.state.tree", "from .sessions import Session\nfrom ..protocol import paths"),
-        ("paddock.log.file.file_log", "import os, time\nfrom paddock.state.entry import Entry"),
+        ("paddock.storage.replay", "import os, time\nfrom paddock.state.entry import Entry"),
         ("paddock.server.server", "import asyncio, logging, os\nimport paddock.log.file.file_log"),
         ("paddock.recipes.locks.lock", "from paddock.client.client import Client"),
         ("paddock.upgrade.source", "from paddock.state.tree import Tree"),

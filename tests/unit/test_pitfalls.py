@@ -43,7 +43,7 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "fault/test_recipe_storm.py": ("test_every_recipe_survives_a_storm",),
     },
     "a reader and a writer never wait for each other": {
-        "unit/recipes/test_line.py": (
+        "unit/recipes/locks/test_line.py": (
             "test_nobody_ever_waits_for_who_waits_for_it",
             "test_it_is_the_number_that_counts_and_neither_the_mark_nor_the_kind",
         ),
@@ -66,7 +66,7 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
     },
     "sequence numbers are compared as numbers, past the largest one, too": {
-        "unit/recipes/test_line.py": (
+        "unit/recipes/locks/test_line.py": (
             "test_numbers_are_in_the_order_in_which_the_service_gives_them",
             "test_strangers_do_not_stand_in_the_line",
         ),
@@ -190,7 +190,7 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "test_every_item_is_consumed_once_by_many_consumers",
             "test_who_has_lost_an_item_can_neither_acknowledge_it_nor_write_under_it",
         ),
-        "unit/recipes/test_shelf.py": (
+        "unit/recipes/queue/test_queue_index.py": (
             "test_a_name_says_everything_and_keeps_the_zeros_of_its_number",
             "test_priorities_and_numbers_are_compared_as_numbers",
         ),
@@ -200,7 +200,7 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "test_ten_thousand_watches_with_long_paths_survive_a_reconnect",
             "test_only_unfired_watches_are_set_again_with_the_last_zxid_that_was_seen",
         ),
-        "unit/client/test_watches.py": (
+        "unit/client/watches/test_watches.py": (
             "test_all_unfired_watches_are_set_again_in_pieces_of_a_bounded_size",
         ),
     },

@@ -53,7 +53,8 @@ class Package:
             if name in twins:
                 found.setdefault(homes[name], []).append(name)
         pairs = tuple(
-            Pair(home, self.target + home.removeprefix(self.source), tuple(names))
+            # Twins are generated, so they need no folders: the name of the module is enough.
+            Pair(home, f"{self.target}.{home.rpartition('.')[2]}", tuple(names))
             for home, names in sorted(found.items())
         )
         for name in homes:

@@ -18,13 +18,16 @@ from paddock.cli.version import print_version
 # By name: the module and the function in it, and what the list of commands says.
 _COMMANDS = {
     "shell": ("shell.entry:shell", "Run commands of ZooKeeper's shell, as zkCli does."),
-    "serve": ("serve:serve", "Run a server."),
-    "backup": ("backup:backup", "Write a backup of a data folder, also while a server runs."),
-    "restore": ("restore:restore", "Restore a backup, also while a server runs."),
-    "fsck": ("fsck:fsck", "Check a data folder, and repair a copy of it."),
+    "serve": ("commands.serve:serve", "Run a server."),
+    "backup": (
+        "commands.backup:backup",
+        "Write a backup of a data folder, also while a server runs.",
+    ),
+    "restore": ("commands.restore:restore", "Restore a backup, also while a server runs."),
+    "fsck": ("commands.fsck:fsck", "Check a data folder, and repair a copy of it."),
     "export": ("commands.export:export", "Write a tree of a service to a file."),
     "import": ("commands.importing:import_", "Read a tree from a file, or from another service."),
-    "upgrade": ("upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
+    "upgrade": ("commands.upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
     "ls": ("commands.ls:command", "List the children of a node."),
     "get": ("commands.get:command", "Write the data of a node to stdout."),
     "set": ("commands.set:command", "Replace the data of a node."),

@@ -1,8 +1,8 @@
 """The folder that a server keeps its data in, claimed by one server at a time.
 
-What is in it, `paddock.storage.layout` says. Whoever opens a folder whose log is elsewhere finds it by
-the link, so that no server ever starts without the log that belongs to its snapshots. A folder that
-holds something else does not become ours; once it is, other files in it are left alone.
+What is in it, `paddock.storage.layout` says. Whoever opens a folder whose log is elsewhere finds it
+by the link, so that no server ever starts without the log that belongs to its snapshots. A folder
+that holds something else does not become ours; once it is, other files in it are left alone.
 
 The format is written before anything else and read before anything else, so that a version
 that does not know it touches nothing.
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from paddock.log.file.disk import Disk
+from paddock.log.file.disk import Disk, write_file
 from paddock.log.file.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES
 from paddock.storage.layout import (
     FORMAT,
@@ -27,7 +27,6 @@ from paddock.storage.layout import (
     FolderInUseError,
     kept_free,
     make_folder,
-    write_file,
     write_format,
 )
 from paddock.storage.maintenance.foreign import refuse_foreign

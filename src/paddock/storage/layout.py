@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from paddock.errors import PaddockError
-from paddock.log.file.disk import Disk
+from paddock.log.file.disk import Disk, write_file
 
 FORMAT: Final = b"paddock 1\n"
 
@@ -139,30 +139,3 @@ def make_folder(path: Path) -> None:
 def write_format(folder: Path, disk: Disk) -> None:
     """Make a folder one of ours, durably."""
     write_file(folder / "format", FORMAT, disk)
-
-
-def write_file(path: Path, content: bytes, disk: Disk) -> None:
-    """Write a small file that is there whole or not at all, durably."""
-    temporary = path.with_suffix(".tmp")
-    file = disk.create(temporary)
-    try:
-        try:
-            disk.write(file, content, 0)
-            disk.sync(file)
-        finally:
-            disk.close(file)
-        disk.rename(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    disk.sync_folder(path.parent)
-
-
-def remove_file(path: Path, disk: Disk) -> None:
-    """Remove a file whose half is never seen under its name. May be tried again after an error."""
-    leftover = path.with_suffix(".tmp")
-    with contextlib.suppress(FileNotFoundError):
-        disk.rename(path, leftover)
-    disk.sync_folder(path.parent)
-    with contextlib.suppress(FileNotFoundError):
-        disk.remove(leftover)

@@ -34,9 +34,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from paddock.log.file.disk import Disk
+from paddock.log.file.disk import Disk, remove_file
 from paddock.log.interface import LogCorruptError, LogError
-from paddock.storage.layout import remove_file
 
 _MAGIC: Final = b"PADSNAP\x01"
 _BEGINNING: Final = struct.Struct(">8sQ")

@@ -27,12 +27,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from paddock.log.file.disk import Disk
+from paddock.log.file.disk import Disk, write_file
 from paddock.log.file.segments import begin_log
 from paddock.log.interface import LogError
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import Snapshot
-from paddock.storage.layout import DataDirectoryError, write_file, write_format
+from paddock.storage.layout import DataDirectoryError, write_format
 from paddock.storage.snapshots import SnapshotWriter, snapshot_files, snapshot_name
 
 _STAGED_PREFIX: Final = "restore-incoming-"

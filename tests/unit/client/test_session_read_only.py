@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 import pytest
-from tests.unit.client.test_session import wait_for
 
 from paddock import ConnectionLostError, SessionState, connect
 from paddock.client.session.hosts import Host, HostRing
@@ -18,6 +17,7 @@ from paddock.protocol.records import ConnectRequest
 from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.support.scripted import ScriptedServer, Talk
+from tests.unit.client.session.test_session import wait_for
 
 CONFIG = ServerConfig(port=0, four_letter_words=frozenset({"isro"}))
 READ_ONLY = SessionState.CONNECTED_READ_ONLY

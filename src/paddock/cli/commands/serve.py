@@ -1,9 +1,9 @@
 """`paddock serve`: run a server until a signal stops it.
 
-Each setting is an option, a variable and a key of a `zoo.cfg` (`paddock.server.config.settings`). What
-cannot be used ends with status 2, what cannot be done (a port that is taken, a data folder in use)
-with status 1, each with one line. The few lines about where to find the server go to stdout, the
-log goes to stderr.
+Each setting is an option, a variable and a key of a `zoo.cfg` (`paddock.server.config.settings`).
+What cannot be used ends with status 2, what cannot be done (a port that is taken, a data folder in
+use) with status 1, each with one line. The few lines about where to find the server go to stdout,
+the log goes to stderr.
 """
 
 import contextlib

@@ -97,3 +97,30 @@ class Disk:
             os.fsync(file)
         finally:
             os.close(file)
+
+
+def write_file(path: Path, content: bytes, disk: Disk) -> None:
+    """Write a small file that is there whole or not at all, durably."""
+    temporary = path.with_suffix(".tmp")
+    file = disk.create(temporary)
+    try:
+        try:
+            disk.write(file, content, 0)
+            disk.sync(file)
+        finally:
+            disk.close(file)
+        disk.rename(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    disk.sync_folder(path.parent)
+
+
+def remove_file(path: Path, disk: Disk) -> None:
+    """Remove a file whose half is never seen under its name. May be tried again after an error."""
+    leftover = path.with_suffix(".tmp")
+    with contextlib.suppress(FileNotFoundError):
+        disk.rename(path, leftover)
+    disk.sync_folder(path.parent)
+    with contextlib.suppress(FileNotFoundError):
+        disk.remove(leftover)

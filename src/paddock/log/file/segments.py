@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from paddock.log.file.disk import Disk
+from paddock.log.file.disk import Disk, remove_file, write_file
 from paddock.log.file.segment import (
     RECORD_BYTES,
     SPARE_BYTES,
@@ -44,7 +44,6 @@ from paddock.log.file.segment import (
     new_marker,
 )
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record, Torn
-from paddock.storage.layout import remove_file, write_file
 
 _NAME: Final = re.compile(r"(\d{20})\.log")
 

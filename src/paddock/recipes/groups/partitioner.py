@@ -18,8 +18,8 @@ share is asked for. Until then nobody else has it. Each item has a grant, with a
   GrantLostError; others get the items when the service ends our session.
 * Cancellation: whoever is cancelled leaves, as at the end of the scope. Nodes are deleted in the
   background for as long as that takes.
-* Never promised: that a holder is alone by the clock, as with any lock (`paddock.recipes.locks.grant`
-  says what helps); nor that an item has a holder at every moment.
+* Never promised: that a holder is alone by the clock, as with any lock
+  (`paddock.recipes.locks.grant` says what helps); nor that an item has a holder at every moment.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ that it saw, or after it came.
 * Cancellation: whoever is cancelled, while waiting or holding, leaves the line. Its node is deleted
   in the background for as long as that takes, so it never blocks the others.
 * Never promised: that a process which was paused in the middle of something knows in time. What it
-  does to the outside world then is told by its fencing token (`paddock.recipes.locks.grant` says how).
+  does to the outside world then is told by its fencing token (`paddock.recipes.locks.grant` says
+  how).
 """
 
 from __future__ import annotations

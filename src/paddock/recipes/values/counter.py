@@ -6,9 +6,9 @@
 
 The number is the text of one node, `42`, as kazoo's counter has it, too; a node that is missing or
 empty counts as the initial number. Guaranteed is that every addition happens exactly once, also if
-its reply is lost (`paddock.recipes.values.value` says how, and which permissions that needs), and that
-what it gives is the sum with this addition as the last one. Of those who add at the same time one
-is first, and the others try again after a pause that is drawn by lot and grows, so many get on.
+its reply is lost (`paddock.recipes.values.value` says how, and which permissions that needs), and
+that what it gives is the sum with this addition as the last one. Of those who add at the same time
+one is first, and the others try again after a pause that is drawn by lot and grows, so many get on.
 
 * Suspension (the connection is lost): every call waits for the next connection and goes on.
 * Expiry: SessionExpiredError. An addition that was under way may have happened, and then has once.

@@ -6,9 +6,9 @@
     print(await naming.new_id())  # 1
 
 Guaranteed is that a name is bound by one at a time, and that whoever binds it knows that it has,
-also if the reply is lost (`paddock.recipes.values.value` says how). Numbers grow: whoever asks after
-another one has got its number gets a larger one. A lost reply may leave out a number, and no number
-is given twice.
+also if the reply is lost (`paddock.recipes.values.value` says how). Numbers grow: whoever asks
+after another one has got its number gets a larger one. A lost reply may leave out a number, and no
+number is given twice.
 
 * Suspension (the connection is lost): every call waits for the next connection and goes on.
 * Expiry: SessionExpiredError. What was under way may have happened, and then has once. Names stay.

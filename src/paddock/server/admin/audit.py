@@ -1,9 +1,9 @@
 """The audit log of a server, for those who have to keep one: who did what, with which result.
 
-What a line says is a matter of `paddock.server.admin.audit_format`. It is made and written by a thread of
-its own, a batch at a time, so that neither delays a reply. If the disk falls behind by many batches
-the server waits for it: nothing is left out. A file that somebody has moved away is made anew. What
-cannot be written is lost, and the log says so.
+What a line says is a matter of `paddock.server.admin.audit_format`. It is made and written by a
+thread of its own, a batch at a time, so that neither delays a reply. If the disk falls behind by
+many batches the server waits for it: nothing is left out. A file that somebody has moved away is
+made anew. What cannot be written is lost, and the log says so.
 """
 
 from __future__ import annotations

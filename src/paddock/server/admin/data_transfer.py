@@ -1,7 +1,7 @@
 """The requests to the admin server that are about all data: how `snapshot` and `restore` go on.
 
-Whether a client may ask, and what is sent or taken, is in `paddock.server.admin.data_commands`; here it goes
-to and from a connection. Each request is a task:
+Whether a client may ask, and what is sent or taken, is in `paddock.server.admin.data_commands`;
+here it goes to and from a connection. Each request is a task:
 
 * It belongs to the admin server, which cancels it when it stops, and it ends with its connection.
 * A restore whose body has come whole belongs to `AdminLimits`, which outlives the server: that the

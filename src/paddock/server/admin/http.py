@@ -1,9 +1,9 @@
 """The admin server: the commands over HTTP, on a port of its own.
 
-    GET /commands             a page of links
-    GET /commands/monitor     {"version" : …, "command" : "monitor", "error" : null}
-    GET /commands/snapshot    all data; needs a proof of who asks (`paddock.server.admin.data_commands`)
-    POST /commands/restore    takes them back, in the same way
+    GET /commands             a page of links GET /commands/monitor     {"version" : …, "command" :
+    "monitor", "error" : null} GET /commands/snapshot    all data; needs a proof of who asks
+    (`paddock.server.admin.data_commands`) POST /commands/restore    takes them back, in the same
+    way
 
 It is for people and tools near the server: plain HTTP, and not for the pages of other sites
 (`paddock.server.admin.origin`). Everything is bounded, so that it never disturbs the service: the

@@ -1,8 +1,9 @@
 """One HTTP connection to the admin server.
 
 A request is answered before the next one is looked at, and nothing is read meanwhile. A body is not
-waited for, except that of a restore, which `paddock.server.admin.data_transfer` takes as it comes. What
-the requests of a client may be, and what else is bounded, is said in `paddock.server.admin.http`.
+waited for, except that of a restore, which `paddock.server.admin.data_transfer` takes as it comes.
+What the requests of a client may be, and what else is bounded, is said in
+`paddock.server.admin.http`.
 """
 
 from __future__ import annotations

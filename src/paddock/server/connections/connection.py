@@ -1,7 +1,8 @@
 """One client's connection: its socket, its handshake, its session, its end.
 
 A whole read is handled at once and answered with one write. How requests are served is a matter of
-the desk (`paddock.server.connections.request_handler`), which a connection is from the moment it has a session.
+the desk (`paddock.server.connections.request_handler`), which a connection is from the moment it
+has a session.
 
 A connection goes through stages, and only forward:
 

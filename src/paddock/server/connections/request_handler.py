@@ -5,12 +5,12 @@ it waits in line behind them, and is answered right after the write before it wa
 before the one after it is. The same line holds whatever is refused without the log, so that
 replies never overtake each other. Pings alone are answered at once.
 
-Nobody can keep the server to itself. A client has its turn (`paddock.server.connections.turns`): when that is
-over by the clock, or much was answered, or something heavy, the rest of what it has sent is held
-until its next turn. What is heavy waits for such a turn in any case. It does not go into the line,
-where it would have to be answered in the middle of a batch, but is held until the line is empty; so
-is what comes when many wait in line. While frames are held nothing more is read, and that is not
-the client's silence.
+Nobody can keep the server to itself. A client has its turn (`paddock.server.connections.turns`):
+when that is over by the clock, or much was answered, or something heavy, the rest of what it has
+sent is held until its next turn. What is heavy waits for such a turn in any case. It does not go
+into the line, where it would have to be answered in the middle of a batch, but is held until the
+line is empty; so is what comes when many wait in line. While frames are held nothing more is read,
+and that is not the client's silence.
 """
 
 from __future__ import annotations

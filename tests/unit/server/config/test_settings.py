@@ -8,7 +8,7 @@ from paddock.server.config.ignored import why_unused
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.settings_text import as_file, differing, settings_table
 
-DOCUMENTATION = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
+DOCUMENTATION = Path(__file__).parents[4] / "docs" / "reference" / "configuration.md"
 
 
 def test_every_field_has_one_setting() -> None:

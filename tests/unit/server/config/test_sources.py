@@ -10,7 +10,7 @@ from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
 
 DIGEST = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
-DOCUMENTATION = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
+DOCUMENTATION = Path(__file__).parents[4] / "docs" / "reference" / "configuration.md"
 
 
 @pytest.fixture

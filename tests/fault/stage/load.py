@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from tests.fault.history import SHARED, History, Kind, Step, Write
-from tests.fault.process import DEADLINE_S, read_tree
+from tests.fault.stage.history import SHARED, History, Kind, Step, Write
+from tests.fault.stage.process import DEADLINE_S, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Mode

@@ -43,7 +43,7 @@ from paddock.recipes import (
     TaskState,
     Worker,
 )
-from tests.fault.recipe_players import SESSION_TIMEOUT_S, Fenced, Note, Player
+from tests.fault.stage.recipe_players import SESSION_TIMEOUT_S, Fenced, Note, Player
 
 
 @dataclass(frozen=True, slots=True)

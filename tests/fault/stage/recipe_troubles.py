@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from paddock.testing import Direction, SeenRequest
-from tests.fault.cutting import CUT_AFTER, CUTS, FAULTS, FaultKind
-from tests.fault.recipe_players import SESSION_TIMEOUT_S
-from tests.fault.recipe_stage import Scene, Story, Trouble, play
+from tests.fault.stage.cutting import CUT_AFTER, CUTS, FAULTS, FaultKind
+from tests.fault.stage.recipe_players import SESSION_TIMEOUT_S
+from tests.fault.stage.recipe_stage import Scene, Story, Trouble, play
 
 # How many requests after a fault are met by another one.
 _FOLLOWING: Final = 4

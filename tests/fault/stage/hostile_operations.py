@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from paddock.protocol import opcodes
-from tests.fault.hostile import Case
-from tests.fault.hostile_stage import Stage, credentials, multis
+from tests.fault.stage.hostile import Case
+from tests.fault.stage.hostile_stage import Stage, credentials, multis
 from tests.support import requests as rq
 from tests.support.records import Acl, Mode, Op, Perm, Request
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from tests.fault.process import FaultServer
-from tests.fault.siege import Crowd, encoded, handshake, send_some
+from tests.fault.stage.process import FaultServer
+from tests.fault.stage.siege import Crowd, encoded, handshake, send_some
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import INT, Acl, Code, Op, Perm, Request

@@ -1,6 +1,6 @@
 """A storm: many players, every recipe and all kinds of faults at once, from a seed.
 
-    python -m tests.fault.recipe_storm --seconds 600
+    python -m tests.fault.stage.recipe_storm --seconds 600
 
 Each seed is a world of its own, in virtual time: some players, each behind a proxy of its own, play
 one act after the other (`storm_acts`), while the wind does something to one of them every few
@@ -36,10 +36,10 @@ from paddock.testing import (
     expire_session,
     run_virtually,
 )
-from tests.fault.cutting import FAULTS, in_real_time
-from tests.fault.grant_log import GrantLog
-from tests.fault.recipe_players import SESSION_TIMEOUT_S, Note, Player
-from tests.fault.storm_acts import ACTS, Act
+from tests.fault.stage.cutting import FAULTS, in_real_time
+from tests.fault.stage.grant_log import GrantLog
+from tests.fault.stage.recipe_players import SESSION_TIMEOUT_S, Note, Player
+from tests.fault.stage.storm_acts import ACTS, Act
 
 # In virtual time.
 _STORM_S: Final = 90.0

@@ -14,7 +14,7 @@ from paddock.client.client import Client
 from paddock.client.states import SessionState
 from paddock.client.transaction import Transaction
 from paddock.errors import ConnectionLostError, SessionExpiredError, TransactionFailedError
-from tests.fault.grant_log import GrantLog, Hold, SessionRecord
+from tests.fault.stage.grant_log import GrantLog, Hold, SessionRecord
 
 # Every player's; the server grants it.
 SESSION_TIMEOUT_S: Final = 9.0

@@ -253,7 +253,7 @@ class Victim:
 
     def __init__(self, take_part: TakePart, hosts: str) -> None:
         self._command = [
-            *(sys.executable, "-m", "tests.fault.recipe_processes"),
+            *(sys.executable, "-m", "tests.fault.stage.recipe_processes"),
             *(hosts, take_part.__module__, take_part.__qualname__),
         ]
         self.said: list[tuple[str, str]] = []
@@ -266,7 +266,7 @@ class Victim:
             *self._command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
         )
         self._listening = asyncio.create_task(self._listen(self._process))
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from paddock.log.file.disk import Disk
 from paddock.server.config.config import ServerConfig
 from paddock.testing import ServerThread
-from tests.fault.process import DEADLINE_S
+from tests.fault.stage.process import DEADLINE_S
 
 
 class EmbeddedServer(ServerThread):

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 import paddock
 from paddock import Client, SessionState
-from tests.fault.client_watches import Streams, Watches
-from tests.fault.client_writes import (
+from tests.fault.stage.client_watches import Streams, Watches
+from tests.fault.stage.client_writes import (
     Counts,
     Creates,
     Progress,

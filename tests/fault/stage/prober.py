@@ -67,11 +67,11 @@ class Prober:
     def __enter__(self) -> Self:
         host, port = self._address
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fault.prober", host, str(port)],
+            [sys.executable, "-m", "tests.fault.stage.prober", host, str(port)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
         )
         try:
             self.mark()

@@ -82,11 +82,11 @@ class Bystander:
     def __enter__(self) -> Self:
         host, port = self._address
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fault.bystander", host, str(port)],
+            [sys.executable, "-m", "tests.fault.stage.bystander", host, str(port)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
         )
         self._listener.start()
         try:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.fault.hostile import Case
-from tests.fault.hostile_stage import CONNECTIONS, Stage, credentials
+from tests.fault.stage.hostile import Case
+from tests.fault.stage.hostile_stage import CONNECTIONS, Stage, credentials
 from tests.support import requests as rq
 from tests.support.records import Acl, Perm, Request
 

@@ -1,6 +1,6 @@
 """The longest step of a server's event loop, measured in the server's own process.
 
-    python -P tests/fault/loop_steps.py FILE serve --port 2181 …
+    python -P tests/fault/stage/loop_steps.py FILE serve --port 2181 …
 
 is `paddock serve --port 2181 …` with one more timer in its event loop: due every millisecond, it
 notes how long after the last time it runs. What is beyond the millisecond is a step: for that long

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 
-from tests.fault.hostile import Case
-from tests.fault.hostile_stage import Stage, multis
-from tests.fault.process import eventually
-from tests.fault.siege import encoded
+from tests.fault.stage.hostile import Case
+from tests.fault.stage.hostile_stage import Stage, multis
+from tests.fault.stage.process import eventually
+from tests.fault.stage.siege import encoded
 from tests.support import requests as rq
 from tests.support.records import Acl, Mode, Perm, Request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from paddock.client.client import Client
-from tests.fault.cutting import Story
+from tests.fault.stage.cutting import Story
 
 
 class Stories(dict[str, Story]):

@@ -1,7 +1,7 @@
 """A lock for the stage itself to be tried on: right as it is, and wrong in a chosen way.
 
-It is no model for anything; `paddock.recipes.locks.lock` is. Each `Flaw` is one that real libraries have
-had, and the stage has to find it.
+It is no model for anything; `paddock.recipes.locks.lock` is. Each `Flaw` is one that real libraries
+have had, and the stage has to find it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
-from tests.fault.cutting import in_real_time
+from tests.fault.stage.cutting import in_real_time
 
 T = TypeVar("T")
 

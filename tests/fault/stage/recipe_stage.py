@@ -42,10 +42,10 @@ from paddock.testing import (
     expire_session,
     run_virtually,
 )
-from tests.fault.cutting import NeverCameError, in_real_time
-from tests.fault.grant_log import GrantLog
-from tests.fault.recipe_players import Note, Player
-from tests.fault.stepping import Stepped, moments
+from tests.fault.stage.cutting import NeverCameError, in_real_time
+from tests.fault.stage.grant_log import GrantLog
+from tests.fault.stage.recipe_players import Note, Player
+from tests.fault.stage.stepping import Stepped, moments
 
 # In virtual time: who has not come to an end by then hangs.
 _DEADLINE_S: Final = 300.0

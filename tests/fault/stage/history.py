@@ -15,7 +15,7 @@ import copy
 import enum
 from dataclasses import dataclass, field
 
-from tests.fault.process import Tree
+from tests.fault.stage.process import Tree
 from tests.support import requests as rq
 from tests.support.records import Code, Mode, Reply, Request
 

@@ -1,8 +1,8 @@
 """Runs every case of the hostile family, small and large, and makes the table of what they cost.
 
-    python -m tests.fault.hostile_table --scale 5
-    python -m tests.fault.hostile_table --scale 5 --write
-    python -m tests.fault.hostile_table --only identities
+    python -m tests.fault.stage.hostile_table --scale 5
+    python -m tests.fault.stage.hostile_table --scale 5 --write
+    python -m tests.fault.stage.hostile_table --only identities
 
 Each case is run at scale 1 and at the one that is asked for, so that the table shows a cost as a
 function of size. It ends with status 1 if a case takes more memory than it may, if many requests
@@ -20,19 +20,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paddock.state import tree
-from tests.fault.bystander import TIMEOUT_MS
-from tests.fault.hostile import Case, Cost, Range, check
-from tests.fault.hostile_crowds import CROWD_ATTACKS
-from tests.fault.hostile_identities import IDENTITY_ATTACKS
-from tests.fault.hostile_operations import cases
-from tests.fault.hostile_trees import TREE_ATTACKS
+from tests.fault.stage.bystander import TIMEOUT_MS
+from tests.fault.stage.hostile import Case, Cost, Range, check
+from tests.fault.stage.hostile_crowds import CROWD_ATTACKS
+from tests.fault.stage.hostile_identities import IDENTITY_ATTACKS
+from tests.fault.stage.hostile_operations import cases
+from tests.fault.stage.hostile_trees import TREE_ATTACKS
 
 #: The scale from which on waits are judged, and what they may be.
 STRICT_SCALE = 5
 STRICT_WAIT_S = 0.25
 
-PAGE = Path(__file__).parents[2] / "docs/explanation/hostile.md"
-BEGIN = "<!-- written by tests/fault/hostile_table.py: begin -->"
+PAGE = Path(__file__).parents[3] / "docs/explanation/hostile.md"
+BEGIN = "<!-- written by tests/fault/stage/hostile_table.py: begin -->"
 END = "<!-- end -->"
 
 #: What a step may take at any size without being said to grow: what the server gives to its work in

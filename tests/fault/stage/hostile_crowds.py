@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 
-from tests.fault.hostile import Case
-from tests.fault.hostile_identities import prepare_masked
-from tests.fault.hostile_stage import CONNECTIONS, Stage, multis
-from tests.fault.hostile_trees import ephemerals
+from tests.fault.stage.hostile import Case
+from tests.fault.stage.hostile_identities import prepare_masked
+from tests.fault.stage.hostile_stage import CONNECTIONS, Stage, multis
+from tests.fault.stage.hostile_trees import ephemerals
 from tests.support import requests as rq
 
 FRAME_BYTES = 0xFFFFF

@@ -13,8 +13,8 @@ from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches.streams import Change
 from paddock.errors import SessionExpiredError
-from tests.fault.client_stories import Stories
-from tests.fault.cutting import LOST, SESSION_TIMEOUT_S, Stage, attempt
+from tests.fault.stage.client_stories import Stories
+from tests.fault.stage.cutting import LOST, SESSION_TIMEOUT_S, Stage, attempt
 
 STORIES: Final = Stories()
 

@@ -12,8 +12,8 @@ from paddock.client.client import Client
 from paddock.errors import ConnectionLostError, NoNodeError
 from paddock.protocol.acl import ACL, ALL, CREATOR_ALL, READ, Identity
 from paddock.protocol.records import Stat
-from tests.fault.client_stories import Stories
-from tests.fault.cutting import LOST, Stage, Story, attempt
+from tests.fault.stage.client_stories import Stories
+from tests.fault.stage.cutting import LOST, Stage, Story, attempt
 
 STORIES: Final = Stories()
 

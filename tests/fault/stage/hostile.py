@@ -29,10 +29,10 @@ from types import TracebackType
 from typing import Self
 
 from tests.fault import siege
-from tests.fault.hostile_stage import Stage
-from tests.fault.loop_steps import Steps
-from tests.fault.prober import Prober, Waits
-from tests.fault.siege import SLACK_MB, ClockedServer, Memory
+from tests.fault.stage.hostile_stage import Stage
+from tests.fault.stage.loop_steps import Steps
+from tests.fault.stage.prober import Prober, Waits
+from tests.fault.stage.siege import SLACK_MB, ClockedServer, Memory
 from tests.support.server import free_port
 
 #: The most that one step may have of the work of many requests, and what is too little work to say

@@ -26,9 +26,9 @@ from types import TracebackType
 from typing import Self
 
 from tests.fault import loop_steps
-from tests.fault.bystander import Bystander
-from tests.fault.loop_steps import StepClock
-from tests.fault.process import FaultServer
+from tests.fault.stage.bystander import Bystander
+from tests.fault.stage.loop_steps import StepClock
+from tests.fault.stage.process import FaultServer
 from tests.support import wire
 from tests.support.command import COMMAND
 from tests.support.records import INT, Request
