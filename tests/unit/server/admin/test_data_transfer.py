@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from tests.unit.server.test_admin import Peer, admin_server
-
 from paddock.server.admin.data_commands import DataCommands, RestoreProcess
 from paddock.server.admin.http import AdminServer
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.state.access import NOBODY, Identities
 from paddock.testing.clock import run_virtually
+from tests.unit.server.admin.test_http import Peer, admin_server
 from tests.unit.server.harness import turn
 
 BODY_BYTES = 1 << 20
