@@ -28,10 +28,12 @@ from paddock.protocol.requests import WatchedRequest
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
 from paddock.server.core import Service
-from paddock.server.replication.pipeline import Pipeline
+from paddock.server.replication.proposer import Proposer
+from paddock.server.replication.replica import Replica
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
+from paddock.storage.replay import Replay
 
 Arguments = TypeVarTuple("Arguments")
 
@@ -144,23 +146,20 @@ class Heart:
         config = ServerConfig(max_connections_per_address=0)
         machine = StateMachine()
         watches = Watches(config.max_watches_per_session, config.max_watch_bytes_per_session)
-        statistics = Statistics()
-        self.pipeline = Pipeline(
-            machine,
-            watches,
-            MemoryLog(keep=False),
-            0,
-            statistics,
+        log = MemoryLog(keep=False)
+        replica = Replica(Replay(machine, 0), watches, Statistics())
+        replica.follow(log)
+        self.proposer = Proposer(
+            replica,
+            log,
             lambda: _WALL_CLOCK_MS,
             config.max_requests,
             config.max_request_bytes,
         )
         self.service = Service(
             config,
-            machine,
-            watches,
-            self.pipeline,
-            statistics,
+            replica,
+            self.proposer,
             lambda: _WALL_CLOCK_MS,
             lambda count: bytes(range(count)),
         )
@@ -168,7 +167,7 @@ class Heart:
     async def settle(self) -> None:
         """Let the loop run until every write is answered."""
         await asyncio.sleep(0)
-        while self.pipeline.outstanding():  # noqa: ASYNC110 - an event would cost more than a turn
+        while self.proposer.outstanding():  # noqa: ASYNC110 - an event would cost more than a turn
             await asyncio.sleep(0)
 
     async def peer(self) -> Peer:

@@ -197,7 +197,7 @@ def test_last_record_is_written_and_synced_again_when_the_log_starts(tmp_path: P
     disk = FailingDisk()
     with contextlib.closing(FileLog(tmp_path, disk=disk)) as log:
         assert disk.calls == ["read"]
-        Proposer(log)
+        Proposer(log, after=log.last_index)
     assert disk.calls == ["read", "write", "sync", "sync_folder"]
 
 

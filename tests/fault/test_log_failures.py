@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from paddock.log.file.file_log import FileLog
-from paddock.log.interface import Durability, LogError, Record
+from paddock.log.interface import LogError, Record
 from tests.support import disks
+from tests.support.logs import Durability
 from tests.unit.log.helpers import FailingDisk, Proposer, payloads, read, segments
 
 TWO_RECORDS = 28 + 2 * (25 + 10) + 1
@@ -97,7 +98,7 @@ def test_failed_sync_has_an_unknown_outcome_and_stops_the_log(
     assert proposer.log.last_index == 1
     assert list(proposer.log.records(0)) == [Record(1, b"a")]
     with pytest.raises(AssertionError, match="recover first"):
-        proposer.log.propose(b"c")
+        proposer.log.propose(9, b"c")
 
 
 def test_record_that_survived_a_failed_sync_is_written_again_to_a_new_segment(
@@ -106,7 +107,7 @@ def test_record_that_survived_a_failed_sync_is_written_again_to_a_new_segment(
     proposer.write(b"a")
     with disk.fail("sync"):
         proposer.propose(b"b")
-    assert proposer.log.recover() == [Record(2, b"b")]
+    assert proposer.recover() == [Record(2, b"b")]
     assert [path.stem.lstrip("0") for path in segments(tmp_path)] == ["1", "2"]
     proposer.write(b"c")
     proposer.log.close()
@@ -121,7 +122,7 @@ def test_record_that_did_not_survive_never_comes_back(
         assert proposer.propose(b"b")[1] is Durability.UNKNOWN
     old = segments(tmp_path)[0]
     half_written = old.read_bytes()
-    assert proposer.log.recover() == []
+    assert proposer.recover() == []
     proposer.write(b"c")
     proposer.log.close()
     assert old.read_bytes() == half_written
@@ -138,7 +139,7 @@ def test_record_that_the_kernel_hid_and_the_disk_has_is_superseded(
         proposer.propose(b"b")
     on_the_disk = path.read_bytes()
     path.write_bytes(before)
-    assert proposer.log.recover() == []
+    assert proposer.recover() == []
     proposer.log.close()
     path.write_bytes(on_the_disk)
     assert payloads(tmp_path) == [b"a"]
@@ -165,7 +166,7 @@ def test_first_record_of_a_segment_is_recovered_under_the_same_name(
             log.recover()
         armed.failing.clear()
         expected = [Record(1, b"a")] if survives else []
-        assert log.recover() == expected
+        assert proposer.recover() == expected
         armed.failing.clear()
         assert len(segments(tmp_path)) == 1
     assert read(tmp_path) == expected
@@ -181,8 +182,8 @@ def test_recovery_is_refused_while_the_disk_is_broken_and_then_succeeds(
     with disk.fail(operation):
         for _ in range(2):
             with pytest.raises(LogError, match="cannot be written"):
-                proposer.log.recover()
-    assert proposer.log.recover() == [Record(2, b"b")]
+                proposer.recover()
+    assert proposer.recover() == [Record(2, b"b")]
     proposer.log.close()
     assert payloads(tmp_path) == [b"a", b"b"]
 
@@ -193,7 +194,7 @@ def test_segment_that_cannot_be_made_leaves_nothing_to_recover(
     proposer.write(TEN, TEN)
     with disk.fail("preallocate", errno.EIO):
         assert proposer.propose(b"c")[1] is Durability.UNKNOWN
-    assert proposer.log.recover() == []
+    assert proposer.recover() == []
     proposer.write(b"d")
     proposer.log.close()
     assert payloads(tmp_path) == [TEN, TEN, b"d"]
@@ -208,7 +209,7 @@ def test_segment_that_fails_to_grow_is_followed_by_another(
         proposer.write(TEN)
         with disk.fail(operation, errno.EIO):
             assert proposer.propose(b"large" * 20)[1] is Durability.UNKNOWN
-        assert log.recover() == []
+        assert proposer.recover() == []
         proposer.write(b"d")
     assert payloads(tmp_path) == [TEN, b"d"]
 

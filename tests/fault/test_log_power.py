@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from paddock.log.file.disk import Disk
 from paddock.log.file.file_log import FileLog
-from paddock.log.interface import Durability, LogCorruptError, LogError, Record
+from paddock.log.interface import LogCorruptError, LogError, Record
+from tests.support.logs import Durability
 from tests.unit.log.helpers import Proposer
 
 SEGMENT_BYTES = 4000
@@ -188,10 +189,10 @@ class World:
 
     def _recover(self) -> None:
         try:
-            found = self._proposer.log.recover()
+            found = self._proposer.recover()
         except LogError:
             self.disk.repair()
-            found = self._proposer.log.recover()
+            found = self._proposer.recover()
         self._learn([record.payload for record in found])
         self._check(list(self._proposer.log.records(0)))
 

@@ -14,13 +14,13 @@ from paddock.log.file.file_log import FileLog
 from paddock.log.file.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentReader
 from paddock.log.file.segments import begin_log
 from paddock.log.interface import LogCorruptError
-from paddock.server.durability.startup import recover_state
 from paddock.state.machine import StateMachine
 from paddock.storage.snapshots import SnapshotStore
 from tests.fault.stage.process import FaultServer, Tree, eventually, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import paddock, refusal, success
+from tests.support.logs import recover_state
 from tests.support.records import Code, Mode
 from tests.support.server import Options
 from tests.unit.log.helpers import flip

@@ -50,7 +50,7 @@ async def _scenario(
             other.send(rq.create(f"/other{number}"), rq.get_children("/"))
         if settles[number % len(settles)]:
             await turn()
-            if harness.pipeline.outstanding():
+            if harness.log.number is not None:
                 harness.log.settle()
                 await turn()
     await harness.settle()

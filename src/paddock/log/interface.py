@@ -1,20 +1,25 @@
-"""What the server may rely on, whichever log it has.
+"""The contract between a server and its log, whichever engine the log has.
 
 A log stores opaque batches under contiguous indices, the first of which is 1. Its rules:
 
-* A proposal has exactly one outcome, told once. It is durable, or surely not written, or unknown.
-* At most one proposal is under way: the caller gathers the next batch while this one syncs.
-* After an unknown outcome the log takes nothing until `recover` has found out what is true.
-* An index is never given to two batches of which one was reported durable.
+* Every committed record reaches the listener once, in index order, by `committed`: the records of
+  earlier runs, our own proposals, those of other servers, what `recover` has found. A record is
+  durable when it is told.
+* A record names the proposal that it came from, if that is known: (server, number). A server gives
+  no number twice.
+* A proposal is committed, or `refused` (surely not written), or in doubt. `unknown` is told once,
+  of all proposals in flight; the log takes nothing more until `recover` has succeeded. What becomes
+  of them is then told by `committed` alone.
+* At most `in_flight_max` proposals are under way. The proposer gathers the next batch meanwhile.
+* An index is never given to two batches of which one was committed.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from paddock.errors import PaddockError
 
@@ -46,22 +51,21 @@ def ends_before_snapshot(last: int, index: int, torn: Torn | None) -> str:
     )
 
 
-class Durability(enum.Enum):
-    """The outcome of a proposal."""
+class Proposal(NamedTuple):
+    """The name of a proposal: the server that made it, and its number there."""
 
-    DURABLE = enum.auto()
-    # The disk is full, noticed before a byte of the batch was written. The log stays usable.
-    NOT_WRITTEN = enum.auto()
-    # Any other failed write or sync. Nothing is accepted before `recover`.
-    UNKNOWN = enum.auto()
+    server: bytes
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A durable batch and its place in the log."""
+    """A committed batch and its place in the log."""
 
     index: int
     payload: bytes
+    # None if the log does not know it: a file log knows those of its own process.
+    proposal: Proposal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,56 +80,81 @@ class Torn:
     size_bytes: int
 
 
-# Told once for each proposal: its index, its outcome, and for people why it was not durable.
-#
-# It runs in any thread, also inside `propose` itself and before that has returned. So it must
-# hand over and do nothing else, for instance with `loop.call_soon_threadsafe`.
-Report = Callable[[int, Durability, str], None]
+class Listener(Protocol):
+    """What follows a log.
+
+    Its methods are called in any thread, also inside `propose` itself. So they hand over and do
+    nothing else, for instance with `loop.call_soon_threadsafe`. The exception: while `start` runs
+    only its caller's thread calls `committed`, which may then do its work at once, and may raise.
+    """
+
+    def committed(self, record: Record) -> None:
+        """Take the next record of the log."""
+        ...
+
+    def refused(self, number: int, reason: str) -> None:
+        """Take the news that our proposal was surely not written. The log stays usable."""
+        ...
+
+    def unknown(self, reason: str) -> None:
+        """Take the news that nobody knows what was written of the proposals in flight."""
+        ...
 
 
 class Log(Protocol):
-    """An ordered, durable sequence of batches.
+    """An ordered, durable sequence of batches."""
 
-    A server reads `records` after its snapshot, then calls `start`; from then on it proposes.
-    """
+    @property
+    def server(self) -> bytes:
+        """The name under which this process proposes."""
+        ...
+
+    @property
+    def in_flight_max(self) -> int:
+        """How many proposals may be under way."""
+        ...
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other servers propose to it, too."""
+        ...
 
     @property
     def last_index(self) -> int:
-        """The index of the last durable record; 0 in an empty log."""
+        """The index of the last committed record; 0 in an empty log."""
         ...
 
     @property
     def torn(self) -> Torn | None:
-        """What was found behind the last durable record and does not count."""
+        """What was found behind the last committed record and does not count."""
         ...
 
-    def start(self, report: Report, after: int = 0) -> None:
-        """Begin to accept proposals. Raises LogError if the disk refuses.
+    def start(self, listener: Listener, after: int = 0) -> None:
+        """Tell the listener every record above `after`, then begin to accept proposals.
 
         `after` is the index of the snapshot that the state was restored from: nothing at or below
-        it is given out again, even if the log itself has lost its end.
+        it is given out again, even if the log itself has lost its end. Raises LogCorruptError when
+        a record is damaged or missing, LogError if the disk refuses, and what the listener raises;
+        then nothing was changed.
         """
         ...
 
-    def propose(self, payload: bytes) -> int:
-        """Hand a batch to the log without blocking, and return the index that it will have.
-
-        The index is used again if the outcome is not durable.
-        """
+    def propose(self, number: int, payload: bytes) -> None:
+        """Hand a batch to the log without blocking. The listener is told what becomes of it."""
         ...
 
     def records(self, after: int) -> Iterator[Record]:
-        """Read the durable records with an index above `after`, in order.
+        """Read the committed records with an index above `after`, in order.
 
         Raises LogCorruptError when one of them is damaged or missing.
         """
         ...
 
-    def recover(self) -> list[Record]:
-        """Find out, after an unknown outcome, what is true, and accept proposals again. Blocks.
+    def recover(self) -> None:
+        """Find out, after an unknown outcome, what was written, and accept proposals again. Blocks.
 
-        Returns the records after the last one reported durable that are now surely durable.
-        Raises LogError while the log is still broken; call it again later.
+        The listener has been told what turned out to be committed when this returns. Raises
+        LogError while the log is still broken; call it again later.
         """
         ...
 
@@ -134,5 +163,5 @@ class Log(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for the proposal under way to be reported, then let go of everything."""
+        """Wait until the proposals in flight have been told of, then let go of everything."""
         ...

@@ -1,7 +1,7 @@
-"""A log that forgets everything when the process ends, for a server that may, and for tests.
+"""A log in memory, for a server that may forget everything when its process ends, and for tests.
 
-It follows the rules of `paddock.log.interface`. Every proposal is durable at once, as far as memory
-is, and its outcome is reported inside `propose`, before that returns.
+It follows the rules of `paddock.log.interface`. A proposal is committed at once, and the listener
+is told inside `propose`, before that returns.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from paddock.log.interface import Durability, LogCorruptError, Record, Report
+from paddock.log.interface import Listener, LogCorruptError, Proposal, Record
 
 
 class MemoryLog:
@@ -19,37 +19,40 @@ class MemoryLog:
     remembered, so that a server that never reads its log does not grow with it.
     """
 
+    server: Final = b""
+    in_flight_max: Final = 1
+    is_shared: Final = False
+    # Nothing is ever interrupted here.
+    torn: Final = None
+
     def __init__(self, *, keep: bool) -> None:
         self._keep = keep
         # Invariant: the last one has the index `_last_index`.
         self._records: list[Record] = []
         self._last_index = 0
-        self._report: Report | None = None
-
-    # Nothing is ever interrupted here.
-    torn: Final = None
+        self._listener: Listener | None = None
 
     @property
     def last_index(self) -> int:
         """The index of the last record; 0 in an empty log."""
         return self._last_index
 
-    def start(self, report: Report, after: int = 0) -> None:
-        """Begin to accept proposals; the first one gets an index above `after`."""
+    def start(self, listener: Listener, after: int = 0) -> None:
+        """Tell the records above `after`; the first proposal gets an index above it."""
+        for record in self.records(after):
+            listener.committed(record)
         if after > self._last_index:
             self._records.clear()
             self._last_index = after
-        self._report = report
+        self._listener = listener
 
-    def propose(self, payload: bytes) -> int:
-        """Store a batch, report it as durable, and return its index."""
-        assert self._report is not None, "the log does not run"
+    def propose(self, number: int, payload: bytes) -> None:
+        """Store a batch and tell that it is committed."""
+        assert self._listener is not None, "the log does not run"
         self._last_index += 1
-        index = self._last_index
         if self._keep:
-            self._records.append(Record(index, payload))
-        self._report(index, Durability.DURABLE, "")
-        return index
+            self._records.append(Record(self._last_index, payload))
+        self._listener.committed(Record(self._last_index, payload, Proposal(self.server, number)))
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the records with an index above `after`; LogCorruptError if they are not kept."""
@@ -60,9 +63,8 @@ class MemoryLog:
             raise LogCorruptError(f"record {after + 1} is not kept in memory")
         return iter(self._records[skipped:])
 
-    def recover(self) -> list[Record]:
+    def recover(self) -> None:
         """Never needed: no outcome is unknown here."""
-        return []
 
     def purge(self, below: int) -> None:
         """Forget the records with an index of at most `below`."""
@@ -71,4 +73,4 @@ class MemoryLog:
 
     def close(self) -> None:
         """Stop accepting proposals. What is kept can still be read, and the log started again."""
-        self._report = None
+        self._listener = None

@@ -11,17 +11,16 @@ from paddock.protocol.acl import Identity
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.send_buffer import Backlog
 from paddock.server.connections.turns import Turns, TurnTaker
-from paddock.server.replication.pipeline import Pipeline
+from paddock.server.replication.proposer import Proposer
+from paddock.server.replication.replica import Replica
 from paddock.server.replication.submitter import Submitter
 from paddock.server.sessions.authentication import Conversation
 from paddock.server.sessions.policy import MustAuthenticate, Restriction
 from paddock.server.sessions.tracker import Client, Liveness, SessionTracker
-from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
 from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, Entry
-from paddock.state.machine import Outcome, StateMachine
+from paddock.state.machine import Outcome
 from paddock.state.queries import Queries
-from paddock.state.watches import Watches
 
 logger: Final = logging.getLogger(__name__)
 
@@ -37,20 +36,19 @@ class Service:
     def __init__(
         self,
         config: ServerConfig,
-        machine: StateMachine,
-        watches: Watches,
-        pipeline: Pipeline,
-        statistics: Statistics,
+        replica: Replica,
+        proposer: Proposer,
         wall_clock_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
         monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.config = config
-        self.machine = machine
-        self.watches = watches
-        self.queries = Queries(machine, watches)
-        self.pipeline = pipeline
-        self.statistics = statistics
+        self.replica = replica
+        self.proposer = proposer
+        self.machine = machine = replica.machine
+        self.watches = replica.watches
+        self.queries = Queries(machine, replica.watches)
+        self.statistics = replica.statistics
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
         # What may take long is done in turns.
@@ -86,7 +84,7 @@ class Service:
         self._unfinished: dict[Client, int] = {}
         self._unfinished_bytes = 0
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)
-        pipeline.on_room = self._let_go_on
+        proposer.on_room = self._let_go_on
         # Answers a four-letter word, piece by piece; None is the answer to what is none.
         self.words: Callable[[bytes], Iterator[bytes] | None] = lambda _: None
         # Tells who a client is by its end of TLS; where none is spoken, nobody asks.
@@ -172,7 +170,7 @@ class Service:
         self._held_back[connection] = None
 
     def _let_go_on(self) -> None:
-        if self._held_back and not self.pipeline.is_congested(2):
+        if self._held_back and not self.proposer.is_congested(2):
             held_back, self._held_back = self._held_back, {}
             for connection in held_back:
                 connection.regulate()
@@ -254,7 +252,7 @@ class Service:
         if liveness.connection is not None:
             liveness.connection.hold()
         entry = Entry(EXPIRE, b"", session.id, session.generation, flags=self.flags)
-        self.pipeline.submit(entry, _Expiry(self, liveness, silence, reason))
+        self.proposer.submit(entry, _Expiry(self, liveness, silence, reason))
 
 
 class _WatchRemoval(TurnTaker):

@@ -28,14 +28,16 @@ from paddock.server.connections.ports import address_of, explained, start_listen
 from paddock.server.core import Service
 from paddock.server.durability.log_recovery import Outages
 from paddock.server.durability.snapshotter import Snapshotter
-from paddock.server.durability.startup import Recovered, recover_state
-from paddock.server.replication.pipeline import Pipeline
+from paddock.server.durability.startup import Restored, restore_newest
+from paddock.server.replication.proposer import Proposer
+from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
 from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
 from paddock.state.watches import Watches
 from paddock.storage.data_directory import DataDirectory, look_before_claim
+from paddock.storage.replay import within_memory
 from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
@@ -163,7 +165,7 @@ class Server:
         assert service is not None, "the server has not been started"
         machine = service.machine
         return {
-            "index": service.pipeline.applied,
+            "index": service.replica.applied,
             "zxid": machine.zxid,
             "last_session": machine.sessions.last_id,
             "nodes": len(machine.tree),
@@ -178,7 +180,7 @@ class Server:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._tell_audit(SERVER_STOP, INVOKED)
-        if service.pipeline.is_dead():
+        if service.replica.is_dead():
             await self._bury(service)
             return
         if self._listener is not None:
@@ -192,8 +194,8 @@ class Server:
         await outages.stop()
         for connection in list(service.connections):
             connection.hold()
-        await service.pipeline.drain()
-        if service.pipeline.is_dead():
+        await service.proposer.drain()
+        if service.replica.is_dead():
             await self._bury(service)
             return
         drained = loop.time() - begun
@@ -275,12 +277,13 @@ class Server:
             store = SnapshotStore(self._directory.snapshots_path, disk=self._disk)
             log = FileLog(self._directory.log_path, disk=self._disk)
         self._log = log
-        recovered = recover_state(log, store)
+        restored, replica = within_memory("what is stored", lambda: self._load(log, store))
         load_seconds = loop.time() - begun
         if store is not None:
-            _tell_loaded(recovered, load_seconds)
-        service = self._assemble(log, store, recovered)
-        figures = self._figures(service, recovered, load_seconds)
+            _tell_loaded(restored, load_seconds)
+        replayed = restored.replay.entries
+        service = self._assemble(log, store, restored, replica)
+        figures = self._figures(service, replayed, load_seconds)
         service.words = FourLetterWords(figures).answer
         if self._admin is not None:
             await self._start_admin(self._admin, figures)
@@ -337,60 +340,59 @@ class Server:
         if config.audit_enabled:
             self._audit = self._open_audit()
 
-    def _assemble(self, log: Log, store: SnapshotStore | None, recovered: Recovered) -> Service:
-        """Put the parts together that serve the state."""
-        config, machine = self._config, recovered.machine
-        statistics = Statistics()
-        monotonic = self._monotonic or asyncio.get_running_loop().time
-        clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
+    def _load(self, log: Log, store: SnapshotStore | None) -> tuple[Restored, Replica]:
+        """Bring a replica to the end of the log."""
+        config = self._config
         watches = Watches(
             config.max_watches_per_session,
             config.max_watch_bytes_per_session,
             config.max_watches,
         )
-        pipeline = Pipeline(
-            machine,
-            watches,
-            log,
-            recovered.index,
-            statistics,
-            clock.time_ms,
-            config.max_requests,
-            config.max_request_bytes,
-            monotonic,
+        restored = restore_newest(log, store)
+        replica = Replica(restored.replay, watches, Statistics(), self._monotonic)
+        replica.follow(log)
+        return restored, replica
+
+    def _assemble(
+        self, log: Log, store: SnapshotStore | None, restored: Restored, replica: Replica
+    ) -> Service:
+        """Put the parts together that serve the state."""
+        config, machine = self._config, replica.machine
+        monotonic = self._monotonic or asyncio.get_running_loop().time
+        clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
+        proposer = Proposer(
+            replica, log, clock.time_ms, config.max_requests, config.max_request_bytes
         )
-        pipeline.slow_sync = config.slow_sync_ms / 1000
+        proposer.slow_sync = config.slow_sync_ms / 1000
         if self._audit is not None:
-            pipeline.on_entry = self._audit.take
+            replica.on_entry = self._audit.take
         if store is not None:
             retain = config.purge_retain_count if config.purge_interval_hours else None
             self._snapshotter = Snapshotter(
-                pipeline,
+                replica,
                 log,
                 store,
                 config.snapshot_every,
                 retain,
-                recovered,
+                restored,
                 config.snapshot_every_kib << 10,
             )
-            pipeline.on_applied = self._snapshotter.look
-        self._reaper = Reaper(pipeline, config, clock.time_ms)
+            replica.on_applied = self._snapshotter.look
+        self._reaper = Reaper(proposer, machine.tree, config, clock.time_ms)
         self._service = Service(
             _within_descriptors(config),
-            machine,
-            watches,
-            pipeline,
-            statistics,
+            replica,
+            proposer,
             self._wall_clock_ms,
             self._random_bytes,
             monotonic,
         )
         self._outages = Outages(self._service, log)
-        pipeline.on_unknown = self._outages.begin
-        pipeline.on_fatal = self._die
+        proposer.on_unknown = self._outages.begin
+        replica.on_fatal = self._die
         return self._service
 
-    def _figures(self, service: Service, recovered: Recovered, load_seconds: float) -> Figures:
+    def _figures(self, service: Service, replayed: int, load_seconds: float) -> Figures:
         secure = self.secure_address
         return Figures(
             service,
@@ -400,7 +402,7 @@ class Server:
             secure_port=-1 if secure is None else secure[1],
             snapshotter=self._snapshotter,
             load_seconds=load_seconds,
-            replayed_entries=recovered.replayed_entries,
+            replayed_entries=replayed,
         )
 
     def _open_audit(self) -> AuditLog:
@@ -491,8 +493,8 @@ def _tell_start(config: ServerConfig) -> None:
     )
 
 
-def _tell_loaded(recovered: Recovered, seconds: float) -> None:
-    machine = recovered.machine
+def _tell_loaded(restored: Restored, seconds: float) -> None:
+    machine = restored.replay.machine
     nodes, sessions = len(machine.tree), len(machine.sessions.by_id)
     logger.info(
         "loaded %d nodes and %d sessions at zxid 0x%x in %.2f s: the snapshot at %d and %d entries"
@@ -501,15 +503,15 @@ def _tell_loaded(recovered: Recovered, seconds: float) -> None:
         sessions,
         machine.zxid,
         seconds,
-        recovered.snapshot_index,
-        recovered.replayed_entries,
+        restored.index,
+        restored.replay.entries,
         extra={
             "nodes": nodes,
             "sessions": sessions,
             "zxid": machine.zxid,
             "seconds": seconds,
-            "snapshot": recovered.snapshot_index,
-            "replayed": recovered.replayed_entries,
+            "snapshot": restored.index,
+            "replayed": restored.replay.entries,
         },
     )
 

@@ -1,11 +1,14 @@
-"""Replaying batches of the log on a state, which must give what was served when they were written.
+"""A state that follows the log: each batch is checked, applied and counted here.
 
-A batch carries the digest of the state that its proposer had, and it is compared here: a state that
-differs is not used.
+A server does so while it serves and when it starts; `load` and `fsck` do it without a server. The
+rules:
 
-What is kept beside the state does not grow with the log. What the machine that we run on refuses
-(memory, most of all) is no answer to an entry, as it may be different the next time: it ends the
-replay with an error that says which record it was, and how to go on without it.
+* A batch carries the digest of the state that its proposer had at some index. If the digest of our
+  own state at that index is known, the two are compared: a state that differs is not used.
+* What is kept beside the state does not grow with the log.
+* What the machine refuses (memory, most of all) is no answer to an entry, as it may be different
+  the next time. It ends `apply` with an error that names the record and the way to go on without
+  it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Final, TypeVar
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
 from paddock.protocol.jute import DecodeError
 from paddock.state.access import Identities
-from paddock.state.entry import Batch
+from paddock.state.entry import Batch, Entry
 from paddock.state.machine import StateMachine
 
 Loaded = TypeVar("Loaded")
@@ -25,6 +28,9 @@ Loaded = TypeVar("Loaded")
 # for the clients that write at a time. In memory they take some thirty times as much.
 KNOWN_MAX: Final = 1000
 KNOWN_BYTES_MAX: Final = 1 << 18
+# How many digests of earlier states are kept. A batch is proposed before those ahead of it are
+# applied: one of them on a file log, several where servers share a log.
+DIGESTS_MAX: Final = 64
 
 
 class TooMuchForThisMachineError(LogError):
@@ -55,7 +61,11 @@ class OtherStateError(LogCorruptError):
 
 
 class Replay:
-    """A state on its way from one index of the log to the last."""
+    """A state on its way along the log.
+
+    A batch is applied at once with `apply`; or it is taken apart with `open`, its entries are
+    applied, and `close` counts it.
+    """
 
     def __init__(self, machine: StateMachine, index: int) -> None:
         self.machine = machine
@@ -69,18 +79,20 @@ class Replay:
         self.verified = 0
         # Identities that were decoded before, by what the log has of them.
         self._known: dict[bytes, Identities] = {}
-        # The digests of the last states: a batch is proposed before the one ahead of it is applied.
-        self._digests = {index: machine.digest()}
+        # The digests of the last states, by index.
+        self._digests: dict[int, int] = {}
 
     def apply(self, record: Record) -> None:
         """Apply the next batch. Raises LogCorruptError, and then nothing of it was applied.
 
         Raises TooMuchForThisMachineError, and then the state is of no use any more.
         """
-        assert record.index == self.index + 1
         reason = ""
         try:
-            self._apply(record)
+            entries = self.open(record)
+            for entry in entries:
+                self.machine.apply(entry)
+            self.close(record.index, len(entries), len(record.payload))
         except MemoryError:
             reason = "takes more memory than this machine has, or than a limit on it allows"
         except (RecursionError, OSError) as error:
@@ -93,7 +105,10 @@ class Replay:
                 f" paddock fsck DATA --repair COPY --before {record.index}"
             )
 
-    def _apply(self, record: Record) -> None:
+    def open(self, record: Record) -> list[Entry]:
+        """Decode the next batch and compare its digest. Raises LogCorruptError."""
+        assert record.index == self.index + 1
+        self.note_digest()
         known = len(self._known)
         try:
             batch = Batch.decode(record.payload, self._known)
@@ -111,17 +126,23 @@ class Replay:
                 )
             self.verified_index = batch.digest_index
             self.verified += 1
-        for entry in batch.entries:
-            self.machine.apply(entry)
-        self.index = record.index
-        self.entries += len(batch.entries)
-        self.size_bytes += len(record.payload)
-        self._digests = {
-            self.index - 1: self._digests.get(self.index - 1, batch.digest),
-            self.index: self.machine.digest(),
-        }
         if len(self._known) > known:
             self._forget()
+        return batch.entries
+
+    def close(self, index: int, entries: int, size_bytes: int) -> None:
+        """Count a batch whose entries have been applied."""
+        assert index == self.index + 1
+        self.index = index
+        self.entries += entries
+        self.size_bytes += size_bytes
+
+    def note_digest(self) -> int:
+        """Return the digest of the state, and keep it; only between two batches."""
+        digest = self._digests[self.index] = self.machine.digest()
+        if len(self._digests) > DIGESTS_MAX:
+            del self._digests[next(iter(self._digests))]
+        return digest
 
     def _forget(self) -> None:
         """Let go of the identities if they have become many: they cost no more than decoding."""

@@ -26,11 +26,11 @@ SESSION = 0x1234
 class FolderBuilder:
     """Writes batches to a data folder, each of which creates one node. `with` leaves it unused."""
 
-    def __init__(self, path: Path, segment_bytes: int = 500) -> None:
+    def __init__(self, path: Path, segment_bytes: int = 500, after: int = 0) -> None:
         self._path = path
         self._directory = DataDirectory(path)
         self._log = FileLog(self._directory.log_path, segment_bytes=segment_bytes)
-        self._proposer = Proposer(self._log)
+        self._proposer = Proposer(self._log, after)
         self.machine = StateMachine()
         self.index = 0
         self._write(Entry(opcodes.CREATE_SESSION, session_body(30_000, PASSWORD), SESSION))

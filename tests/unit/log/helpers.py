@@ -9,7 +9,8 @@ from pathlib import Path
 
 from paddock.log.file.disk import Disk
 from paddock.log.file.file_log import FileLog
-from paddock.log.interface import Durability, Record
+from paddock.log.interface import Proposal, Record
+from tests.support.logs import Durability, Reports
 
 _WAIT_S = 30  # only a hanging log ever waits so long
 
@@ -75,15 +76,35 @@ class Proposer:
     def __init__(self, log: FileLog, after: int = 0) -> None:
         self.log = log
         self._reports: queue.SimpleQueue[tuple[int, Durability, str]] = queue.SimpleQueue()
-        log.start(lambda *report: self._reports.put(report), after)
+        self._listener = Reports(log, lambda *report: self._reports.put(report))
+        self._number = 0
+        log.start(self._listener, after)
 
     def propose(self, payload: bytes) -> tuple[int, Durability, str]:
         """Propose a batch and wait for its report."""
-        index = self.log.propose(payload)
+        self._number += 1
+        index = self.log.last_index + 1
+        self.log.propose(self._number, payload)
         report = self._reports.get(timeout=_WAIT_S)
         assert report[0] == index
         assert self._reports.empty(), "a proposal is reported once"
+        name = Proposal(self.log.server, self._number)
+        match report[1]:
+            case Durability.DURABLE:
+                assert self._listener.records[-1] == Record(index, payload, name)
+            case Durability.NOT_WRITTEN:
+                assert self._listener.refusals[-1] == self._number
         return report
+
+    def recover(self) -> list[Record]:
+        """Recover the log; return what was committed by that, which must be the last proposal."""
+        before = len(self._listener.records)
+        self.log.recover()
+        found = self._listener.records[before:]
+        for one in found:
+            assert self._reports.get_nowait() == (one.index, Durability.DURABLE, "")
+        assert all(one.proposal == Proposal(self.log.server, self._number) for one in found)
+        return [Record(one.index, one.payload) for one in found]
 
     def write(self, *payloads: bytes) -> None:
         """Propose batches that must become durable."""

@@ -8,19 +8,22 @@ import struct
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from paddock.log.interface import Durability, Record, Report
+from paddock.log.interface import Listener, Proposal, Record
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
 from paddock.server.core import Service
-from paddock.server.replication.pipeline import Pipeline
+from paddock.server.replication.proposer import Proposer
+from paddock.server.replication.replica import Replica
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
+from paddock.storage.replay import Replay
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
+from tests.support.logs import Durability
 from tests.support.records import Code, Request
 
 MIB = 1 << 20
@@ -33,28 +36,42 @@ class HeldLog:
         self.last_index = 0
         self.torn = None
         self.proposals: list[bytes] = []
-        self._report: Report | None = None
+        # The number of the batch under way.
+        self.number: int | None = None
+        self.listener: Listener | None = None
 
-    def start(self, report: Report, after: int = 0) -> None:
-        self._report = report
+    server = b""
+    in_flight_max = 1
+    is_shared = False
 
-    def propose(self, payload: bytes) -> int:
+    def start(self, listener: Listener, after: int = 0) -> None:
+        self.listener = listener
+
+    def propose(self, number: int, payload: bytes) -> None:
+        assert self.number is None
+        self.number = number
         self.proposals.append(payload)
-        return self.last_index + 1
 
     def settle(self, outcome: Durability = Durability.DURABLE) -> None:
         """Tell what became of the batch under way."""
-        assert self._report is not None
-        index = self.last_index + 1
-        if outcome is Durability.DURABLE:
-            self.last_index = index
-        self._report(index, outcome, "as the test wants it")
+        assert self.listener is not None
+        assert self.number is not None
+        number, self.number = self.number, None
+        match outcome:
+            case Durability.DURABLE:
+                self.last_index += 1
+                name = Proposal(self.server, number)
+                self.listener.committed(Record(self.last_index, self.proposals[-1], name))
+            case Durability.NOT_WRITTEN:
+                self.listener.refused(number, "as the test wants it")
+            case Durability.UNKNOWN:
+                self.listener.unknown("as the test wants it")
 
     def records(self, after: int) -> Iterator[Record]:
         return iter(())
 
-    def recover(self) -> list[Record]:
-        return []
+    def recover(self) -> None:
+        pass
 
     def purge(self, below: int) -> None:
         pass
@@ -183,29 +200,20 @@ class Harness:
         self.wall_ms = 1_000_000
         self.log = HeldLog()
         self.machine = StateMachine()
-        statistics = Statistics()
         clock = lambda: self.wall_ms  # noqa: E731
         config = ServerConfig(**settings)
         self.watches = Watches(
             config.max_watches_per_session, config.max_watch_bytes_per_session, config.max_watches
         )
-        self.pipeline = Pipeline(
-            self.machine,
-            self.watches,
-            self.log,
-            0,
-            statistics,
-            clock,
-            config.max_requests,
-            config.max_request_bytes,
-            monotonic,
+        self.replica = Replica(Replay(self.machine, 0), self.watches, Statistics(), monotonic)
+        self.replica.follow(self.log)
+        self.proposer = Proposer(
+            self.replica, self.log, clock, config.max_requests, config.max_request_bytes
         )
         self.service = Service(
             config,
-            self.machine,
-            self.watches,
-            self.pipeline,
-            statistics,
+            self.replica,
+            self.proposer,
             clock,
             lambda count: bytes(range(count)),
             monotonic,
@@ -214,8 +222,9 @@ class Harness:
     async def settle(self, outcome: Durability = Durability.DURABLE) -> None:
         """Settle every batch, until nothing is under way."""
         await turn()
-        while self.pipeline.outstanding():
-            self.log.settle(outcome)
+        while self.proposer.outstanding():
+            if self.log.number is not None:
+                self.log.settle(outcome)
             await turn()
         await turn()
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from paddock.errors import NO_NODE, OK, SESSION_EXPIRED
-from paddock.log.interface import Durability
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
+from tests.support.logs import Durability
 from tests.unit.server.harness import FakeClient, Harness, encoded, run, turn
 
 

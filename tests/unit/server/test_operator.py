@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from paddock.log.interface import Durability
 from paddock.testing.clock import VirtualClockLoop, run_virtually
 from tests.support import requests as rq
+from tests.support.logs import Durability
 from tests.unit.server.harness import FakeClient, Harness, turn
 
 Scenario = Callable[[Harness], Coroutine[Any, Any, object]]

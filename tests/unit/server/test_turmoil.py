@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
-from paddock.log.interface import Durability
 from paddock.server.connections.request_handler import CLOSED, OPEN
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
+from tests.support.logs import Durability
 from tests.support.records import Request
 from tests.unit.server.harness import FakeClient, Harness, encoded, turn
 
@@ -129,7 +129,7 @@ async def turmoil(seed: int, **limits: int) -> None:
             case 7:
                 one.take()
             case 8 | 9:
-                if harness.pipeline.outstanding() and harness.pipeline._flying is not None:
+                if harness.proposer.outstanding() and harness.log.number is not None:
                     outcome = chance.choice([Durability.DURABLE] * 5 + [Durability.NOT_WRITTEN])
                     harness.log.settle(outcome)
                 await turn()
@@ -178,7 +178,7 @@ async def settle_down(harness: Harness, clients: list[Restless]) -> None:
         done = [one.finish() for one in clients]
         await harness.settle()
         held = any(one.client.connection._held for one in clients)
-        if all(done) and not held and not harness.pipeline.outstanding():
+        if all(done) and not held and not harness.proposer.outstanding():
             return
     raise AssertionError("it never ends")
 
@@ -200,8 +200,8 @@ def check_that_nothing_is_left(harness: Harness) -> None:
     assert (harness.watches.data.size, harness.watches.child.size) == (0, 0)
     assert all(one.connection is None for one in service.tracker.all())
     assert not any(one.is_held for one in service.tracker.all())
-    assert harness.pipeline.outstanding() == 0
-    assert harness.pipeline._gathered.size == 0
+    assert harness.proposer.outstanding() == 0
+    assert harness.proposer._gathered.size == 0
 
 
 LIMITS: list[dict[str, int]] = [

@@ -12,7 +12,6 @@ from paddock.log.interface import LogError, Record
 from paddock.protocol import opcodes
 from paddock.protocol.acl import Identity
 from paddock.server.durability import startup
-from paddock.server.durability.startup import recover_state
 from paddock.state.access import Identities
 from paddock.state.entry import Batch, Entry
 from paddock.state.machine import Outcome, StateMachine, session_body
@@ -29,6 +28,7 @@ from paddock.storage.replay import (
     TooMuchForThisMachineError,
 )
 from paddock.storage.snapshots import SnapshotStore
+from tests.support.logs import recover_state
 from tests.unit.log.folders import SESSION, FolderBuilder, contents, names, paths
 from tests.unit.log.helpers import segments
 from tests.unit.state.driver import PASSWORD

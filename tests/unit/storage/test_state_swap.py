@@ -324,8 +324,9 @@ def test_an_old_log_that_was_left_on_its_disk_is_not_taken_for_the_one_that_goes
     exchange(apart, staged_in(apart), NOW, Disk())
     # Somebody has removed what was moved aside, but for the log on the other disk.
     shutil.rmtree(apart / "replaced-now")
-    with FolderBuilder(apart) as builder:
-        builder.index = load(apart).index
+    index = load(apart).index
+    with FolderBuilder(apart, after=index) as builder:
+        builder.index = index
     this = exchange(apart, stage_new(apart), NOW, Disk())
     assert this.aside == "replaced-now-2"
     assert state(apart) == NEW

@@ -9,12 +9,12 @@ import pytest
 from paddock.log.file.disk import Disk
 from paddock.log.file.file_log import FileLog
 from paddock.log.interface import LogCorruptError
-from paddock.server.durability.startup import recover_state
 from paddock.state.machine import StateMachine
 from paddock.storage.snapshots import SnapshotStore
 from paddock.upgrade.errors import UpgradeError
 from paddock.upgrade.source import read_service
 from paddock.upgrade.target import check_target, write_data_folder
+from tests.support.logs import Reports, recover_state
 from tests.unit.upgrade import files
 from tests.unit.upgrade.files import ApacheFolder, Node
 
@@ -48,8 +48,8 @@ def test_without_its_snapshot_a_folder_that_was_used_does_not_start(
     target = tmp_path / "data"
     write_data_folder(machine, target)
     log = FileLog(target / "log")
-    log.start(lambda index, durability, reason: None, after=1)
-    log.propose(b"a batch")
+    log.start(Reports(log, lambda *_: None), after=1)
+    log.propose(0, b"a batch")
     log.close()
     (snapshot,) = (target / "snapshots").iterdir()
     snapshot.unlink()

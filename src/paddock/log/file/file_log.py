@@ -1,11 +1,13 @@
 """The log on a disk: checksummed, preallocated, append-only segments, written by one thread.
 
-The thread takes a proposal, writes a record, syncs it and reports, with one system call for the
-write and one for the sync. The rules for what can go wrong:
+The thread takes a proposal, writes a record, syncs it and tells the listener, with one system call
+for the write and one for the sync. A record does not hold the name of its proposal: this process
+knows its own. The rules for what can go wrong:
 
 * The disk is full (or the quota is used up) while space is made: nothing of the record is written
-  yet, so the outcome is NOT_WRITTEN. The next proposal tries again.
-* Any other failed write or sync: UNKNOWN, and nothing is accepted until `recover` has succeeded.
+  yet, so the proposal is refused. The next one tries again.
+* Any other failed write or sync: the outcome is unknown, and nothing is accepted until `recover`
+  has succeeded.
 
 What was measured (ext4 on a virtual disk, two cores):
 
@@ -35,7 +37,7 @@ from typing import Final
 from paddock.log.file.disk import Disk
 from paddock.log.file.segment import PAYLOAD_BYTES_MAX
 from paddock.log.file.segments import ActiveSegment, Growth, SegmentFolder
-from paddock.log.interface import Durability, LogError, Record, Report, Torn
+from paddock.log.interface import Listener, LogError, Proposal, Record, Torn
 
 SEGMENT_BYTES: Final = 8 << 20
 STEP_BYTES: Final = 1 << 20
@@ -51,6 +53,10 @@ class FileLog:
     if the disk refuses.
     """
 
+    server: Final = b""
+    in_flight_max: Final = 1
+    is_shared: Final = False
+
     def __init__(
         self,
         folder: Path,
@@ -63,10 +69,11 @@ class FileLog:
         growth = Growth(segment_bytes, step_bytes)
         self._folder = SegmentFolder(folder, growth, Disk() if disk is None else disk)
         # Invariant: holds at most one proposal, because `propose` asserts that none is under way.
-        self._proposals: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+        self._proposals: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
         self._under_way = False
-        # True from an unknown outcome until `recover` has succeeded.
-        self._failed = False
+        # The proposal whose outcome is unknown.
+        self._doubtful: Record | None = None
+        self._listener: Listener | None = None
         self._writer: threading.Thread | None = None
         self._closed = False
         # None when the next record needs a new segment in any case.
@@ -87,16 +94,19 @@ class FileLog:
         """What was found behind the last durable record and does not count."""
         return self._torn
 
-    def start(self, report: Report, after: int = 0) -> None:
-        """Begin to accept proposals; the first one gets an index above `after`.
+    def start(self, listener: Listener, after: int = 0) -> None:
+        """Tell the listener every record above `after`, then begin to accept proposals.
 
-        What was read so far is durable when this returns. Raises LogError if the disk refuses.
+        What was read so far is durable when this returns. Raises what `records` raises, and
+        LogError if the disk refuses.
 
         If the log ends before `after`, a snapshot proves that more was durable once. The log then
         goes on behind the snapshot, and `records` will not pass over the hole before it.
         """
         assert self._writer is None, "a log starts once"
         assert not self._closed
+        for record in self.records(after):
+            listener.committed(record)
         try:
             self._active = self._folder.settle()
         except OSError as error:
@@ -104,22 +114,22 @@ class FileLog:
         if after > self._last_index:
             self._leave_segment()
             self._last_index = after
+        self._listener = listener
         self._writer = threading.Thread(
-            target=self._write_proposals, args=(report,), name="paddock-log", daemon=True
+            target=self._write_proposals, args=(listener,), name="paddock-log", daemon=True
         )
         self._writer.start()
 
-    def propose(self, payload: bytes) -> int:
-        """Hand a batch to the writer, and return the index that it will have."""
+    def propose(self, number: int, payload: bytes) -> None:
+        """Hand a batch to the writer."""
         assert self._writer is not None, "the log is not started"
         assert not self._closed
         assert not self._under_way, "a proposal is under way already"
-        assert not self._failed, "the last outcome is unknown: recover first"
+        assert self._doubtful is None, "the last outcome is unknown: recover first"
         assert len(payload) <= PAYLOAD_BYTES_MAX
         self._under_way = True
-        index = self._last_index + 1
-        self._proposals.put((index, payload))
-        return index
+        proposal = Proposal(self.server, number)
+        self._proposals.put(Record(self._last_index + 1, payload, proposal))
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the durable records with an index above `after`, in order.
@@ -128,14 +138,15 @@ class FileLog:
         """
         return self._folder.records(after, self._last_index)
 
-    def recover(self) -> list[Record]:
-        """Find out, after an unknown outcome, what is true, and accept proposals again. Blocks.
+    def recover(self) -> None:
+        """Find out, after an unknown outcome, what was written, and accept proposals again. Blocks.
 
         The kernel may show what it failed to write as if it were written. So a record that can be
         read is written again, to a new segment. One that cannot be read is superseded by an empty
         segment, lest it come back after a crash.
         """
-        assert self._failed, "no outcome is unknown"
+        assert self._doubtful is not None, "no outcome is unknown"
+        assert self._listener is not None
         assert not self._under_way
         index = self._last_index + 1
         try:
@@ -145,11 +156,10 @@ class FileLog:
             raise LogError(f"{self._path}: the log cannot be written: {error}") from error
         self._leave_segment()
         self._active = active
-        self._failed = False
-        if record is None:
-            return []
-        self._last_index = index
-        return [record]
+        doubtful, self._doubtful = self._doubtful, None
+        if record is not None:
+            self._last_index = index
+            self._listener.committed(Record(index, record.payload, doubtful.proposal))
 
     def purge(self, below: int) -> None:
         """Remove the segments that only hold records with an index of at most `below`."""
@@ -159,7 +169,7 @@ class FileLog:
             raise LogError(f"{self._path}: old files cannot be removed: {error}") from error
 
     def close(self) -> None:
-        """Wait for the proposal under way to be reported, then close the files."""
+        """Wait until the proposal in flight has been told of, then close the files."""
         if self._closed:
             return
         self._closed = True
@@ -175,22 +185,28 @@ class FileLog:
 
     # The writer's thread.
 
-    def _write_proposals(self, report: Report) -> None:
-        while (proposal := self._proposals.get()) is not None:
-            index, payload = proposal
+    def _write_proposals(self, listener: Listener) -> None:
+        while (record := self._proposals.get()) is not None:
             try:
-                outcome, reason = self._append(index, payload)
+                failure, is_doubtful = self._append(record.index, record.payload)
             except MemoryError:
                 # This thread must not end: then nobody would ever hear of this proposal.
-                outcome, reason = Durability.UNKNOWN, "there is no memory for the log"
-            if outcome is Durability.DURABLE:
-                self._last_index = index
-            self._failed = outcome is Durability.UNKNOWN
+                failure, is_doubtful = "there is no memory for the log", True
+            if not failure:
+                self._last_index = record.index
+            elif is_doubtful:
+                self._doubtful = record
             self._under_way = False
-            report(index, outcome, reason)
+            if not failure:
+                listener.committed(record)
+            elif is_doubtful:
+                listener.unknown(failure)
+            else:
+                assert record.proposal is not None
+                listener.refused(record.proposal.number, failure)
 
-    def _append(self, index: int, payload: bytes) -> tuple[Durability, str]:
-        """Make one record durable; return what became of it, and why if it is not."""
+    def _append(self, index: int, payload: bytes) -> tuple[str, bool]:
+        """Make one record durable; return why it is not, if so, and whether that is in doubt."""
         try:
             if self._active is None or not self._active.has_room(payload):
                 # From here on the old segment takes nothing, not even a smaller record that fits.
@@ -201,10 +217,10 @@ class FileLog:
             self._active.make_space(payload)
         except OSError as error:
             if error.errno in _NO_SPACE:
-                return Durability.NOT_WRITTEN, f"no room for the log: {error.strerror}"
-            return Durability.UNKNOWN, f"space for the log cannot be made: {error}"
+                return f"no room for the log: {error.strerror}", False
+            return f"space for the log cannot be made: {error}", True
         try:
             self._active.append(index, payload)
         except OSError as error:
-            return Durability.UNKNOWN, f"the log cannot be written: {error}"
-        return Durability.DURABLE, ""
+            return f"the log cannot be written: {error}", True
+        return "", False

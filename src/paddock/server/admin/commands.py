@@ -125,7 +125,7 @@ class Commands:
                 "provider_null": False,
                 "server_state": "standalone",
                 "last_processed_zxid": machine.zxid,
-                "outstanding_requests": self._service.pipeline.outstanding(),
+                "outstanding_requests": self._service.proposer.outstanding(),
                 "avg_latency": round(counted.latency_ms.average(), 4),
                 "max_latency": int(counted.latency_ms.max),
                 "min_latency": int(counted.latency_ms.min),

@@ -191,7 +191,7 @@ class Connection(Desk):
         if self.stage == CLOSED:
             self._deliver_to_nobody(entry, outcome)
             return
-        self._pipeline.mark_dirty(self)
+        self._replica.mark_dirty(self)
         if self.stage == ATTACHING:
             self._attached(outcome)
             return
@@ -221,13 +221,13 @@ class Connection(Desk):
         self._line.leave_write(len(entry.body))
         self._outlet.reply(entry.xid, self._machine.zxid, code, b"")
         self._answer_line()
-        self._pipeline.mark_dirty(self)
+        self._replica.mark_dirty(self)
 
     def flush(self) -> None:
         if self._tally.writes:
             self._tally.settle(self._service.statistics)
         outlet = self._outlet
-        outlet.flush(self._pipeline.is_syncing())
+        outlet.flush(self._proposer.is_syncing())
         if outlet.is_overdue and self.stage != CLOSED:
             self.drop()
         elif self.stage == CLOSED and outlet.transport is not None and outlet.is_empty():
@@ -235,7 +235,7 @@ class Connection(Desk):
 
     def close(self) -> None:
         self._leave()
-        self._pipeline.mark_dirty(self)
+        self._replica.mark_dirty(self)
 
     def abort(self) -> None:
         self._leave()
@@ -324,7 +324,7 @@ class Connection(Desk):
             self._abort_after(_GOODBYE_TIMEOUT)
         self.stage = CLOSED
         self._serves = False
-        self._pipeline.waiting_bytes -= self._line.places_size()
+        self._proposer.waiting_bytes -= self._line.places_size()
         self._line.clear()
         self._held.clear()
         if self._setting is not None:
@@ -468,7 +468,7 @@ class Connection(Desk):
         if decision.entry is not None:
             self.stage = ATTACHING
             self.session = decision.entry.session
-            self._pipeline.submit(decision.entry, self)
+            self._proposer.submit(decision.entry, self)
             return
         if decision.action == handshake.READ_ONLY:
             self._attach_read_only(request)

@@ -69,7 +69,8 @@ class Desk(Client):
         # Under which generation it is attached to its session.
         self.generation = 0
         self._service = service
-        self._pipeline = service.pipeline
+        self._proposer = service.proposer
+        self._replica = service.replica
         self._queries = service.queries
         self._machine = service.machine
         self._address = ""
@@ -109,7 +110,7 @@ class Desk(Client):
     def notify_all(self, frames: bytes, count: int) -> None:
         if self.stage != CLOSED:
             self._outlet.packets(frames, count)
-            self._pipeline.mark_dirty(self)
+            self._replica.mark_dirty(self)
 
     def is_excused(self) -> bool:
         # A peer that does not read as fast as we write is not read from; if it reads at all, it
@@ -133,7 +134,7 @@ class Desk(Client):
             return
         # Reading begins again at half the length at which it stopped.
         share = 2 if self._is_paused else 1
-        congested = self._line.length > 0 and self._pipeline.is_congested(share)
+        congested = self._line.length > 0 and self._proposer.is_congested(share)
         if congested:
             self._service.hold_back(self)
         pause = (
@@ -194,7 +195,7 @@ class Desk(Client):
                 self._held = held
             if self._restriction is not None:
                 self._serves = False
-            self._pipeline.mark_dirty(self)
+            self._replica.mark_dirty(self)
         self.regulate()
 
     def _request_restricted(self, frame: bytes, restriction: Restriction) -> None:
@@ -304,7 +305,7 @@ class Desk(Client):
                     self._end_turn()
         elif operation in opcodes.WRITES:
             self._line.enter_write(len(frame) - _HEADER_BYTES)
-            self._pipeline.submit(
+            self._proposer.submit(
                 Entry(
                     operation,
                     frame[_HEADER_BYTES:],
@@ -351,7 +352,7 @@ class Desk(Client):
             if self._turns.is_over(self._turn_end):
                 self._serves = False
                 self._ask_for_turn()
-                self._pipeline.mark_dirty(self)
+                self._replica.mark_dirty(self)
                 return False
         self._setting = None
         self._outlet.reply(self._setting_xid, self._machine.zxid, OK, b"")
@@ -397,15 +398,15 @@ class Desk(Client):
 
     def _put(self, place: Waiting) -> None:
         self._line.put(place)
-        self._pipeline.waiting_bytes += len(place.body)
+        self._proposer.waiting_bytes += len(place.body)
 
     def _answer_line(self) -> None:
         """Answer what is first in line, up to the next write."""
         line = self._line
         while line.can_answer() and not self._outlet.is_overdue:
             place = line.take()
-            self._pipeline.waiting_bytes -= len(place.body)
-            self._pipeline.work += 1
+            self._proposer.waiting_bytes -= len(place.body)
+            self._replica.work += 1
             if place.operation in opcodes.READS:
                 self._answer(place.operation, place.xid, place.body, 0, place.identities)
                 if self._outlet.is_full():
@@ -437,4 +438,4 @@ class Desk(Client):
             self._outlet.reply_large(xid, self._machine.zxid, head, large, tail)
 
     def _is_too_far_ahead(self) -> bool:
-        return self._line.is_longer_than(1) or self._pipeline.is_congested(1)
+        return self._line.is_longer_than(1) or self._proposer.is_congested(1)

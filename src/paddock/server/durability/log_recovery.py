@@ -39,7 +39,7 @@ class Outages:
         for connection in list(service.connections):
             connection.abort()
         service.is_read_only = service.config.read_only_mode_enabled
-        service.pipeline.drop()
+        service.proposer.drop()
         self._recovery = asyncio.get_running_loop().create_task(self._recover())
 
     async def stop(self) -> None:
@@ -53,7 +53,7 @@ class Outages:
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             try:
-                survivors = await loop.run_in_executor(None, self._log.recover)
+                await loop.run_in_executor(None, self._log.recover)
             except (LogError, MemoryError, RuntimeError) as error:
                 # Without memory there may not even be a thread to look with.
                 logger.error("the log still fails: %s", str(error) or type(error).__name__)
@@ -62,12 +62,15 @@ class Outages:
                         await self._stopping.wait()
                 continue
             # Nobody could be heard meanwhile, so nobody is to be expired for that.
-            service.pipeline.drop()
+            service.proposer.drop()
             service.is_read_only = False
             for connection in list(service.connections):
                 connection.abort()
-            if not service.pipeline.resume(survivors):
+            # What turned out to be written comes by the replica, like every record.
+            await service.replica.catch_up()
+            if service.replica.is_dead():
                 break
+            service.proposer.resume()
             service.reconcile_sessions()
             service.is_open = not self._stopping.is_set()
             logger.warning("the log works again, clients may come back")

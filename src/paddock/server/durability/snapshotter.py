@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddock.log.interface import Log, LogError
-from paddock.server.durability.startup import Recovered
-from paddock.server.replication.pipeline import Pipeline
+from paddock.server.durability.startup import Restored
+from paddock.server.replication.replica import Replica
 from paddock.state.snapshot import Snapshot
 from paddock.storage.snapshots import SnapshotStore, SnapshotWriter
 
@@ -41,15 +41,15 @@ class Snapshotter:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        replica: Replica,
         log: Log,
         store: SnapshotStore,
         every: int,
         retain: int | None,
-        recovered: Recovered,
+        restored: Restored,
         every_bytes: int = 0,
     ) -> None:
-        self._pipeline = pipeline
+        self._replica = replica
         self._log = log
         self._store = store
         # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
@@ -69,12 +69,12 @@ class Snapshotter:
         self._spilled: list[Future[None]] = []
         # Where the last snapshot was taken: as an index, and in entries and bytes applied since the
         # start. What was replayed counts, or a server that is killed often would never take one.
-        self._index = recovered.snapshot_index
-        self._entries = -recovered.replayed_entries
-        self._bytes = -recovered.replayed_bytes
+        self._index = restored.index
+        self._entries = 0
+        self._bytes = 0
         self._closing = False
         # The zxid of the newest one; -1 without one.
-        self.newest_zxid = recovered.snapshot_zxid
+        self.newest_zxid = restored.zxid
         # What the newest one holds, if this server has taken it.
         self._taken: Taken | None = None
 
@@ -85,16 +85,16 @@ class Snapshotter:
 
     def newest(self) -> Taken | None:
         """Return what the newest snapshot holds; None if that is not known."""
-        if self._pipeline.applied == self._index and self._pipeline.is_between_batches():
+        if self._replica.applied == self._index and self._replica.is_between_batches():
             return self._described()
         taken = self._taken
         return taken if taken is not None and taken.index == self._index else None
 
     def _described(self) -> Taken:
         """Describe the state as it is now."""
-        machine = self._pipeline.machine
+        machine = self._replica.machine
         return Taken(
-            self._pipeline.applied,
+            self._replica.applied,
             machine.zxid,
             len(machine.tree),
             len(machine.sessions.by_id),
@@ -114,12 +114,12 @@ class Snapshotter:
             self._task = self._loop.create_task(self._take())
 
     def _is_due(self) -> bool:
-        pipeline = self._pipeline
-        tree = pipeline.machine.tree
-        if pipeline.applied_entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
+        replay = self._replica.replay
+        tree = replay.machine.tree
+        if replay.entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
             return True
         due_bytes = max(self._every_bytes, tree.data_bytes)
-        return self._every_bytes > 0 and pipeline.applied_bytes - self._bytes >= due_bytes
+        return self._every_bytes > 0 and replay.size_bytes - self._bytes >= due_bytes
 
     async def take_now(self) -> int:
         """Take a snapshot of the state as it is now, unless there is one; give its index.
@@ -127,7 +127,7 @@ class Snapshotter:
         Raises LogError if that cannot be done.
         """
         # Of a batch that is half applied some writes have been answered.
-        wanted = self._pipeline.applied + (0 if self._pipeline.is_between_batches() else 1)
+        wanted = self._replica.applied + (0 if self._replica.is_between_batches() else 1)
         if self._task is not None:
             # It may have been begun too early.
             await asyncio.wait([self._task])
@@ -144,7 +144,7 @@ class Snapshotter:
         self._closing = True
         if self._task is not None:
             await self._task
-        if self._pipeline.applied != self._index:
+        if self._replica.applied != self._index:
             await self._take()
         self._executor.shutdown()
 
@@ -192,23 +192,22 @@ class Snapshotter:
         def begin() -> None:
             if begun.done():
                 return
-            pipeline = self._pipeline
-            self._entries = pipeline.applied_entries
-            self._bytes = pipeline.applied_bytes
+            replay = self._replica.replay
+            self._entries, self._bytes = replay.entries, replay.size_bytes
             try:
-                self._writer = self._store.begin(pipeline.applied)
-                self._snapshot = Snapshot(pipeline.machine, self._spill)
+                self._writer = self._store.begin(replay.index)
+                self._snapshot = Snapshot(replay.machine, self._spill)
             except (LogError, MemoryError) as error:
                 begun.set_exception(error)
                 return
             self._spilled = []
             begun.set_result(self._described())
 
-        self._pipeline.between_batches(begin)
+        self._replica.between_batches(begin)
         return begun
 
     def _tell_taken(self, index: int, zxid: int, nodes: int, size: int, seconds: float) -> None:
-        self._pipeline.statistics.snapshot_ms.add(seconds * 1000)
+        self._replica.statistics.snapshot_ms.add(seconds * 1000)
         logger.info(
             "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
             index,

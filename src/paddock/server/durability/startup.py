@@ -1,4 +1,4 @@
-"""What a server does before it serves: load the newest snapshot, replay the log behind it."""
+"""The start of a server: load the newest snapshot; the replica replays the log behind it."""
 
 from __future__ import annotations
 
@@ -16,59 +16,34 @@ logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """The state as it was, and how it was found."""
+class Restored:
+    """The state of the newest snapshot, from which the log is followed."""
 
-    machine: StateMachine
-    # The last batch in it.
-    index: int
-    # The last batch in the snapshot that it was loaded from; 0 without one.
-    snapshot_index: int
-    # The last zxid in it; -1 without one.
-    snapshot_zxid: int
-    # The entries behind the snapshot: the next start replays them too, until there is a newer one.
-    replayed_entries: int
-    # Their bytes in the log.
-    replayed_bytes: int = 0
+    replay: Replay
+    # The last batch in the snapshot, and its last zxid; 0 and -1 without one.
+    index: int = 0
+    zxid: int = -1
 
 
-def recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
-    """Find out what was acknowledged.
+def restore_newest(log: Log, store: SnapshotStore | None) -> Restored:
+    """Load the newest snapshot, if the log reaches beyond it and nothing newer is missing.
 
     Raises LogCorruptError, or TooMuchForThisMachineError if there is not enough memory.
     """
-    return within_memory("what is stored", lambda: _recover_state(log, store))
-
-
-def _recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
+    newest = None if store is None else store.newest()
     machine, index, zxid = StateMachine(), 0, -1
-    damaged: tuple[Damaged, ...] = ()
-    if store is not None:
-        newest = store.newest()
-        damaged = newest.damaged
-        for one in damaged:
-            logger.warning("snapshot %s is damaged and passed over: %s", one.path, one.reason)
-        if newest.snapshot is not None:
-            snapshot = newest.snapshot
-            index = snapshot.index
-            try:
-                machine = within_memory(
-                    f"{snapshot.path}: the snapshot", lambda: restore(snapshot.chunks())
-                )
-                zxid = machine.zxid
-            except SnapshotError as error:
-                raise LogCorruptError(f"{snapshot.path}: {error}. {WAY_ON}") from error
-    torn = log.torn
-    replay = Replay(machine, index)
-    for record in log.records(index):
-        replay.apply(record)
-    for one in damaged:
-        if one.index > replay.index:
-            # It was whole once, and so was the log up to it.
-            raise LogCorruptError(
-                f"{one.path}: {one.reason}; and the log ends at record {replay.index}, before what"
-                f" was in it. {WAY_ON}"
+    if newest is not None and newest.snapshot is not None:
+        snapshot = newest.snapshot
+        index = snapshot.index
+        try:
+            machine = within_memory(
+                f"{snapshot.path}: the snapshot", lambda: restore(snapshot.chunks())
             )
+            zxid = machine.zxid
+        except SnapshotError as error:
+            raise LogCorruptError(f"{snapshot.path}: {error}. {WAY_ON}") from error
+    _check_damaged(() if newest is None else newest.damaged, max(index, log.last_index))
+    torn = log.torn
     if log.last_index < index:
         # Nothing gets into a snapshot that was not in the log before.
         where = "" if torn is None else f"{torn.path}: offset {torn.offset}: "
@@ -86,4 +61,17 @@ def _recover_state(log: Log, store: SnapshotStore | None) -> Recovered:
             log.last_index,
             extra={"file": str(torn.path), "offset": torn.offset, "bytes": torn.size_bytes},
         )
-    return Recovered(machine, replay.index, index, zxid, replay.entries, replay.size_bytes)
+    return Restored(Replay(machine, index), index, zxid)
+
+
+def _check_damaged(damaged: tuple[Damaged, ...], end: int) -> None:
+    """Pass over damaged snapshots, unless the log ends at `end`, before one of them."""
+    for one in damaged:
+        logger.warning("snapshot %s is damaged and passed over: %s", one.path, one.reason)
+    for one in damaged:
+        if one.index > end:
+            # It was whole once, and so was the log up to it.
+            raise LogCorruptError(
+                f"{one.path}: {one.reason}; and the log ends at record {end}, before what was in"
+                f" it. {WAY_ON}"
+            )

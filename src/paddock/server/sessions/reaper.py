@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.server.config.config import ServerConfig
-from paddock.server.replication.pipeline import Pipeline
+from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
-from paddock.state.tree import TTL_BASE, Node
+from paddock.state.tree import TTL_BASE, Node, Tree
 
 # Nodes that are looked at before others get their turn: less than a millisecond.
 LOOKS_IN_A_STEP: Final = 1000
@@ -44,9 +44,10 @@ class Reaper:
     """
 
     def __init__(
-        self, pipeline: Pipeline, config: ServerConfig, time_ms: Callable[[], int]
+        self, proposer: Proposer, tree: Tree, config: ServerConfig, time_ms: Callable[[], int]
     ) -> None:
-        self._pipeline = pipeline
+        self._proposer = proposer
+        self._tree = tree
         self._interval = config.container_check_interval_ms / 1000
         # Clients' writes wait behind what is reaped at once.
         self._at_once = max(1, int(config.max_containers_per_minute * self._interval / 60))
@@ -73,14 +74,14 @@ class Reaper:
             self._timer = None
 
     def _begin_round(self) -> None:
-        tree = self._pipeline.machine.tree
+        tree = self._tree
         self._unseen = len(tree.containers) + len(tree.ttls)
         # What was proposed before may still wait, for a log that is broken.
-        self._room = max(self._at_once - self._pipeline.outstanding(), 0)
+        self._room = max(self._at_once - self._proposer.outstanding(), 0)
         self._step()
 
     def _step(self) -> None:
-        tree = self._pipeline.machine.tree
+        tree = self._tree
         now_ms = self._time_ms()
         budget = min(self._unseen, LOOKS_IN_A_STEP)
         self._unseen -= budget
@@ -104,7 +105,7 @@ class Reaper:
             if self._is_over(node, now_ms):
                 self._room -= 1
                 entry = Entry(REAP, reap_body(path, node.czxid, node.mzxid))
-                self._pipeline.submit(entry, self._nobody)
+                self._proposer.submit(entry, self._nobody)
         if self._unseen > 0 and self._room > 0:
             self._timer = asyncio.get_running_loop().call_soon(self._step)
         else:
@@ -112,7 +113,7 @@ class Reaper:
 
     def _turn_over(self) -> None:
         """Go on with the nodes of the other kind, at their end."""
-        tree = self._pipeline.machine.tree
+        tree = self._tree
         self._is_at_ttls = not self._is_at_ttls
         self._left = len(tree.ttls if self._is_at_ttls else tree.containers)
 

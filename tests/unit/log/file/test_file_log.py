@@ -8,7 +8,8 @@ import pytest
 
 from paddock.log.file.file_log import FileLog
 from paddock.log.file.segment import RECORD_BYTES, SEGMENT_HEADER_BYTES, SPARE_BYTES
-from paddock.log.interface import Durability, Log, LogCorruptError, LogError, Record
+from paddock.log.interface import Log, LogCorruptError, LogError, Record
+from tests.support.logs import Durability, Reports
 from tests.unit.log.helpers import FailingDisk, Proposer, fill, payloads, read, segments
 
 
@@ -208,8 +209,8 @@ def test_snapshot_behind_the_log_changes_nothing(tmp_path: Path) -> None:
 def test_close_waits_for_the_proposal_under_way(tmp_path: Path) -> None:
     reported: list[int] = []
     log = FileLog(tmp_path)
-    log.start(lambda index, _outcome, _reason: reported.append(index))
-    log.propose(b"a")
+    log.start(Reports(log, lambda index, _outcome, _reason: reported.append(index)))
+    log.propose(0, b"a")
     log.close()
     log.close()
     assert reported == [1]
@@ -227,11 +228,11 @@ def test_second_proposal_under_way_is_our_bug(tmp_path: Path) -> None:
             super().sync(file)
 
     with contextlib.closing(FileLog(tmp_path, disk=SlowDisk())) as log:
-        log.start(lambda *_: None)
-        log.propose(b"a")
+        log.start(Reports(log, lambda *_: None))
+        log.propose(0, b"a")
         entered.wait()
         with pytest.raises(AssertionError, match="under way"):
-            log.propose(b"b")
+            log.propose(1, b"b")
         go_on.set()
 
 

@@ -37,7 +37,7 @@ def keep(
     async def main() -> None:
         harness = Harness()
         audit = AuditLog(path, form)
-        harness.pipeline.on_entry = audit.take
+        harness.replica.on_entry = audit.take
         try:
             await scenario(harness)
         finally:

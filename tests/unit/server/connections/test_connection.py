@@ -9,9 +9,9 @@ import socket
 import pytest
 
 from paddock.errors import NO_NODE, OK, SYSTEM_ERROR
-from paddock.log.interface import Durability
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
+from tests.support.logs import Durability
 from tests.support.records import INT, MULTI_HEADER, Acl, Op
 from tests.unit.server.harness import FakeClient, Harness, encoded, framed, numbers, run, turn
 
@@ -176,7 +176,7 @@ def test_an_unknown_outcome_is_not_answered() -> None:
         harness = Harness()
         client = await harness.client()
         told: list[str] = []
-        harness.pipeline.on_unknown = told.append
+        harness.proposer.on_unknown = told.append
         client.send(rq.create("/n"))
         await turn()
         harness.log.settle(Durability.UNKNOWN)

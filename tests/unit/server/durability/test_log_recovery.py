@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from paddock.log.interface import Durability, LogError, Record
+from paddock.log.interface import LogError
 from paddock.server.durability.log_recovery import Outages
 from tests.support import requests as rq
+from tests.support.logs import Durability
 from tests.unit.server.harness import Harness, errors, run
 
 
@@ -19,13 +20,12 @@ def test_a_log_that_cannot_be_read_yet_is_tried_again(error: Exception) -> None:
         client = await harness.client()
         failures = [error, error]
 
-        def recover() -> list[Record]:
+        def recover() -> None:
             if failures:
                 raise failures.pop()
-            return []
 
         harness.log.recover = recover  # type: ignore[method-assign]
-        harness.pipeline.on_unknown = Outages(harness.service, harness.log).begin
+        harness.proposer.on_unknown = Outages(harness.service, harness.log).begin
         client.send(rq.create("/a"))
         await harness.settle(Durability.UNKNOWN)
         assert not client.transport.is_open

@@ -11,12 +11,13 @@ import pytest
 from paddock.log.interface import LogError
 from paddock.server.durability import snapshotter
 from paddock.server.durability.snapshotter import Snapshotter
-from paddock.server.durability.startup import Recovered
-from paddock.server.replication.pipeline import Pipeline, Proposal
+from paddock.server.durability.startup import Restored
+from paddock.server.replication.replica import PendingBatch, Replica
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import BACKLOG_BYTES_MAX, Snapshot, restore
 from paddock.state.watches import Watches
+from paddock.storage.replay import Replay
 from paddock.storage.snapshots import SnapshotStore, read_snapshot
 from tests.property.dump import dump
 from tests.unit.log.helpers import FailingDisk
@@ -47,11 +48,12 @@ class Bench:
         self.world = World()
         log = HeldLog()
         machine = self.world.machine
-        pipeline = Pipeline(machine, Watches(), log, 1, Statistics(), lambda: 0)
-        self.pipeline = pipeline
+        replay = Replay(machine, 1)
+        replay.size_bytes = replayed_bytes
+        self.replica = Replica(replay, Watches(), Statistics())
         store = SnapshotStore(folder, disk=self.disk)
-        recovered = Recovered(machine, 1, 0, -1, 0, replayed_bytes)
-        self.snapshotter = Snapshotter(pipeline, log, store, 1000, None, recovered, every_bytes)
+        restored = Restored(replay)
+        self.snapshotter = Snapshotter(self.replica, log, store, 1000, None, restored, every_bytes)
 
     def owner_of_large_nodes(self) -> Connection:
         """Fill the tree such that a snapshot takes several pieces, the large nodes last."""
@@ -129,9 +131,9 @@ def test_a_large_tree_waits_for_more_entries_in_proportion(
         client = bench.world.open()
         while len(bench.world.machine.tree) < 1200:
             client.create(b"/node-%d" % len(bench.world.machine.tree))
-        bench.pipeline.applied_entries = after - 1
+        bench.replica.replay.entries = after - 1
         assert not await bench.begins_one()
-        bench.pipeline.applied_entries = after
+        bench.replica.replay.entries = after
         assert await bench.begins_one()
         await bench.snapshotter.close()
 
@@ -143,11 +145,11 @@ def test_a_log_of_so_many_bytes_gets_a_snapshot_and_then_so_many_more(tmp_path: 
         bench = Bench(tmp_path, every_bytes=50_000)
         bench.fill()
         for applied in (50_000, 100_000):
-            bench.pipeline.applied_bytes = applied - 1
+            bench.replica.replay.size_bytes = applied - 1
             assert not await bench.begins_one()
-            bench.pipeline.applied_bytes = applied
+            bench.replica.replay.size_bytes = applied
             assert await bench.begins_one()
-            bench.pipeline.applied += 1
+            bench.replica.replay.index += 1
             await bench.snapshotter.take_now()
         await bench.snapshotter.close()
 
@@ -158,9 +160,9 @@ def test_bytes_that_were_replayed_at_the_start_count(tmp_path: Path) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path, every_bytes=50_000, replayed_bytes=49_000)
         bench.fill()
-        bench.pipeline.applied_bytes = 999
+        bench.replica.replay.size_bytes += 999
         assert not await bench.begins_one()
-        bench.pipeline.applied_bytes = 1000
+        bench.replica.replay.size_bytes += 1
         assert await bench.begins_one()
         await bench.snapshotter.close()
 
@@ -174,9 +176,9 @@ def test_a_large_tree_waits_for_as_many_bytes_as_it_has(tmp_path: Path) -> None:
         bench.world.open().create(b"/large", bytes(LARGE))
         size = bench.world.machine.tree.data_bytes
         assert size > LARGE
-        bench.pipeline.applied_bytes = size - 1
+        bench.replica.replay.size_bytes = size - 1
         assert not await bench.begins_one()
-        bench.pipeline.applied_bytes = size
+        bench.replica.replay.size_bytes = size
         assert await bench.begins_one()
         await bench.snapshotter.close()
 
@@ -187,7 +189,7 @@ def test_no_number_of_bytes_gets_a_snapshot_if_they_do_not_count(tmp_path: Path)
     async def scenario() -> None:
         bench = Bench(tmp_path)
         bench.fill()
-        bench.pipeline.applied_bytes = 1 << 40
+        bench.replica.replay.size_bytes = 1 << 40
         assert not await bench.begins_one()
         await bench.snapshotter.close()
 
@@ -225,13 +227,13 @@ def test_a_snapshot_that_cannot_begin_behind_a_batch_is_no_failure_of_the_batch(
     async def scenario() -> None:
         bench = Bench(tmp_path)
         # A batch is half applied.
-        bench.pipeline._applying = Proposal([], [], 0.0)
+        bench.replica._applying = PendingBatch([], [], 0)
         with monkeypatch.context() as patch:
             patch.setattr(snapshotter, "Snapshot", refuse)
             taking = asyncio.get_running_loop().create_task(bench.snapshotter.take_now())
-            while not bench.pipeline._between:  # noqa: ASYNC110 (no time passes)
+            while not bench.replica._between:  # noqa: ASYNC110 (no time passes)
                 await asyncio.sleep(0)
-            (begin,) = bench.pipeline._between
+            (begin,) = bench.replica._between
             begin()
             with pytest.raises(LogError, match="no snapshot could be taken"):
                 await taking

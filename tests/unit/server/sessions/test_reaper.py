@@ -19,7 +19,12 @@ class World:
     def __init__(self, **settings: int) -> None:
         self.harness = Harness(**settings)
         self.client = FakeClient(self.harness)
-        self._reaper = Reaper(self.harness.pipeline, self.harness.service.config, self._time_ms)
+        self._reaper = Reaper(
+            self.harness.proposer,
+            self.harness.machine.tree,
+            self.harness.service.config,
+            self._time_ms,
+        )
         # The steps in which it has looked through the nodes: it reads the time in each.
         self.steps = 0
 
@@ -174,7 +179,7 @@ def test_ends_do_not_pile_up_while_the_log_is_broken() -> None:
         world.harness.wall_ms += 1_000_000
         # Nothing is settled for a long time; then the node goes, and nothing is left to do.
         await asyncio.sleep(20_000 * INTERVAL)
-        assert world.harness.pipeline.outstanding() <= 10_000
+        assert world.harness.proposer.outstanding() <= 10_000
         await world.harness.settle()
         assert not world.has(b"/t")
         world.stop()

@@ -11,7 +11,6 @@ from paddock.log.file.file_log import FileLog
 from paddock.log.file.segment import RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentReader
 from paddock.log.file.segments import Growth, SegmentFolder, begin_log
 from paddock.log.interface import LogCorruptError, LogError, Record
-from paddock.server.durability.startup import recover_state
 from paddock.storage import load as loading
 from paddock.storage.data_directory import DataDirectory
 from paddock.storage.layout import DataDirectoryError
@@ -21,6 +20,7 @@ from paddock.storage.maintenance.check import Report, check
 from paddock.storage.maintenance.repair import Repaired, repair
 from paddock.storage.maintenance.scan import Gap, Item, walk
 from paddock.storage.snapshots import SnapshotStore
+from tests.support.logs import recover_state
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
 from tests.unit.log.helpers import flip, segments
 

@@ -1,4 +1,4 @@
-"""What the pipeline does with a batch, whatever becomes of those who wait for it."""
+"""What the replica and the proposer do with a batch, whatever becomes of those who wait for it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from paddock.log.interface import Durability
 from paddock.protocol.opcodes import CREATE_SESSION
-from paddock.server.replication.pipeline import SLICE_SECONDS
+from paddock.server.replication.replica import SLICE_SECONDS
 from paddock.state.entry import ATTACH, Batch, Entry
 from paddock.state.tree import Node
 from tests.support import requests as rq
+from tests.support.logs import Durability
 from tests.support.records import Mode
 from tests.unit.server.harness import (
     FakeClient,
@@ -46,7 +46,7 @@ def test_an_answer_that_fails_does_not_keep_the_rest_of_a_batch_from_being_appli
         client.send(rq.create("/behind"))
         await harness.settle()
         assert [xid for xid, _, _ in client.replies()] == [1]
-        assert harness.pipeline.applied == harness.log.last_index
+        assert harness.replica.applied == harness.log.last_index
         assert not stumbler.transport.is_open
 
     with caplog.at_level(logging.ERROR):
@@ -58,10 +58,10 @@ def test_the_bytes_of_what_was_applied_are_counted() -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
-        assert harness.pipeline.applied_bytes == sum(map(len, harness.log.proposals))
+        assert harness.replica.replay.size_bytes == sum(map(len, harness.log.proposals))
         client.send(rq.create("/large", bytes(10_000)))
         await harness.settle()
-        assert harness.pipeline.applied_bytes == sum(map(len, harness.log.proposals)) > 10_000
+        assert harness.replica.replay.size_bytes == sum(map(len, harness.log.proposals)) > 10_000
 
     asyncio.run(scenario())
 
@@ -73,7 +73,7 @@ class SlowHarness(Harness):
         self.now = 0.0
         self.seconds = seconds
         super().__init__(lambda: self.now)
-        self.pipeline.on_entry = lambda entry, _outcome: self.take_time(entry)
+        self.replica.on_entry = lambda entry, _outcome: self.take_time(entry)
 
     def take_time(self, entry: Entry) -> None:
         if entry.operation not in (CREATE_SESSION, ATTACH):
@@ -115,10 +115,10 @@ def test_a_batch_that_is_durable_waits_for_the_end_of_the_one_before_it() -> Non
         await asyncio.sleep(0)
         harness.log.settle()
         assert 0 < len(numbers(client)) < 24
-        assert harness.pipeline.outstanding() > 1
+        assert harness.proposer.outstanding() > 1
         await harness.settle()
-        assert harness.pipeline.applied == harness.log.last_index
-        assert harness.pipeline.outstanding() == 0
+        assert harness.replica.applied == harness.log.last_index
+        assert harness.proposer.outstanding() == 0
         assert b"/last" in harness.machine.tree.nodes
 
     run(scenario)
@@ -129,16 +129,16 @@ def test_what_must_not_see_half_a_batch_waits_for_its_end() -> None:
         harness = SlowHarness(SLICE_SECONDS)
         client = await harness.client()
         seen: list[tuple[int, int]] = []
-        pipeline = harness.pipeline
-        pipeline.between_batches(lambda: seen.append((pipeline.applied, len(harness.machine.tree))))
-        assert seen == [(pipeline.applied, 4)]
+        replica = harness.replica
+        replica.between_batches(lambda: seen.append((replica.applied, len(harness.machine.tree))))
+        assert seen == [(replica.applied, 4)]
         client.send(*[rq.create(f"/{number}") for number in range(24)])
         await turn()
         harness.log.settle()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert not pipeline.is_between_batches()
-        pipeline.between_batches(lambda: seen.append((pipeline.applied, len(harness.machine.tree))))
+        assert not replica.is_between_batches()
+        replica.between_batches(lambda: seen.append((replica.applied, len(harness.machine.tree))))
         assert len(seen) == 1
         await harness.settle()
         assert seen[1:] == [(harness.log.last_index, 28)]
@@ -151,7 +151,7 @@ def test_an_outcome_nobody_knows_waits_for_the_batch_that_is_being_applied() -> 
         harness = SlowHarness(SLICE_SECONDS)
         client = await harness.client()
         told: list[tuple[str, int]] = []
-        harness.pipeline.on_unknown = lambda reason: told.append(
+        harness.proposer.on_unknown = lambda reason: told.append(
             (reason, len(harness.machine.tree))
         )
         client.send(*[rq.create(f"/{number}") for number in range(24)])
@@ -242,7 +242,7 @@ def apply_without_memory(harness: Harness) -> None:
 
 
 def encode_without_memory(harness: Harness) -> None:
-    def refuse(payload: bytes) -> int:
+    def refuse(number: int, payload: bytes) -> None:
         raise MemoryError
 
     harness.log.propose = refuse  # type: ignore[method-assign]
@@ -256,7 +256,7 @@ def test_what_depends_on_the_machine_ends_the_server_unanswered(
         harness = Harness()
         client = await harness.client()
         fatal: list[str] = []
-        harness.pipeline.on_fatal = fatal.append
+        harness.replica.on_fatal = fatal.append
         fail(harness)
         client.send(rq.create("/a"), rq.create("/b"))
         await turn()
@@ -281,8 +281,8 @@ def test_nothing_comes_of_a_batch_behind_one_that_failed(outcome: Durability) ->
         harness = Harness()
         client = await harness.client()
         fatal: list[str] = []
-        harness.pipeline.on_fatal = fatal.append
-        harness.pipeline.on_unknown = fatal.append
+        harness.replica.on_fatal = fatal.append
+        harness.proposer.on_unknown = fatal.append
         client.send(rq.create("/a"))
         await turn()
         client.send(rq.create("/b"))
@@ -295,8 +295,8 @@ def test_nothing_comes_of_a_batch_behind_one_that_failed(outcome: Durability) ->
         assert fatal == ["MemoryError"]
         assert b"/b" not in harness.machine.tree.nodes
         # A stop waits for nothing.
-        await asyncio.wait_for(harness.pipeline.drain(), 1)
-        assert harness.pipeline.is_dead()
+        await asyncio.wait_for(harness.proposer.drain(), 1)
+        assert harness.replica.is_dead()
 
     run(scenario)
 
@@ -305,10 +305,10 @@ def test_a_stop_that_waits_for_a_batch_hears_that_it_failed() -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
-        harness.pipeline.on_fatal = lambda _: None
+        harness.replica.on_fatal = lambda _: None
         client.send(rq.create("/a"))
         await turn()
-        stopping = asyncio.ensure_future(harness.pipeline.drain())
+        stopping = asyncio.ensure_future(harness.proposer.drain())
         await turn()
         apply_without_memory(harness)
         harness.log.settle()
@@ -343,7 +343,7 @@ def test_an_answer_that_cannot_be_sent_stops_neither_the_batch_nor_the_others() 
         await harness.settle()
         assert len(numbers(client)) == 12
         assert not transport.is_open
-        assert harness.pipeline.is_between_batches()
+        assert harness.replica.is_between_batches()
 
     run(scenario)
 

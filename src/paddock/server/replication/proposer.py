@@ -1,0 +1,258 @@
+"""The proposer: gathers entries into batches, and hands them to the log.
+
+While one batch syncs the next one gathers, so a sync is shared by all who wait (group commit). The
+rules:
+
+* A batch is sealed with the time, its number, and the digest of the state between two batches. It
+  is kept by its number until the log is done with it; the replica finds it there.
+* As many batches are in flight as the log allows.
+* What the log surely did not write is refused. What it may have written is not answered at all:
+  all clients are disconnected, and the log is recovered before anything else is proposed.
+* Backpressure: a batch is no longer than the state can apply in `_BATCH_SECONDS`, by its latest
+  pace. What does not fit waits, fairly (`paddock.server.replication.fair_queue`). `is_congested`
+  says when connections should not be read from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from paddock.errors import SYSTEM_ERROR
+from paddock.log.interface import Log
+from paddock.server.replication.fair_queue import FairQueue
+from paddock.server.replication.replica import PendingBatch, Proposals, Replica
+from paddock.server.replication.submitter import Submitter
+from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
+from paddock.state.machine import MACHINE_ERRORS
+
+logger: Final = logging.getLogger(__name__)
+
+# How long a batch should take to be applied, as far as that can be foreseen, if more waits.
+_BATCH_SECONDS: Final = 0.05
+_BATCH_ENTRIES_MAX: Final = 1_000
+# Nobody knows what an entry costs before it is applied. So a batch has no more entries than this,
+# or than twice those of the last ones.
+_BATCH_ENTRIES_START: Final = 32
+# While a batch with more bytes is applied, none is proposed.
+_AHEAD_BYTES_MAX: Final = 256 << 10
+# A pace is never taken to be faster than this, in seconds.
+_PACE_MIN: Final = 0.000000001
+
+
+def _slower(pace: float, seen: float) -> float:
+    """Return the pace to expect: at once what was seen if it is slower, else only some of it."""
+    return max(_PACE_MIN, seen, pace + (seen - pace) / 4)
+
+
+class Proposer(Proposals):
+    """Takes entries, and has them committed."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        log: Log,
+        wall_clock_ms: Callable[[], int],
+        entries_max: int = 0,
+        bytes_max: int = 0,
+    ) -> None:
+        # Called when it is not known whether a batch was written.
+        self.on_unknown: Callable[[str], None] | None = None
+        # Called when a batch is through, and there may be room for more.
+        self.on_room: Callable[[], None] | None = None
+        # Bytes of the reads that wait for writes, of all connections.
+        self.waiting_bytes = 0
+        # A sync that takes more seconds than this gets a line.
+        self.slow_sync = 1.0
+        # How many entries should gather at most, and how many bytes of them; 0 is no limit.
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._replica = replica
+        self._log = log
+        self._in_flight_max = log.in_flight_max
+        self._wall_clock_ms = wall_clock_ms
+        # The time of the last batch. Invariant: it never goes back, whatever the clock does.
+        self._stamp_ms = 0
+        self._loop = asyncio.get_running_loop()
+        self._time: Callable[[], float] = self._loop.time
+        self._gathered = FairQueue(_BATCH_ENTRIES_START)
+        # What the log has, by number, and the next number.
+        self._in_flight: dict[int, PendingBatch] = {}
+        self._number = 0
+        # How many seconds an entry takes to be applied, and a byte of one, lately.
+        self._pace = 0.00001
+        self._byte_pace = _PACE_MIN
+        # How many entries may be tried in one batch.
+        self._tried = _BATCH_ENTRIES_START
+        # Whether a look at what has gathered is on its way.
+        self._scheduled = False
+        # Whether the log has not been recovered since an unknown outcome.
+        self._is_in_doubt = False
+        # Whether nothing is proposed: everybody knows that the log is broken, or we are stopping.
+        self._halted = False
+        # Waits for the batches under way, when the server stops.
+        self._drained: asyncio.Future[None] | None = None
+        # Whether the last batch was refused for want of room, so that it is said once.
+        self._full = False
+        replica.proposals = self
+
+    def submit(self, entry: Entry, submitter: Submitter) -> None:
+        """Take an entry into the batch that gathers."""
+        self._gathered.put(entry, submitter)
+        if not self._scheduled and len(self._in_flight) < self._in_flight_max:
+            self._scheduled = True
+            self._loop.call_soon(self._look)
+
+    def outstanding(self) -> int:
+        """Count the entries that are not answered yet."""
+        count = self._gathered.length + self._replica.outstanding()
+        for batch in self._in_flight.values():
+            count += len(batch.entries)
+        return count
+
+    def is_syncing(self) -> bool:
+        """Tell whether the log has something to do, in a thread of its own."""
+        return len(self._in_flight) > 0
+
+    def is_congested(self, share: int) -> bool:
+        """Tell whether more has gathered than this share of the limit: 1 all of it, 2 half."""
+        return (
+            0 < self._entries_max // share < self._gathered.length
+            or 0 < self._bytes_max // share < self._gathered.size + self.waiting_bytes
+        )
+
+    async def drain(self) -> None:
+        """Wait until everything that was submitted has been told."""
+        while not self._halted and not self._is_idle():
+            self._drained = self._loop.create_future()
+            await self._drained
+        self._halted = True
+
+    def drop(self) -> None:
+        """Forget what has gathered; those who wait for it have been disconnected."""
+        self._gathered.clear()
+
+    def resume(self) -> None:
+        """Propose again: the log was recovered, and what it committed has been applied."""
+        self._is_in_doubt = False
+        self._halted = False
+        self._look()
+
+    # What the replica calls.
+
+    def claim(self, number: int, now: float) -> PendingBatch | None:
+        batch = self._in_flight.pop(number, None)
+        if batch is not None:
+            batch.synced = now
+            self._tell_if_slow(batch)
+        return batch
+
+    def doubt(self, now: float) -> None:
+        self._is_in_doubt = True
+        for batch in self._in_flight.values():
+            batch.synced = now
+            self._tell_if_slow(batch)
+        self._in_flight.clear()
+
+    def begin(self, batch: PendingBatch) -> None:
+        if self._full and batch.is_ours:
+            self._full = False
+            logger.warning("there is room again, writes are accepted")
+        # What gathers now may sync while this batch is applied; unless that takes long, for then a
+        # small write that comes meanwhile had to wait for both.
+        seconds = self._pace * len(batch.entries)
+        if seconds <= _BATCH_SECONDS and batch.size <= _AHEAD_BYTES_MAX:
+            self._propose()
+
+    def refuse(self, batch: PendingBatch, reason: str) -> None:
+        if not self._full:
+            self._full = True
+            logger.error("writes are refused: %s", reason)
+        for entry, submitter in zip(batch.entries, batch.submitters, strict=True):
+            submitter.refuse(entry, SYSTEM_ERROR)
+        self._propose()
+
+    def halt(self, reason: str) -> None:
+        self._halted = True
+        assert self.on_unknown is not None
+        self.on_unknown(reason)
+
+    def learn(self, batch: PendingBatch, seconds: float) -> None:
+        """Take note of how long entries take to be applied, and make batches no longer than that
+        allows: a client that writes little should not wait for long behind one that makes every
+        write expensive.
+        """
+        count = len(batch.entries)
+        if not count:
+            return
+        self._pace = _slower(self._pace, seconds / count)
+        self._byte_pace = _slower(self._byte_pace, seconds / batch.size)
+        self._tried = max(_BATCH_ENTRIES_START, 2 * count, self._tried * 3 // 4)
+        fitting = int(_BATCH_SECONDS / self._pace)
+        self._gathered.entries_max = max(1, min(fitting, self._tried, _BATCH_ENTRIES_MAX))
+        self._gathered.bytes_max = min(int(_BATCH_SECONDS / self._byte_pace), BATCH_BYTES_MAX)
+
+    def go_on(self, is_behind: bool) -> None:
+        if self.on_room is not None:
+            self.on_room()
+        if not is_behind and not self._scheduled and self._gathered.length:
+            # What could not be proposed in the middle of a batch.
+            self._scheduled = True
+            self._loop.call_soon(self._look)
+        self._wake()
+
+    def stop(self) -> None:
+        self._halted = True
+        self._gathered.clear()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+
+    def _is_idle(self) -> bool:
+        return not self._in_flight and not self._replica.is_behind() and not self._gathered.length
+
+    def _look(self) -> None:
+        """Propose what has gathered, unless the replica has work that comes first."""
+        self._scheduled = False
+        if not self._replica.is_behind():
+            self._propose()
+
+    def _propose(self) -> None:
+        """Propose what has gathered, as far as the log allows. No batch is half applied now."""
+        while (
+            self._gathered.length
+            and len(self._in_flight) < self._in_flight_max
+            and not self._halted
+            and not self._is_in_doubt
+        ):
+            try:
+                entries, submitters = self._gathered.take()
+                machine = self._replica.machine
+                self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms, machine.time_ms)
+                for entry in entries:
+                    entry.time_ms = self._stamp_ms
+                payload = Batch(entries, self._replica.applied, machine.digest()).encode()
+                batch = PendingBatch(entries, submitters, len(payload))
+                batch.begun = self._time()
+                number = self._number
+                self._number = number + 1
+                self._in_flight[number] = batch
+                self._log.propose(number, payload)
+            except MACHINE_ERRORS as error:
+                self._replica.fail(error)
+                return
+
+    def _tell_if_slow(self, batch: PendingBatch) -> None:
+        seconds = batch.synced - batch.begun
+        if seconds > self.slow_sync:
+            logger.warning(
+                "a slow disk: the sync of %d entries took %.2f s",
+                len(batch.entries),
+                seconds,
+                extra={"entries": len(batch.entries), "seconds": seconds},
+            )

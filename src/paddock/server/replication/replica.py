@@ -1,0 +1,428 @@
+"""The replica: follows the log, applies each committed record, tells what came of it.
+
+A restart, a recovery after an unknown outcome, our own writes and those of other servers take this
+one way. Everything happens on the event loop, except the log's own work. The rules:
+
+* An entry is applied when, and only when, the log has committed it, in the order of the log.
+* A record that names a proposal of ours in flight is not decoded: the proposer still has its
+  entries, and those who wait for them. Any other record is decoded, its digest is compared with
+  that of our own state (`paddock.storage.replay`), and nobody here waits for it.
+* After an entry is applied, watchers are told of its changes, then the sessions are, then its
+  submitter is, and only then is the next one applied. So an event comes before any reply that shows
+  the change, and a submitter sees the state right after its entry.
+* A batch is applied in slices of `SLICE_SECONDS`, between which the loop serves others. They may
+  read the state in the middle of a batch. A snapshot and a digest are only taken between two.
+* What the log says of proposals that were not committed waits for the batches before it.
+* If this machine cannot apply a batch, for want of memory above all, or if the state is not the one
+  that the batch's proposer had, nothing is answered any more: the batch is durable, and the state
+  is not what the log says. The server ends, and the next start reads the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from paddock.log.interface import Log, LogCorruptError, Record
+from paddock.server.replication.notices import Notices
+from paddock.server.replication.submitter import Submitter
+from paddock.server.statistics import Statistics
+from paddock.state.entry import Entry
+from paddock.state.machine import Outcome
+from paddock.state.watches import Watches
+from paddock.storage.replay import Replay
+
+logger: Final = logging.getLogger(__name__)
+
+SLICE_SECONDS: Final = 0.01
+_RESERVE_BYTES: Final = 4 << 20
+# How often a slice looks at the clock: after so many small entries, or answers to reads that waited
+# for them, and after each large entry.
+_ENTRIES_A_LOOK: Final = 8
+_ANSWERS_A_LOOK: Final = 64
+_LARGE_BYTES: Final = 1 << 12
+
+_COMMITTED: Final = 0
+_REFUSED: Final = 1
+_UNKNOWN: Final = 2
+
+
+class MachineFailure(Exception):  # noqa: N818
+    """The machine has failed while an entry was applied."""
+
+
+class PendingBatch:
+    """A batch on its way: proposed by us, or told by the log; then being applied."""
+
+    __slots__ = (
+        "applied",
+        "begun",
+        "entries",
+        "index",
+        "is_ours",
+        "record",
+        "seconds",
+        "size",
+        "submitters",
+        "synced",
+    )
+
+    def __init__(self, entries: list[Entry], submitters: list[Submitter], size: int) -> None:
+        self.entries = entries
+        # Who waits for the entries; empty if nobody here does.
+        self.submitters = submitters
+        # Bytes of the batch in the log.
+        self.size = size
+        # What to decode the entries from, unless we have them.
+        self.record: Record | None = None
+        # Whether this server proposed it.
+        self.is_ours = False
+        # When it was proposed and when the log was done with it.
+        self.begun = 0.0
+        self.synced = 0.0
+        # Its index, how many of its entries are applied, and how long earlier slices took.
+        self.index = 0
+        self.applied = 0
+        self.seconds = 0.0
+
+
+class Proposals:
+    """The proposals of this server, as its replica sees them. This one makes none."""
+
+    def claim(self, number: int, now: float) -> PendingBatch | None:
+        """Hand over a batch in flight: the log is done with it."""
+        return None
+
+    def doubt(self, now: float) -> None:
+        """Let go of all batches in flight: nobody knows what became of them."""
+
+    def begin(self, batch: PendingBatch) -> None:
+        """Take note that a committed batch is about to be applied; none is half applied now."""
+
+    def refuse(self, batch: PendingBatch, reason: str) -> None:
+        """Tell the submitters of a batch that it was not written."""
+
+    def halt(self, reason: str) -> None:
+        """Propose nothing more until the log has been recovered."""
+
+    def learn(self, batch: PendingBatch, seconds: float) -> None:
+        """Take note of how long a batch took to be applied."""
+
+    def go_on(self, is_behind: bool) -> None:
+        """Propose what has gathered, unless the replica is behind what the log has told."""
+
+    def stop(self) -> None:
+        """Propose nothing any more: the state was given up."""
+
+
+class _Told:
+    """What the log has said: of a batch, or of all proposals in flight."""
+
+    __slots__ = ("batch", "kind", "reason")
+
+    def __init__(self, kind: int, batch: PendingBatch | None, reason: str) -> None:
+        self.kind = kind
+        self.batch = batch
+        self.reason = reason
+
+
+class Replica:
+    """The state of this server, and its place in the log."""
+
+    def __init__(
+        self,
+        replay: Replay,
+        watches: Watches,
+        statistics: Statistics,
+        monotonic: Callable[[], float] | None = None,
+    ) -> None:
+        # The state, the index of the last batch applied, how much was applied.
+        self.replay = replay
+        self.machine = replay.machine
+        self.watches = watches
+        self.statistics = statistics
+        self.proposals = Proposals()
+        # Called after a batch was applied.
+        self.on_applied: Callable[[], None] | None = None
+        # Called when this machine is not enough for a batch: the state must not be used any more.
+        self.on_fatal: Callable[[str], None] | None = None
+        # Called with each entry of ours that was applied, and with what came of it.
+        self.on_entry: Callable[[Entry, Outcome], None] | None = None
+        # Changes told and reads answered since the slice last looked at the clock.
+        self.work = 0
+        self._loop = asyncio.get_running_loop()
+        # What slices are measured by: the loop's own time may stand still within a pass.
+        self._clock: Callable[[], float] = self._loop.time if monotonic is None else monotonic
+        self._notices = Notices(self._loop.time)
+        # The name of this server in the log.
+        self._server = b""
+        # Whether others write to the log, who may have proposed at any index.
+        self._is_shared = False
+        # Whether `follow` has returned; before, records are applied as they come.
+        self._is_live = False
+        # The batch of which some entries are applied and others not yet.
+        self._applying: PendingBatch | None = None
+        # What the log has said meanwhile, in its order.
+        self._told: deque[_Told] = deque()
+        # What waits for the end of the batch that is being applied.
+        self._between: list[Callable[[], None]] = []
+        # Whether the state is not what the log says.
+        self._is_dead = False
+        # Given up when there is no memory left, so that the end can be told.
+        self._reserve = bytes(_RESERVE_BYTES)
+        self._dirty: list[Submitter] = []
+        # Whether a batch is being applied, at whose end the dirty ones are flushed.
+        self._telling = False
+        self._caught_up: asyncio.Future[None] | None = None
+
+    def follow(self, log: Log) -> None:
+        """Apply what the log holds behind the state, at once, then what it commits from now on.
+
+        Raises LogError, as `Log.start` and `Replay.apply` do.
+        """
+        self._server, self._is_shared = log.server, log.is_shared
+        log.start(self, self.replay.index)
+        self._is_live = True
+
+    # What the log calls.
+
+    def committed(self, record: Record) -> None:
+        if not self._is_live:
+            self.replay.apply(record)
+            return
+        # In the log's own thread. The time is that of the sync: the loop may be late.
+        self._loop.call_soon_threadsafe(self._hear_committed, record, self._loop.time())
+
+    def refused(self, number: int, reason: str) -> None:
+        self._loop.call_soon_threadsafe(self._hear_refused, number, reason, self._loop.time())
+
+    def unknown(self, reason: str) -> None:
+        self._loop.call_soon_threadsafe(self._hear_unknown, reason, self._loop.time())
+
+    # What the rest of the server calls.
+
+    @property
+    def applied(self) -> int:
+        """The index of the last batch that was applied as a whole."""
+        return self.replay.index
+
+    def mark_dirty(self, submitter: Submitter) -> None:
+        """Have a submitter flushed once, when the slice being applied is through, or else soon."""
+        if not submitter.is_dirty:
+            submitter.is_dirty = True
+            if not self._dirty and not self._telling:
+                self._loop.call_soon(self._flush_dirty)
+            self._dirty.append(submitter)
+
+    def outstanding(self) -> int:
+        """Count the entries of ours that are committed or refused and not answered yet."""
+        count = 0
+        if self._applying is not None:
+            count = len(self._applying.submitters)
+            count -= min(count, self._applying.applied)
+        for told in self._told:
+            if told.batch is not None:
+                count += len(told.batch.submitters)
+        return count
+
+    def is_dead(self) -> bool:
+        """Tell whether the state was given up."""
+        return self._is_dead
+
+    def is_behind(self) -> bool:
+        """Tell whether something that the log has said is still to be done."""
+        return self._applying is not None or len(self._told) > 0
+
+    def is_between_batches(self) -> bool:
+        """Tell whether no batch is half applied."""
+        return self._applying is None
+
+    def between_batches(self, callback: Callable[[], None]) -> None:
+        """Call back when no batch is half applied: now, or right after the one that is."""
+        if self._applying is None:
+            callback()
+        else:
+            self._between.append(callback)
+
+    async def catch_up(self) -> None:
+        """Wait until nothing is left to do of what the log has said."""
+        while self.is_behind() and not self._is_dead:
+            self._caught_up = self._loop.create_future()
+            await self._caught_up
+
+    def fail(self, error: BaseException) -> None:
+        """Stop for good: this machine is not enough for what the log holds."""
+        self._reserve = b""
+        self._is_dead = True
+        self._applying = None
+        self._told.clear()
+        self._between = []
+        self.proposals.stop()
+        self._wake()
+        assert self.on_fatal is not None
+        self.on_fatal(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+    def _hear_committed(self, record: Record, now: float) -> None:
+        if self._is_dead:
+            return
+        name = record.proposal
+        is_ours = name is not None and name.server == self._server
+        batch: PendingBatch | None = None
+        if name is not None and is_ours:
+            batch = self.proposals.claim(name.number, now)
+        if batch is None:
+            batch = PendingBatch([], [], len(record.payload))
+            batch.record = record
+        batch.is_ours = is_ours
+        batch.index = record.index
+        self._hear(_Told(_COMMITTED, batch, ""))
+
+    def _hear_refused(self, number: int, reason: str, now: float) -> None:
+        batch = None if self._is_dead else self.proposals.claim(number, now)
+        if batch is not None:
+            self._hear(_Told(_REFUSED, batch, reason))
+
+    def _hear_unknown(self, reason: str, now: float) -> None:
+        if not self._is_dead:
+            self.proposals.doubt(now)
+            self._hear(_Told(_UNKNOWN, None, reason))
+
+    def _hear(self, told: _Told) -> None:
+        if self.is_behind():
+            self._told.append(told)
+        else:
+            self._take(told)
+
+    def _take(self, told: _Told) -> None:
+        """Do what the log's word asks for."""
+        batch = told.batch
+        if told.kind == _UNKNOWN or batch is None:
+            self._telling = True
+            self.proposals.halt(told.reason)
+            self._finish()
+        elif told.kind == _REFUSED:
+            self._telling = True
+            self.proposals.refuse(batch, told.reason)
+            self._finish()
+        else:
+            try:
+                if batch.record is not None:
+                    batch.entries = self.replay.open(batch.record)
+                    batch.record = None
+            except (MemoryError, RecursionError, LogCorruptError) as error:
+                self.fail(error)
+                return
+            # The next batch syncs while we apply this one.
+            self.proposals.begin(batch)
+            if not self._is_dead:
+                self._applying = batch
+                self._apply_slice()
+
+    def _apply_slice(self) -> None:
+        """Apply the batch until it is through, or the loop should look at its sockets."""
+        batch = self._applying
+        if batch is None:
+            return
+        try:
+            self._apply_some(batch)
+        except (MemoryError, RecursionError, MachineFailure) as error:
+            self.fail(error)
+
+    def _apply_some(self, batch: PendingBatch) -> None:
+        self._telling = True
+        entries, submitters = batch.entries, batch.submitters
+        is_ours, is_awaited = batch.is_ours, len(submitters) > 0
+        begun = self._clock()
+        end = begun + SLICE_SECONDS
+        while batch.applied < len(entries):
+            at = batch.applied
+            entry = entries[at]
+            self._apply(entry, submitters[at] if is_awaited else None, is_ours)
+            batch.applied = at + 1
+            if (
+                batch.applied % _ENTRIES_A_LOOK == 0
+                or self.work > _ANSWERS_A_LOOK
+                or len(entry.body) > _LARGE_BYTES
+            ):
+                self.work = 0
+                if self._clock() >= end:
+                    break
+        if batch.applied < len(entries):
+            # In parts, too: of a large batch it takes as long as a slice.
+            self.machine.digest()
+            batch.seconds += self._clock() - begun
+            self._loop.call_soon(self._apply_slice)
+            self._telling = False
+            self._flush_dirty()
+            return
+        self._applying = None
+        self.replay.close(batch.index, len(entries), batch.size)
+        if self._is_shared:
+            self.replay.note_digest()
+        self.proposals.learn(batch, batch.seconds + self._clock() - begun)
+        if is_awaited:
+            self.statistics.batch(len(entries), batch.begun, batch.synced, self._loop.time())
+        if self.on_applied is not None:
+            self.on_applied()
+        if self._between:
+            between, self._between = self._between, []
+            for callback in between:
+                callback()
+        self._finish()
+
+    def _finish(self) -> None:
+        """End the work on a batch, and begin that on the next, if the log has said something."""
+        self._telling = False
+        self._flush_dirty()
+        if self._told:
+            self._loop.call_soon(self._take_next)
+        else:
+            self._wake()
+        self.proposals.go_on(len(self._told) > 0)
+
+    def _take_next(self) -> None:
+        if self._told:
+            self._take(self._told.popleft())
+
+    def _wake(self) -> None:
+        if self._caught_up is not None:
+            self._caught_up.set_result(None)
+            self._caught_up = None
+
+    def _apply(self, entry: Entry, submitter: Submitter | None, is_ours: bool) -> None:
+        try:
+            outcome = self.machine.apply(entry)
+        except OSError as error:
+            raise MachineFailure(str(error)) from error
+        self.work += len(outcome.changes)
+        if self.on_entry is not None and is_ours:
+            self.on_entry(entry, outcome)
+        if outcome.notice is not None:
+            self._notices.tell(entry.session, outcome.notice)
+        try:
+            if outcome.changes:
+                self.watches.publish(outcome.changes)
+            if submitter is not None:
+                submitter.deliver(entry, outcome)
+        except (MemoryError, RecursionError):
+            # Others may not have been told: better nobody is than only some.
+            raise
+        except Exception:
+            # Whatever one answer runs into, the rest of the batch is durable and must be applied.
+            logger.exception("session 0x%x: the outcome could not be told", entry.session)
+            if submitter is not None:
+                submitter.abort()
+
+    def _flush_dirty(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        for submitter in dirty:
+            submitter.is_dirty = False
+            try:
+                submitter.flush()
+            except Exception:
+                # It must not keep the others from theirs.
+                logger.exception("what has gathered could not be sent")
+                submitter.abort()
