@@ -1,4 +1,4 @@
-"""The server: everything put together, started in order and stopped in the reverse one."""
+"""The server: its parts, assembled, started in order and stopped in reverse order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
 from paddock.log.file.disk import Disk
-from paddock.log.file.file_log import FileLog
 from paddock.log.interface import Log, LogError
-from paddock.log.memory import MemoryLog
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
@@ -25,7 +23,8 @@ from paddock.server.config.config import ServerConfig
 from paddock.server.config.settings_text import differing
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.ports import address_of, explained, start_listening
-from paddock.server.core import Service
+from paddock.server.core import Core
+from paddock.server.durability.engine import Engine
 from paddock.server.durability.log_recovery import Outages
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Recovered, recover_state
@@ -35,7 +34,7 @@ from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
 from paddock.state.watches import Watches
-from paddock.storage.data_directory import DataDirectory, look_before_claim
+from paddock.storage.data_directory import DataDirectory
 from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
@@ -84,10 +83,9 @@ class Server:
         self._random_bytes = random_bytes
         self._disk = disk
         self._on_fatal = on_fatal
-        self._directory: DataDirectory | None = None
-        self._log: Log | None = None
+        self._engine: Engine | None = None
         self._audit: AuditLog | None = None
-        self._service: Service | None = None
+        self._core: Core | None = None
         self._snapshotter: Snapshotter | None = None
         self._reaper: Reaper | None = None
         # The plain port, and those on which TLS is spoken.
@@ -159,11 +157,11 @@ class Server:
         `index` is that of the last batch that is applied as a whole. The rest belongs together, as
         it is right after one entry: in the middle of a batch it is ahead of `index`.
         """
-        service = self._service
-        assert service is not None, "the server has not been started"
-        machine = service.machine
+        core = self._core
+        assert core is not None, "the server has not been started"
+        machine = core.machine
         return {
-            "index": service.pipeline.applied,
+            "index": core.pipeline.applied,
             "zxid": machine.zxid,
             "last_session": machine.sessions.last_id,
             "nodes": len(machine.tree),
@@ -172,38 +170,38 @@ class Server:
 
     async def stop(self) -> None:
         """Close the port, answer what is under way, write a snapshot, let go of everything."""
-        service, outages = self._service, self._outages
-        assert service is not None, "the server has not been started"
+        core, outages = self._core, self._outages
+        assert core is not None, "the server has not been started"
         assert outages is not None
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._tell_audit(SERVER_STOP, INVOKED)
-        if service.pipeline.is_dead():
-            await self._bury(service)
+        if core.pipeline.is_dead():
+            await self._bury(core)
             return
         if self._listener is not None:
             self._listener.close()
         if self._secure is not None:
             await self._secure.close()
-        service.is_open = False
-        service.tracker.stop()
+        core.is_open = False
+        core.tracker.stop()
         if self._reaper is not None:
             self._reaper.stop()
         await outages.stop()
-        for connection in list(service.connections):
+        for connection in list(core.connections):
             connection.hold()
-        await service.pipeline.drain()
-        if service.pipeline.is_dead():
-            await self._bury(service)
+        await core.pipeline.drain()
+        if core.pipeline.is_dead():
+            await self._bury(core)
             return
         drained = loop.time() - begun
         # The log may have failed just now.
         await outages.stop()
-        for connection in list(service.connections):
+        for connection in list(core.connections):
             connection.close()
         if self._snapshotter is not None:
             await self._snapshotter.close()
-        await self._say_goodbye(service)
+        await self._say_goodbye(core)
         await self._let_go()
         seconds = loop.time() - begun
         logger.info(
@@ -219,9 +217,9 @@ class Server:
         if audit is not None:
             audit.close()
 
-    async def _bury(self, service: Service) -> None:
+    async def _bury(self, core: Core) -> None:
         """Let go of everything: there is nothing to be answered, and no state to be written."""
-        service.tracker.stop()
+        core.tracker.stop()
         if self._snapshotter is not None:
             await self._snapshotter.give_up()
         await self._let_go()
@@ -237,21 +235,21 @@ class Server:
         )
         if self._on_fatal is not None:
             self._on_fatal()
-        service = self._service
-        assert service is not None
-        service.is_open = False
+        core = self._core
+        assert core is not None
+        core.is_open = False
         if self._listener is not None:
             self._listener.close()
-        for connection in list(service.connections):
+        for connection in list(core.connections):
             connection.abort()
         if self._reaper is not None:
             self._reaper.stop()
 
-    async def _say_goodbye(self, service: Service) -> None:
+    async def _say_goodbye(self, core: Core) -> None:
         """Wait until every client has the last of its answers, or had its time to take it."""
         deserted = asyncio.Event()
-        service.on_deserted = deserted.set
-        if service.is_deserted():
+        core.admission.on_empty = deserted.set
+        if core.admission.is_empty():
             return
         told = asyncio.get_running_loop().call_later(
             _GOODBYES_TOLD_AFTER, logger.info, "waiting for clients to take their last answers"
@@ -266,25 +264,19 @@ class Server:
         config = self._config
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        await self._open_places()
-        _tell_start(config)
-        store: SnapshotStore | None = None
-        if self._directory is None:
-            log: Log = MemoryLog(keep=False)
-        else:
-            store = SnapshotStore(self._directory.snapshots_path, disk=self._disk)
-            log = FileLog(self._directory.log_path, disk=self._disk)
-        self._log = log
-        recovered = recover_state(log, store)
+        engine = await self._open_places()
+        _log_start(config)
+        log = engine.open()
+        recovered = recover_state(log, engine.snapshots)
         load_seconds = loop.time() - begun
-        if store is not None:
-            _tell_loaded(recovered, load_seconds)
-        service = self._assemble(log, store, recovered)
-        figures = self._figures(service, recovered, load_seconds)
-        service.words = FourLetterWords(figures).answer
+        if engine.snapshots is not None:
+            _log_loaded(recovered, load_seconds)
+        core = self._assemble(log, engine.snapshots, recovered)
+        figures = self._figures(core, engine.directory, recovered, load_seconds)
+        core.words = FourLetterWords(figures).answer
         if self._admin is not None:
             await self._start_admin(self._admin, figures)
-        service.tracker.start()
+        core.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
         if self._listener is not None:
@@ -292,7 +284,7 @@ class Server:
             with explained(config.host, config.port):
                 await start_listening(self._listener)
         if self._secure is not None:
-            self._secure.start(service, self._connection)
+            self._secure.start(core, self._connection)
         self._tell_audit(SERVER_START, SUCCESS)
         host, port = self.address
         seconds = loop.time() - begun
@@ -304,11 +296,11 @@ class Server:
             extra={"host": host, "port": port, "seconds": seconds},
         )
 
-    async def _open_places(self) -> None:
-        """Have the ports, the folder and the audit log, or find out now that they cannot be had.
+    async def _open_places(self) -> Engine:
+        """Open the ports, the data folder and the audit log.
 
-        Nobody can connect yet: that comes when everything has been loaded. Whatever may be refused
-        comes before the folder is made, so that a start that fails leaves none behind.
+        Clients cannot connect yet: that comes when the state has been loaded. All that may fail
+        comes before the folder is made, so that a failed start leaves none behind.
         """
         config = self._config
         if config.speaks_tls():
@@ -316,9 +308,8 @@ class Server:
             from paddock.server.tls.ports import SecurePorts
 
             self._secure = SecurePorts(config, self._wall_clock_ms)
-        if config.data_directory is not None:
-            # Before the ports: what is said of the folder names the server that has both.
-            look_before_claim(config.data_directory, config.data_log_directory)
+        # Before the ports: the error about a folder in use names the server that has both.
+        Engine.check(config)
         if config.port is not None and not config.port_unification:
             with explained(config.host, config.port):
                 self._listener = await asyncio.get_running_loop().create_server(
@@ -332,12 +323,15 @@ class Server:
             await self._secure.bind()
         if config.admin_address is not None:
             await self._bind_admin(*config.admin_address)
-        if config.data_directory is not None:
-            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
+        engine = self._engine = Engine(config, self._disk)
         if config.audit_enabled:
-            self._audit = self._open_audit()
+            file = config.audit_file
+            if file is None and engine.directory is not None:
+                file = engine.directory.path / "audit.log"
+            self._audit = AuditLog(file, config.log_format)
+        return engine
 
-    def _assemble(self, log: Log, store: SnapshotStore | None, recovered: Recovered) -> Service:
+    def _assemble(self, log: Log, store: SnapshotStore | None, recovered: Recovered) -> Core:
         """Put the parts together that serve the state."""
         config, machine = self._config, recovered.machine
         statistics = Statistics()
@@ -375,7 +369,7 @@ class Server:
             )
             pipeline.on_applied = self._snapshotter.look
         self._reaper = Reaper(pipeline, config, clock.time_ms)
-        self._service = Service(
+        self._core = Core(
             _within_descriptors(config),
             machine,
             watches,
@@ -385,16 +379,22 @@ class Server:
             self._random_bytes,
             monotonic,
         )
-        self._outages = Outages(self._service, log)
+        self._outages = Outages(self._core, log)
         pipeline.on_unknown = self._outages.begin
         pipeline.on_fatal = self._die
-        return self._service
+        return self._core
 
-    def _figures(self, service: Service, recovered: Recovered, load_seconds: float) -> Figures:
+    def _figures(
+        self,
+        core: Core,
+        directory: DataDirectory | None,
+        recovered: Recovered,
+        load_seconds: float,
+    ) -> Figures:
         secure = self.secure_address
         return Figures(
-            service,
-            self._directory,
+            core,
+            directory,
             -1 if self._config.port is None else self.address[1],
             asyncio.get_running_loop().time,
             secure_port=-1 if secure is None else secure[1],
@@ -402,12 +402,6 @@ class Server:
             load_seconds=load_seconds,
             replayed_entries=recovered.replayed_entries,
         )
-
-    def _open_audit(self) -> AuditLog:
-        file = self._config.audit_file
-        if file is None and self._directory is not None:
-            file = self._directory.path / "audit.log"
-        return AuditLog(file, self._config.log_format)
 
     def _tell_audit(self, operation: str, result: str) -> None:
         if self._audit is not None:
@@ -445,13 +439,13 @@ class Server:
             self._audit.admin(operation, result, identities, address, self._wall_clock_ms())
 
     def _connection(self) -> asyncio.Protocol:
-        assert self._service is not None
-        return cast(asyncio.Protocol, Connection(self._service))
+        assert self._core is not None
+        return cast(asyncio.Protocol, Connection(self._core))
 
-    async def _beside(self, close: Callable[[], None]) -> None:
-        """Call what blocks beside the event loop, if anybody is served by it."""
-        if self._service is None:
-            # The start has failed, perhaps since there is no memory: not for a thread either.
+    async def _in_thread(self, close: Callable[[], None]) -> None:
+        """Call a blocking function in a thread, if the event loop serves clients."""
+        if self._core is None:
+            # The start has failed, perhaps for want of memory: there is none for a thread either.
             close()
         else:
             await asyncio.get_running_loop().run_in_executor(None, close)
@@ -469,18 +463,17 @@ class Server:
             await self._secure.close()
             self._secure = None
         # They wait for threads of their own.
-        if self._log is not None:
-            await self._beside(self._log.close)
-            self._log = None
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await self._in_thread(engine.close_log)
         if self._audit is not None:
-            await self._beside(self._audit.close)
+            await self._in_thread(self._audit.close)
             self._audit = None
-        if self._directory is not None:
-            self._directory.close()
-            self._directory = None
+        if engine is not None:
+            engine.release()
 
 
-def _tell_start(config: ServerConfig) -> None:
+def _log_start(config: ServerConfig) -> None:
     different = differing(config)
     logger.info(
         "Paddock %s starts as process %d; its settings, where not the default: %s",
@@ -491,7 +484,7 @@ def _tell_start(config: ServerConfig) -> None:
     )
 
 
-def _tell_loaded(recovered: Recovered, seconds: float) -> None:
+def _log_loaded(recovered: Recovered, seconds: float) -> None:
     machine = recovered.machine
     nodes, sessions = len(machine.tree), len(machine.sessions.by_id)
     logger.info(

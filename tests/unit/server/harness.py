@@ -13,7 +13,7 @@ from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
-from paddock.server.core import Service
+from paddock.server.core import Core
 from paddock.server.replication.pipeline import Pipeline
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Statistics
@@ -132,6 +132,8 @@ class FakeClient:
     ) -> None:
         self.transport = FakeTransport(tls=tls, own_socket=own_socket)
         self.connection = Connection(harness.service)
+        self.handler = self.connection.handler
+        self.watcher = self.handler.watcher
         self.connection.connection_made(self.transport)
         self._harness = harness
         self.session = 0
@@ -200,7 +202,7 @@ class Harness:
             config.max_request_bytes,
             monotonic,
         )
-        self.service = Service(
+        self.service = Core(
             config,
             self.machine,
             self.watches,
