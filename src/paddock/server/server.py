@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger(__name__)
 
-# How long a stop waits at most for clients that do not take their last answers.
-_GOODBYES: Final = 15.0
-_GOODBYES_TOLD_AFTER: Final = 0.5
-# Files that are not connections: the log, snapshots, listeners, what Python has open.
+# Seconds that a stop waits at most for clients that do not take their last replies.
+_LAST_REPLIES: Final = 15.0
+_LAST_REPLIES_LOGGED_AFTER: Final = 0.5
+# Descriptors that are not connections: the log, snapshots, listeners, Python's own.
 _DESCRIPTORS_RESERVED: Final = 64
 
 
@@ -58,13 +58,13 @@ class Server:
         … server.address …
         await server.stop()
 
-    Time of day and randomness are handed in, so that a test can decide what they are; so is the
-    disk, if a test wants one that fails. `monotonic` gives the seconds by which work is shared out
-    and the time of day is judged; the default is the loop's time, which on some loops stands still
-    within a step.
+    Time of day and randomness are parameters, so that tests can control them; so is the disk, for
+    tests with one that fails. `monotonic` returns the seconds by which work is shared out and the
+    time of day is checked; the default is the loop's time, which on some loops stands still within
+    a pass.
 
-    If the machine is not enough for the state, nobody is served any more, and `on_fatal` is called:
-    a process that is nothing but a server ends then, at once.
+    If the machine cannot hold the state, no client is served any more, and `on_fatal` is called: a
+    process that only serves ends then, at once.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the server listens; the secure port, if there is no other."""
+        """Where the server listens; the secure port if there is no other."""
         if self._listener is not None:
             return address_of(self._listener.sockets)
         assert self._secure is not None, "the server has not been started"
@@ -118,7 +118,7 @@ class Server:
         return self._admin.address
 
     def config_with_ports(self) -> ServerConfig:
-        """Give the settings with the ports that the system has chosen, for the next server."""
+        """Return the settings with the ports that the system has assigned, for the next server."""
         config = self._config
         if config.port is not None:
             config = dataclasses.replace(config, port=self.address[1])
@@ -131,22 +131,22 @@ class Server:
     async def start(self) -> None:
         """Restore the state and open the port.
 
-        Raises PaddockError if the data folder, a file of TLS or a port cannot be used.
+        Raises PaddockError if the data folder, a TLS file or a port cannot be used.
         """
         try:
             await self._start()
         except BaseException:
-            self._tell_audit(SERVER_START, FAILURE)
-            await self._let_go()
+            self._audit_server(SERVER_START, FAILURE)
+            await self._close_all()
             raise
 
     async def serve_until(self, stop: asyncio.Event) -> None:
-        """Serve until told to stop, then stop."""
+        """Serve until `stop` is set, then stop."""
         await stop.wait()
         await self.stop()
 
     async def take_snapshot(self) -> int:
-        """Write the state as it is now to a snapshot; give its index. Raises LogError."""
+        """Write the state as it is now to a snapshot; return its index. Raises LogError."""
         if self._snapshotter is None:
             raise LogError("a server in memory takes no snapshots")
         return await self._snapshotter.take_now()
@@ -154,8 +154,8 @@ class Server:
     def status(self) -> dict[str, int]:
         """Return how far the state is.
 
-        `index` is that of the last batch that is applied as a whole. The rest belongs together, as
-        it is right after one entry: in the middle of a batch it is ahead of `index`.
+        `index` is that of the last batch that is applied as a whole. The rest is consistent, as of
+        one entry: in the middle of a batch it is ahead of `index`.
         """
         core = self._core
         assert core is not None, "the server has not been started"
@@ -169,15 +169,15 @@ class Server:
         }
 
     async def stop(self) -> None:
-        """Close the port, answer what is under way, write a snapshot, let go of everything."""
+        """Close the port, answer what is in flight, write a snapshot, release everything."""
         core, outages = self._core, self._outages
         assert core is not None, "the server has not been started"
         assert outages is not None
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        self._tell_audit(SERVER_STOP, INVOKED)
+        self._audit_server(SERVER_STOP, INVOKED)
         if core.pipeline.is_dead():
-            await self._bury(core)
+            await self._stop_failed(core)
             return
         if self._listener is not None:
             self._listener.close()
@@ -192,7 +192,7 @@ class Server:
             connection.hold()
         await core.pipeline.drain()
         if core.pipeline.is_dead():
-            await self._bury(core)
+            await self._stop_failed(core)
             return
         drained = loop.time() - begun
         # The log may have failed just now.
@@ -201,8 +201,8 @@ class Server:
             connection.close()
         if self._snapshotter is not None:
             await self._snapshotter.close()
-        await self._say_goodbye(core)
-        await self._let_go()
+        await self._await_last_replies(core)
+        await self._close_all()
         seconds = loop.time() - begun
         logger.info(
             "stopped after %.2f s, %.2f s of them for what was under way",
@@ -212,20 +212,20 @@ class Server:
         )
 
     def abandon(self) -> None:
-        """Keep what would be lost if the process ended now; for the log, that is nothing."""
+        """Write what would be lost if the process ended now; for the log, that is nothing."""
         audit, self._audit = self._audit, None
         if audit is not None:
             audit.close()
 
-    async def _bury(self, core: Core) -> None:
-        """Let go of everything: there is nothing to be answered, and no state to be written."""
+    async def _stop_failed(self, core: Core) -> None:
+        """Release everything: there is nothing to answer, and no state to write."""
         core.tracker.stop()
         if self._snapshotter is not None:
             await self._snapshotter.give_up()
-        await self._let_go()
+        await self._close_all()
 
-    def _die(self, reason: str) -> None:
-        """Serve nobody any more, unanswered: the state is not what the log says."""
+    def _fail(self, reason: str) -> None:
+        """Disconnect all clients without a reply: the state is not what the log says."""
         logger.critical(
             "this machine is not enough for a request that is in the log: %s. The server ends"
             " before it answers anything. All that was acknowledged is in the log: start it again,"
@@ -245,26 +245,28 @@ class Server:
         if self._reaper is not None:
             self._reaper.stop()
 
-    async def _say_goodbye(self, core: Core) -> None:
-        """Wait until every client has the last of its answers, or had its time to take it."""
-        deserted = asyncio.Event()
-        core.admission.on_empty = deserted.set
+    async def _await_last_replies(self, core: Core) -> None:
+        """Wait until every client has its last replies, or has had its time to take them."""
+        empty = asyncio.Event()
+        core.admission.on_empty = empty.set
         if core.admission.is_empty():
             return
         told = asyncio.get_running_loop().call_later(
-            _GOODBYES_TOLD_AFTER, logger.info, "waiting for clients to take their last answers"
+            _LAST_REPLIES_LOGGED_AFTER,
+            logger.info,
+            "waiting for clients to take their last answers",
         )
         with contextlib.suppress(TimeoutError):
-            # A connection gives its client less than this; it is for what nobody thought of.
-            async with asyncio.timeout(_GOODBYES):
-                await deserted.wait()
+            # A connection gives its client less than this: it is a safeguard.
+            async with asyncio.timeout(_LAST_REPLIES):
+                await empty.wait()
         told.cancel()
 
     async def _start(self) -> None:
         config = self._config
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        engine = await self._open_places()
+        engine = await self._open_resources()
         _log_start(config)
         log = engine.open()
         recovered = recover_state(log, engine.snapshots)
@@ -285,7 +287,7 @@ class Server:
                 await start_listening(self._listener)
         if self._secure is not None:
             self._secure.start(core, self._connection)
-        self._tell_audit(SERVER_START, SUCCESS)
+        self._audit_server(SERVER_START, SUCCESS)
         host, port = self.address
         seconds = loop.time() - begun
         logger.info(
@@ -296,7 +298,7 @@ class Server:
             extra={"host": host, "port": port, "seconds": seconds},
         )
 
-    async def _open_places(self) -> Engine:
+    async def _open_resources(self) -> Engine:
         """Open the ports, the data folder and the audit log.
 
         Clients cannot connect yet: that comes when the state has been loaded. All that may fail
@@ -332,7 +334,7 @@ class Server:
         return engine
 
     def _assemble(self, log: Log, store: SnapshotStore | None, recovered: Recovered) -> Core:
-        """Put the parts together that serve the state."""
+        """Assemble the parts that serve the state."""
         config, machine = self._config, recovered.machine
         statistics = Statistics()
         monotonic = self._monotonic or asyncio.get_running_loop().time
@@ -381,7 +383,7 @@ class Server:
         )
         self._outages = Outages(self._core, log)
         pipeline.on_unknown = self._outages.begin
-        pipeline.on_fatal = self._die
+        pipeline.on_fatal = self._fail
         return self._core
 
     def _figures(
@@ -403,12 +405,12 @@ class Server:
             replayed_entries=recovered.replayed_entries,
         )
 
-    def _tell_audit(self, operation: str, result: str) -> None:
+    def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:
             self._audit.server(operation, result, self._wall_clock_ms())
 
     async def _bind_admin(self, host: str, port: int) -> None:
-        # Imported now, not above: most servers have none, and need no HTTP.
+        # Imported here: most servers have none, and need no HTTP.
         from paddock.server.admin.http import AdminServer
         from paddock.server.admin.origin import AdminHosts
 
@@ -428,11 +430,11 @@ class Server:
         machine = figures.service.machine
         limits = self.admin_limits
         if self._audit is not None:
-            limits.tell_audit = self._tell_admin_audit
+            limits.tell_audit = self._audit_admin
         data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
         await admin.start(Commands(figures), data_commands)
 
-    def _tell_admin_audit(
+    def _audit_admin(
         self, operation: str, result: str, identities: Identities, address: str
     ) -> None:
         if self._audit is not None:
@@ -450,8 +452,8 @@ class Server:
         else:
             await asyncio.get_running_loop().run_in_executor(None, close)
 
-    async def _let_go(self) -> None:
-        # It outlives us, and would hold the state.
+    async def _close_all(self) -> None:
+        # The supervisor keeps it, and it would keep the state.
         self.admin_limits.tell_audit = None
         if self._admin is not None:
             await self._admin.close()
@@ -462,7 +464,7 @@ class Server:
         if self._secure is not None:
             await self._secure.close()
             self._secure = None
-        # They wait for threads of their own.
+        # These wait for threads.
         engine, self._engine = self._engine, None
         if engine is not None:
             await self._in_thread(engine.close_log)
@@ -508,7 +510,7 @@ def _log_loaded(recovered: Recovered, seconds: float) -> None:
 
 
 def _within_descriptors(config: ServerConfig) -> ServerConfig:
-    """Bound the connections by the files that the system lets us open.
+    """Limit the connections by the descriptors that the system allows.
 
     A connection over that limit could not even be refused, and neither a snapshot nor the next
     segment of the log could be opened.

@@ -305,11 +305,14 @@ class SendBuffer:
             piece, size = waiting.pop(0)
             self._written += len(piece)
             transport.write(piece)
-            counted = self._leave(piece, size)
-            if self.peer_reads:
-                self._discount(counted)
-            elif not self.is_overdue:
-                self._handed = counted
+            self._hand(self._leave(piece, size))
+
+    def _hand(self, size: int) -> None:
+        """Discount what the transport took, unless it has paused us with that."""
+        if self.peer_reads:
+            self._discount(size)
+        elif not self.is_overdue:
+            self._handed = size
 
     def _discount(self, size: int) -> None:
         self._size -= size
