@@ -75,7 +75,7 @@ async def _send(stream: bytes, cuts: list[int], settles: list[bool]) -> None:
     client.connection.connection_lost(None)
     await harness.settle()
     assert client.connection not in harness.service.connections
-    assert (client.connection.watch_count, client.connection.watch_bytes) == (0, 0)
+    assert (client.watcher.watch_count, client.watcher.watch_bytes) == (0, 0)
 
 
 def _check_sent(client: FakeClient) -> None:
@@ -93,5 +93,5 @@ def _check_sent(client: FakeClient) -> None:
                 WatcherEvent.read(reader)
     else:
         # A four-letter word was answered, with text.
-        assert client.connection.stage == CLOSED
+        assert client.handler.stage == CLOSED
         assert not frames

@@ -1,4 +1,4 @@
-"""The server: everything put together, started in order and stopped in the reverse one."""
+"""The server: its parts, assembled, started in order and stopped in reverse order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
 from paddock.log.file.disk import Disk
-from paddock.log.file.file_log import FileLog
 from paddock.log.interface import Log, LogError
-from paddock.log.memory import MemoryLog
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
@@ -25,7 +23,8 @@ from paddock.server.config.config import ServerConfig
 from paddock.server.config.settings_text import differing
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.ports import address_of, explained, start_listening
-from paddock.server.core import Service
+from paddock.server.core import Core
+from paddock.server.durability.engine import Engine
 from paddock.server.durability.log_recovery import Outages
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Restored, restore_newest
@@ -36,7 +35,7 @@ from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
 from paddock.state.watches import Watches
-from paddock.storage.data_directory import DataDirectory, look_before_claim
+from paddock.storage.data_directory import DataDirectory
 from paddock.storage.replay import within_memory
 from paddock.storage.snapshots import SnapshotStore
 
@@ -46,10 +45,10 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger(__name__)
 
-# How long a stop waits at most for clients that do not take their last answers.
-_GOODBYES: Final = 15.0
-_GOODBYES_TOLD_AFTER: Final = 0.5
-# Files that are not connections: the log, snapshots, listeners, what Python has open.
+# Seconds that a stop waits at most for clients that do not take their last replies.
+_LAST_REPLIES: Final = 15.0
+_LAST_REPLIES_LOGGED_AFTER: Final = 0.5
+# Descriptors that are not connections: the log, snapshots, listeners, Python's own.
 _DESCRIPTORS_RESERVED: Final = 64
 
 
@@ -61,13 +60,13 @@ class Server:
         … server.address …
         await server.stop()
 
-    Time of day and randomness are handed in, so that a test can decide what they are; so is the
-    disk, if a test wants one that fails. `monotonic` gives the seconds by which work is shared out
-    and the time of day is judged; the default is the loop's time, which on some loops stands still
-    within a step.
+    Time of day and randomness are parameters, so that tests can control them; so is the disk, for
+    tests with one that fails. `monotonic` returns the seconds by which work is shared out and the
+    time of day is checked; the default is the loop's time, which on some loops stands still within
+    a pass.
 
-    If the machine is not enough for the state, nobody is served any more, and `on_fatal` is called:
-    a process that is nothing but a server ends then, at once.
+    If the machine cannot hold the state, no client is served any more, and `on_fatal` is called: a
+    process that only serves ends then, at once.
     """
 
     def __init__(
@@ -86,10 +85,9 @@ class Server:
         self._random_bytes = random_bytes
         self._disk = disk
         self._on_fatal = on_fatal
-        self._directory: DataDirectory | None = None
-        self._log: Log | None = None
+        self._engine: Engine | None = None
         self._audit: AuditLog | None = None
-        self._service: Service | None = None
+        self._core: Core | None = None
         self._snapshotter: Snapshotter | None = None
         self._reaper: Reaper | None = None
         # The plain port, and those on which TLS is spoken.
@@ -102,7 +100,7 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the server listens; the secure port, if there is no other."""
+        """Where the server listens; the secure port if there is no other."""
         if self._listener is not None:
             return address_of(self._listener.sockets)
         assert self._secure is not None, "the server has not been started"
@@ -122,7 +120,7 @@ class Server:
         return self._admin.address
 
     def config_with_ports(self) -> ServerConfig:
-        """Give the settings with the ports that the system has chosen, for the next server."""
+        """Return the settings with the ports that the system has assigned, for the next server."""
         config = self._config
         if config.port is not None:
             config = dataclasses.replace(config, port=self.address[1])
@@ -135,22 +133,22 @@ class Server:
     async def start(self) -> None:
         """Restore the state and open the port.
 
-        Raises PaddockError if the data folder, a file of TLS or a port cannot be used.
+        Raises PaddockError if the data folder, a TLS file or a port cannot be used.
         """
         try:
             await self._start()
         except BaseException:
-            self._tell_audit(SERVER_START, FAILURE)
-            await self._let_go()
+            self._audit_server(SERVER_START, FAILURE)
+            await self._close_all()
             raise
 
     async def serve_until(self, stop: asyncio.Event) -> None:
-        """Serve until told to stop, then stop."""
+        """Serve until `stop` is set, then stop."""
         await stop.wait()
         await self.stop()
 
     async def take_snapshot(self) -> int:
-        """Write the state as it is now to a snapshot; give its index. Raises LogError."""
+        """Write the state as it is now to a snapshot; return its index. Raises LogError."""
         if self._snapshotter is None:
             raise LogError("a server in memory takes no snapshots")
         return await self._snapshotter.take_now()
@@ -158,14 +156,14 @@ class Server:
     def status(self) -> dict[str, int]:
         """Return how far the state is.
 
-        `index` is that of the last batch that is applied as a whole. The rest belongs together, as
-        it is right after one entry: in the middle of a batch it is ahead of `index`.
+        `index` is that of the last batch that is applied as a whole. The rest is consistent, as of
+        one entry: in the middle of a batch it is ahead of `index`.
         """
-        service = self._service
-        assert service is not None, "the server has not been started"
-        machine = service.machine
+        core = self._core
+        assert core is not None, "the server has not been started"
+        machine = core.machine
         return {
-            "index": service.replica.applied,
+            "index": core.replica.applied,
             "zxid": machine.zxid,
             "last_session": machine.sessions.last_id,
             "nodes": len(machine.tree),
@@ -173,40 +171,40 @@ class Server:
         }
 
     async def stop(self) -> None:
-        """Close the port, answer what is under way, write a snapshot, let go of everything."""
-        service, outages = self._service, self._outages
-        assert service is not None, "the server has not been started"
+        """Close the port, answer what is in flight, write a snapshot, release everything."""
+        core, outages = self._core, self._outages
+        assert core is not None, "the server has not been started"
         assert outages is not None
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        self._tell_audit(SERVER_STOP, INVOKED)
-        if service.replica.is_dead():
-            await self._bury(service)
+        self._audit_server(SERVER_STOP, INVOKED)
+        if core.replica.is_dead():
+            await self._stop_failed(core)
             return
         if self._listener is not None:
             self._listener.close()
         if self._secure is not None:
             await self._secure.close()
-        service.is_open = False
-        service.tracker.stop()
+        core.is_open = False
+        core.tracker.stop()
         if self._reaper is not None:
             self._reaper.stop()
         await outages.stop()
-        for connection in list(service.connections):
+        for connection in list(core.connections):
             connection.hold()
-        await service.proposer.drain()
-        if service.replica.is_dead():
-            await self._bury(service)
+        await core.proposer.drain()
+        if core.replica.is_dead():
+            await self._stop_failed(core)
             return
         drained = loop.time() - begun
         # The log may have failed just now.
         await outages.stop()
-        for connection in list(service.connections):
+        for connection in list(core.connections):
             connection.close()
         if self._snapshotter is not None:
             await self._snapshotter.close()
-        await self._say_goodbye(service)
-        await self._let_go()
+        await self._await_last_replies(core)
+        await self._close_all()
         seconds = loop.time() - begun
         logger.info(
             "stopped after %.2f s, %.2f s of them for what was under way",
@@ -216,20 +214,20 @@ class Server:
         )
 
     def abandon(self) -> None:
-        """Keep what would be lost if the process ended now; for the log, that is nothing."""
+        """Write what would be lost if the process ended now; for the log, that is nothing."""
         audit, self._audit = self._audit, None
         if audit is not None:
             audit.close()
 
-    async def _bury(self, service: Service) -> None:
-        """Let go of everything: there is nothing to be answered, and no state to be written."""
-        service.tracker.stop()
+    async def _stop_failed(self, core: Core) -> None:
+        """Release everything: there is nothing to answer, and no state to write."""
+        core.tracker.stop()
         if self._snapshotter is not None:
             await self._snapshotter.give_up()
-        await self._let_go()
+        await self._close_all()
 
-    def _die(self, reason: str) -> None:
-        """Serve nobody any more, unanswered: the state is not what the log says."""
+    def _fail(self, reason: str) -> None:
+        """Disconnect all clients without a reply: the state is not what the log says."""
         logger.critical(
             "this machine is not enough for a request that is in the log: %s. The server ends"
             " before it answers anything. All that was acknowledged is in the log: start it again,"
@@ -239,55 +237,53 @@ class Server:
         )
         if self._on_fatal is not None:
             self._on_fatal()
-        service = self._service
-        assert service is not None
-        service.is_open = False
+        core = self._core
+        assert core is not None
+        core.is_open = False
         if self._listener is not None:
             self._listener.close()
-        for connection in list(service.connections):
+        for connection in list(core.connections):
             connection.abort()
         if self._reaper is not None:
             self._reaper.stop()
 
-    async def _say_goodbye(self, service: Service) -> None:
-        """Wait until every client has the last of its answers, or had its time to take it."""
-        deserted = asyncio.Event()
-        service.on_deserted = deserted.set
-        if service.is_deserted():
+    async def _await_last_replies(self, core: Core) -> None:
+        """Wait until every client has its last replies, or has had its time to take them."""
+        empty = asyncio.Event()
+        core.admission.on_empty = empty.set
+        if core.admission.is_empty():
             return
         told = asyncio.get_running_loop().call_later(
-            _GOODBYES_TOLD_AFTER, logger.info, "waiting for clients to take their last answers"
+            _LAST_REPLIES_LOGGED_AFTER,
+            logger.info,
+            "waiting for clients to take their last answers",
         )
         with contextlib.suppress(TimeoutError):
-            # A connection gives its client less than this; it is for what nobody thought of.
-            async with asyncio.timeout(_GOODBYES):
-                await deserted.wait()
+            # A connection gives its client less than this: it is a safeguard.
+            async with asyncio.timeout(_LAST_REPLIES):
+                await empty.wait()
         told.cancel()
 
     async def _start(self) -> None:
         config = self._config
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        await self._open_places()
-        _tell_start(config)
-        store: SnapshotStore | None = None
-        if self._directory is None:
-            log: Log = MemoryLog(keep=False)
-        else:
-            store = SnapshotStore(self._directory.snapshots_path, disk=self._disk)
-            log = FileLog(self._directory.log_path, disk=self._disk)
-        self._log = log
-        restored, replica = within_memory("what is stored", lambda: self._load(log, store))
+        engine = await self._open_resources()
+        _log_start(config)
+        log = engine.open()
+        restored, replica = within_memory(
+            "what is stored", lambda: self._load(log, engine.snapshots)
+        )
         load_seconds = loop.time() - begun
-        if store is not None:
-            _tell_loaded(restored, load_seconds)
+        if engine.snapshots is not None:
+            _log_loaded(restored, load_seconds)
         replayed = restored.replay.entries
-        service = self._assemble(log, store, restored, replica)
-        figures = self._figures(service, replayed, load_seconds)
-        service.words = FourLetterWords(figures).answer
+        core = self._assemble(log, engine.snapshots, restored, replica)
+        figures = self._figures(core, engine.directory, replayed, load_seconds)
+        core.words = FourLetterWords(figures).answer
         if self._admin is not None:
             await self._start_admin(self._admin, figures)
-        service.tracker.start()
+        core.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
         if self._listener is not None:
@@ -295,8 +291,8 @@ class Server:
             with explained(config.host, config.port):
                 await start_listening(self._listener)
         if self._secure is not None:
-            self._secure.start(service, self._connection)
-        self._tell_audit(SERVER_START, SUCCESS)
+            self._secure.start(core, self._connection)
+        self._audit_server(SERVER_START, SUCCESS)
         host, port = self.address
         seconds = loop.time() - begun
         logger.info(
@@ -307,11 +303,11 @@ class Server:
             extra={"host": host, "port": port, "seconds": seconds},
         )
 
-    async def _open_places(self) -> None:
-        """Have the ports, the folder and the audit log, or find out now that they cannot be had.
+    async def _open_resources(self) -> Engine:
+        """Open the ports, the data folder and the audit log.
 
-        Nobody can connect yet: that comes when everything has been loaded. Whatever may be refused
-        comes before the folder is made, so that a start that fails leaves none behind.
+        Clients cannot connect yet: that comes when the state has been loaded. All that may fail
+        comes before the folder is made, so that a failed start leaves none behind.
         """
         config = self._config
         if config.speaks_tls():
@@ -319,9 +315,8 @@ class Server:
             from paddock.server.tls.ports import SecurePorts
 
             self._secure = SecurePorts(config, self._wall_clock_ms)
-        if config.data_directory is not None:
-            # Before the ports: what is said of the folder names the server that has both.
-            look_before_claim(config.data_directory, config.data_log_directory)
+        # Before the ports: the error about a folder in use names the server that has both.
+        Engine.check(config)
         if config.port is not None and not config.port_unification:
             with explained(config.host, config.port):
                 self._listener = await asyncio.get_running_loop().create_server(
@@ -335,10 +330,13 @@ class Server:
             await self._secure.bind()
         if config.admin_address is not None:
             await self._bind_admin(*config.admin_address)
-        if config.data_directory is not None:
-            self._directory = DataDirectory(config.data_directory, config.data_log_directory)
+        engine = self._engine = Engine(config, self._disk)
         if config.audit_enabled:
-            self._audit = self._open_audit()
+            file = config.audit_file
+            if file is None and engine.directory is not None:
+                file = engine.directory.path / "audit.log"
+            self._audit = AuditLog(file, config.log_format)
+        return engine
 
     def _load(self, log: Log, store: SnapshotStore | None) -> tuple[Restored, Replica]:
         """Bring a replica to the end of the log."""
@@ -355,8 +353,8 @@ class Server:
 
     def _assemble(
         self, log: Log, store: SnapshotStore | None, restored: Restored, replica: Replica
-    ) -> Service:
-        """Put the parts together that serve the state."""
+    ) -> Core:
+        """Assemble the parts that serve the state."""
         config, machine = self._config, replica.machine
         monotonic = self._monotonic or asyncio.get_running_loop().time
         clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
@@ -379,7 +377,7 @@ class Server:
             )
             replica.on_applied = self._snapshotter.look
         self._reaper = Reaper(proposer, machine.tree, config, clock.time_ms)
-        self._service = Service(
+        self._core = Core(
             _within_descriptors(config),
             replica,
             proposer,
@@ -387,16 +385,22 @@ class Server:
             self._random_bytes,
             monotonic,
         )
-        self._outages = Outages(self._service, log)
+        self._outages = Outages(self._core, log)
         proposer.on_unknown = self._outages.begin
-        replica.on_fatal = self._die
-        return self._service
+        replica.on_fatal = self._fail
+        return self._core
 
-    def _figures(self, service: Service, replayed: int, load_seconds: float) -> Figures:
+    def _figures(
+        self,
+        core: Core,
+        directory: DataDirectory | None,
+        replayed: int,
+        load_seconds: float,
+    ) -> Figures:
         secure = self.secure_address
         return Figures(
-            service,
-            self._directory,
+            core,
+            directory,
             -1 if self._config.port is None else self.address[1],
             asyncio.get_running_loop().time,
             secure_port=-1 if secure is None else secure[1],
@@ -405,18 +409,12 @@ class Server:
             replayed_entries=replayed,
         )
 
-    def _open_audit(self) -> AuditLog:
-        file = self._config.audit_file
-        if file is None and self._directory is not None:
-            file = self._directory.path / "audit.log"
-        return AuditLog(file, self._config.log_format)
-
-    def _tell_audit(self, operation: str, result: str) -> None:
+    def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:
             self._audit.server(operation, result, self._wall_clock_ms())
 
     async def _bind_admin(self, host: str, port: int) -> None:
-        # Imported now, not above: most servers have none, and need no HTTP.
+        # Imported here: most servers have none, and need no HTTP.
         from paddock.server.admin.http import AdminServer
         from paddock.server.admin.origin import AdminHosts
 
@@ -436,30 +434,30 @@ class Server:
         machine = figures.service.machine
         limits = self.admin_limits
         if self._audit is not None:
-            limits.tell_audit = self._tell_admin_audit
+            limits.tell_audit = self._audit_admin
         data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
         await admin.start(Commands(figures), data_commands)
 
-    def _tell_admin_audit(
+    def _audit_admin(
         self, operation: str, result: str, identities: Identities, address: str
     ) -> None:
         if self._audit is not None:
             self._audit.admin(operation, result, identities, address, self._wall_clock_ms())
 
     def _connection(self) -> asyncio.Protocol:
-        assert self._service is not None
-        return cast(asyncio.Protocol, Connection(self._service))
+        assert self._core is not None
+        return cast(asyncio.Protocol, Connection(self._core))
 
-    async def _beside(self, close: Callable[[], None]) -> None:
-        """Call what blocks beside the event loop, if anybody is served by it."""
-        if self._service is None:
-            # The start has failed, perhaps since there is no memory: not for a thread either.
+    async def _in_thread(self, close: Callable[[], None]) -> None:
+        """Call a blocking function in a thread, if the event loop serves clients."""
+        if self._core is None:
+            # The start has failed, perhaps for want of memory: there is none for a thread either.
             close()
         else:
             await asyncio.get_running_loop().run_in_executor(None, close)
 
-    async def _let_go(self) -> None:
-        # It outlives us, and would hold the state.
+    async def _close_all(self) -> None:
+        # The supervisor keeps it, and it would keep the state.
         self.admin_limits.tell_audit = None
         if self._admin is not None:
             await self._admin.close()
@@ -470,19 +468,18 @@ class Server:
         if self._secure is not None:
             await self._secure.close()
             self._secure = None
-        # They wait for threads of their own.
-        if self._log is not None:
-            await self._beside(self._log.close)
-            self._log = None
+        # These wait for threads.
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await self._in_thread(engine.close_log)
         if self._audit is not None:
-            await self._beside(self._audit.close)
+            await self._in_thread(self._audit.close)
             self._audit = None
-        if self._directory is not None:
-            self._directory.close()
-            self._directory = None
+        if engine is not None:
+            engine.release()
 
 
-def _tell_start(config: ServerConfig) -> None:
+def _log_start(config: ServerConfig) -> None:
     different = differing(config)
     logger.info(
         "Paddock %s starts as process %d; its settings, where not the default: %s",
@@ -493,7 +490,7 @@ def _tell_start(config: ServerConfig) -> None:
     )
 
 
-def _tell_loaded(restored: Restored, seconds: float) -> None:
+def _log_loaded(restored: Restored, seconds: float) -> None:
     machine = restored.replay.machine
     nodes, sessions = len(machine.tree), len(machine.sessions.by_id)
     logger.info(
@@ -517,7 +514,7 @@ def _tell_loaded(restored: Restored, seconds: float) -> None:
 
 
 def _within_descriptors(config: ServerConfig) -> ServerConfig:
-    """Bound the connections by the files that the system lets us open.
+    """Limit the connections by the descriptors that the system allows.
 
     A connection over that limit could not even be refused, and neither a snapshot nor the next
     segment of the log could be opened.

@@ -1,8 +1,7 @@
-"""One server after another on the same data folder and port, in one process.
+"""Runs servers one after another on the same data folder and port, in one process.
 
-A running server gets another state by way of its control socket: it stops as it always does, the
-data is exchanged, and a new server starts. Clients see a server that is away for a moment. If the
-new state cannot be served, the old one is brought back and served.
+A restore through the control socket stops the server as usual, swaps the data, and starts a new
+server. Clients see a short outage. If the new state cannot be served, the old one is restored.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from paddock.storage.state_swap import Exchange, exchange, is_staged, undo_excha
 
 logger: Final = logging.getLogger(__name__)
 
-# Seconds that a restore by way of the admin server has to end when we do.
+# Seconds that a restore through the admin server has to finish when the process stops.
 _RESTORE_GRACE: Final = 5.0
 
 
@@ -51,11 +50,11 @@ class Supervisor:
         self._wall_clock_ms = wall_clock_ms
         self._server: Server | None = None
         self._control: Control | None = None
-        # Held while servers are exchanged: nothing else is done to them then.
+        # Held while servers are replaced.
         self._busy = asyncio.Lock()
         self._admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
         self._over = asyncio.Event()
-        # Why no server could be started any more.
+        # Why no server could be started.
         self._failure: BaseException | None = None
 
     @property
@@ -79,7 +78,7 @@ class Supervisor:
             await self._control.open()
 
     async def serve_until(self, stop: asyncio.Event) -> None:
-        """Serve until told to stop, then stop; or until no server can be started any more."""
+        """Serve until `stop` is set, then stop; or until no server can be started."""
         ends = [asyncio.ensure_future(event.wait()) for event in (stop, self._over)]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -92,13 +91,13 @@ class Supervisor:
                 self._server = None
         if self._control is not None:
             await self._control.close()
-        # What was exchanged is answered; what was not even asked for is given up.
+        # A restore that is done is answered; one that has not begun is given up.
         await self._admin_limits.restores.end(_RESTORE_GRACE)
         if self._failure is not None:
             raise self._failure
 
     def abandon(self) -> None:
-        """Keep what would be lost if the process ended now."""
+        """Write what would be lost if the process ended now."""
         if self._server is not None:
             self._server.abandon()
 
@@ -106,7 +105,7 @@ class Supervisor:
         server = self._make_server(self._config)
         server.admin_limits = self._admin_limits
         await server.start()
-        # No collection is to look at all the nodes again.
+        # The garbage collector is not to scan all the nodes again.
         gc.freeze()
         self._server = server
 
@@ -133,7 +132,7 @@ class Supervisor:
             try:
                 done, problem = await self._replace(folder, staged)
             except BaseException as error:
-                # Whatever it was: a process that serves nobody must not stay.
+                # Whatever it was: a process that serves no client must not stay.
                 self._failure = error
                 self._over.set()
                 if not isinstance(error, PaddockError | OSError):
@@ -149,13 +148,13 @@ class Supervisor:
     async def _replace(
         self, folder: Path, staged: str
     ) -> tuple[Exchange | None, BaseException | None]:
-        """Exchange the server for one with the staged state; or, with a reason, for one as before.
+        """Replace the server by one with the staged state; or, with a reason, by one as before.
 
-        Raises if no server runs any more.
+        Raises if no server can be started.
         """
         server, self._server = self._running(), None
         await server.stop()
-        # Nothing is to hold its state while the next one is loaded.
+        # Nothing may hold its state while the next one is loaded.
         del server
         done, problem = await self._exchange(folder, staged)
         self._forget_the_old_state()
@@ -191,7 +190,7 @@ class Supervisor:
         return done[0], None
 
     async def _in_thread(self, folder: Path, work: Callable[[], None]) -> None:
-        """Do something to a folder that nobody uses, beside the event loop."""
+        """Change a folder that no server uses, in a thread."""
 
         def claim_and_work() -> None:
             with Claim(folder):
@@ -200,6 +199,6 @@ class Supervisor:
         await asyncio.get_running_loop().run_in_executor(None, claim_and_work)
 
     def _forget_the_old_state(self) -> None:
-        """Let go of what the last server held: a frozen cycle would keep it for ever."""
+        """Free the state of the last server: a frozen reference cycle would keep it for ever."""
         gc.unfreeze()
         gc.collect()

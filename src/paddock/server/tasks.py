@@ -1,4 +1,4 @@
-"""Tasks with an owner, which cancels and awaits what is left of them at its own end."""
+"""Tasks with an owner, which cancels and awaits the rest of them at its own end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Tasks:
-    """Tasks under way; each is forgotten when it is done."""
+    """Running tasks; each is forgotten when it is done."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -20,18 +20,18 @@ class Tasks:
         return len(self._tasks)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task, and own it."""
+        """Start and own a task."""
         task = asyncio.get_running_loop().create_task(work)
         self._own(task)
         return task
 
     def hand_over(self, task: asyncio.Task[Any], heir: Tasks) -> None:
-        """Give a task to another owner, which ends later."""
+        """Move a task to another owner, which ends later."""
         self._tasks.discard(task)
         heir._own(task)
 
     async def end(self, grace: float = 0.0) -> None:
-        """Wait for the tasks for so many seconds, then cancel what is left and wait for that."""
+        """Wait `grace` seconds for the tasks, then cancel the rest and await it."""
         if self._tasks and grace:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in self._tasks:

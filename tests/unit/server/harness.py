@@ -13,7 +13,7 @@ from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
-from paddock.server.core import Service
+from paddock.server.core import Core
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.sessions.tracker import Liveness
@@ -149,6 +149,8 @@ class FakeClient:
     ) -> None:
         self.transport = FakeTransport(tls=tls, own_socket=own_socket)
         self.connection = Connection(harness.service)
+        self.handler = self.connection.handler
+        self.watcher = self.handler.watcher
         self.connection.connection_made(self.transport)
         self._harness = harness
         self.session = 0
@@ -210,7 +212,7 @@ class Harness:
         self.proposer = Proposer(
             self.replica, self.log, clock, config.max_requests, config.max_request_bytes
         )
-        self.service = Service(
+        self.service = Core(
             config,
             self.replica,
             self.proposer,

@@ -14,7 +14,7 @@ from typing import Final
 from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
 from paddock.server.admin.paced_writer import in_pieces
 from paddock.server.config.settings_text import as_file
-from paddock.server.sessions.tracker import Client
+from paddock.server.connections.connection_watcher import ConnectionWatcher
 from paddock.server.statistics import ConnectionReport
 
 Arguments = Mapping[str, str]
@@ -214,7 +214,7 @@ class Commands:
         each = (
             (str(one.session), Rows(path_text(path) for path in data.paths_of(one)))
             for one in data.watchers()
-            if isinstance(one, Client)
+            if isinstance(one, ConnectionWatcher)
         )
         return {"session_id_to_watched_paths": Pairs(each)}
 
@@ -223,7 +223,11 @@ class Commands:
         each = (
             (
                 path_text(path),
-                Rows(one.session for one in data.watchers_of(path) if isinstance(one, Client)),
+                Rows(
+                    one.session
+                    for one in data.watchers_of(path)
+                    if isinstance(one, ConnectionWatcher)
+                ),
             )
             for path in data.paths()
         )

@@ -39,7 +39,7 @@ from paddock.log.interface import LogError
 from paddock.server.admin.rate_limits import AdminLimits, RateLimit
 from paddock.server.config.config import ServerConfig
 from paddock.server.durability.snapshotter import Snapshotter
-from paddock.server.sessions.authentication import Conversation
+from paddock.server.sessions.authentication import Authenticator
 from paddock.state.access import NOBODY, Identities
 from paddock.state.machine import StateMachine
 from paddock.storage.maintenance.backup import Manifest, StreamedBackup
@@ -96,7 +96,7 @@ class DataCommands:
         if authorization is None:
             raise RefusedError(401, "Auth info is missing for the command")
         scheme, _, credentials = authorization.strip().partition(b" ")
-        conversation = Conversation(address, self._config.super_digest)
+        conversation = Authenticator(address, self._config.super_digest)
         code, identities = conversation.receive(
             scheme.decode("latin-1").lower(), credentials.strip() or None, NOBODY
         )

@@ -17,7 +17,8 @@ from typing import Final
 
 from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
 from paddock.server.admin.paced_writer import in_pieces
-from paddock.server.sessions.tracker import Client
+from paddock.server.connections.admission import AdmittedConnection
+from paddock.server.connections.connection_watcher import ConnectionWatcher
 from paddock.server.statistics import ConnectionReport
 from paddock.state.watches import Watcher
 
@@ -139,7 +140,7 @@ class FourLetterWords:
     def _dump(self) -> Iterator[str]:
         return self._dump_of(list(self._service.connections))
 
-    def _dump_of(self, connections: list[Client]) -> Iterator[str]:
+    def _dump_of(self, connections: list[AdmittedConnection]) -> Iterator[str]:
         yield "SessionTracker dump:\nSession "
         tracker = self._service.tracker
         yield from self._sets(
@@ -209,5 +210,5 @@ def _java_date(time_ms: int) -> str:
 
 
 def _session(watcher: Watcher) -> int:
-    assert isinstance(watcher, Client)
+    assert isinstance(watcher, ConnectionWatcher)
     return watcher.session

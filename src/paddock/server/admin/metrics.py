@@ -17,7 +17,7 @@ from typing import Final
 
 from paddock import __version__
 from paddock.protocol import opcodes
-from paddock.server.core import Service
+from paddock.server.core import Core
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
 from paddock.storage.data_directory import DataDirectory
@@ -85,7 +85,7 @@ class Figures:
 
     def __init__(
         self,
-        service: Service,
+        service: Core,
         directory: DataDirectory | None,
         port: int,
         now: Callable[[], float],

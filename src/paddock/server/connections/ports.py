@@ -1,4 +1,4 @@
-"""The ports of a server: where one is, and what is said of one that cannot be had."""
+"""Listening ports: their addresses, and the errors when one cannot be opened."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from paddock.errors import PaddockError
 
 
 class PortError(PaddockError):
-    """The server cannot listen where it was told to. The message is one line that says why."""
+    """The server cannot listen on an address. The message is one line that says why."""
 
 
 @contextmanager
 def explained(host: str, port: int, who: str = "") -> Iterator[None]:
-    """Turn what the system refuses while a port is opened into a PortError.
+    """Turn an OSError from opening a port into a PortError.
 
-    `who` names whose port it is, where that is not the server's own.
+    `who` names the port's owner, if that is not the server itself.
     """
     try:
         yield
@@ -29,16 +29,16 @@ def explained(host: str, port: int, who: str = "") -> Iterator[None]:
 
 
 def address_of(sockets: Sequence[socket.socket]) -> tuple[str, int]:
-    """Give where a port is, with the number that the system has chosen for it."""
+    """Return the address of a port, with the number that the system has assigned."""
     host, port = sockets[0].getsockname()[:2]
     return str(host), int(port)
 
 
 async def start_listening(listener: asyncio.Server) -> None:
-    """Accept connections from now on, on a port that was bound before; raises OSError.
+    """Accept connections on a port that is bound already. Raises OSError.
 
-    Two may bind a port as long as neither of them listens on it, and then only one can. uvloop says
-    nothing to the other one, so the sockets are asked.
+    Two processes may bind a port as long as neither listens on it; then only one can. uvloop does
+    not report this to the other one, so the sockets are asked.
     """
     await listener.start_serving()
     if not all(map(_listens, listener.sockets)):
@@ -46,7 +46,7 @@ async def start_listening(listener: asyncio.Server) -> None:
 
 
 def _listens(each: socket.socket | None) -> bool:
-    # One that uvloop has given up is None, or has no number any more.
+    # A socket that uvloop has given up is None, or has no descriptor any more.
     return (
         each is not None
         and each.fileno() >= 0

@@ -1,8 +1,8 @@
-"""The line in which a connection's requests wait, so that replies never overtake each other.
+"""The FIFO that keeps one connection's replies in the order of its requests.
 
-Only what waits has a place: queries that came behind a write, and replies that need no work but
-have to wait for their turn. The writes under way are just counted, since they are answered in the
-order in which they were submitted; a place remembers how many of them were ahead of it.
+Only what waits has an entry: queries behind a write, and replies that are ready but must not
+overtake one. Writes in flight are only counted, since they are answered in the order in which they
+were submitted; an entry remembers how many of them are ahead of it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from mypy_extensions import mypyc_attr
 from paddock.errors import OK
 from paddock.state.access import Identities
 
-# Operations in the line that are not the client's: replies that only wait for their turn; after a
-# goodbye the connection is closed.
+# In place of an operation: a reply that is ready; after a final one the connection is closed.
 READY: Final = -1000
-GOODBYE: Final = -1001
+FINAL: Final = -1001
 
 
 @mypyc_attr(acyclic=True)
 class Waiting:
-    """A place in the line."""
+    """A query or a reply in the queue."""
 
     __slots__ = ("behind", "body", "error", "identities", "operation", "xid", "zxid")
 
@@ -38,48 +37,47 @@ class Waiting:
     ) -> None:
         self.operation = operation
         self.xid = xid
-        # The request of a query; the reply's body for what is answered already.
+        # The request of a query; the body of a reply that is ready.
         self.body = body
-        # Who asked, as of when it asked.
+        # The client's identities when it sent the request.
         self.identities = identities
-        # The reply's header, for what is answered already.
+        # The header of a reply that is ready.
         self.error = error
         self.zxid = zxid
-        # How many writes must have been answered before it is its turn.
+        # How many writes must be answered first.
         self.behind = 0
 
 
-class Line:
-    """First come, first served."""
+class ReplyQueue:
+    """The requests of one connection that are not answered yet."""
 
     __slots__ = (
         "_answered",
         "_bytes_max",
         "_length_max",
-        "_places",
-        "_places_size",
         "_size",
         "_submitted",
+        "_waiting",
         "length",
+        "waiting_bytes",
     )
 
     def __init__(self, length_max: int, bytes_max: int) -> None:
-        # How many requests may be in line, and how many bytes of them, before it is too long; a
-        # length of 0 is any.
+        # The limits on requests and on their bytes; a length of 0 is unlimited.
         self._length_max = length_max
         self._bytes_max = bytes_max
-        self._places: deque[Waiting] = deque()
+        self._waiting: deque[Waiting] = deque()
         # Writes so far. Invariant: answered <= submitted.
         self._submitted = 0
         self._answered = 0
-        # Bytes of all requests in line, and of those among them that have a place.
+        # Bytes of all requests, and of those among them that wait.
         self._size = 0
-        self._places_size = 0
-        # How many there are. Invariant: the writes that are not answered, and all places.
+        self.waiting_bytes = 0
+        # Invariant: the writes in flight, and all that wait.
         self.length = 0
 
     def enter_write(self, size: int) -> None:
-        """Count a write that has been submitted."""
+        """Count a write that was submitted."""
         self.length += 1
         self._submitted += 1
         self._size += size
@@ -90,41 +88,36 @@ class Line:
         self._answered += 1
         self._size -= size
 
-    def put(self, place: Waiting) -> None:
-        place.behind = self._submitted
-        self._places.append(place)
+    def put(self, waiting: Waiting) -> None:
+        waiting.behind = self._submitted
+        self._waiting.append(waiting)
         self.length += 1
-        self._size += len(place.body)
-        self._places_size += len(place.body)
+        self._size += len(waiting.body)
+        self.waiting_bytes += len(waiting.body)
 
     def take(self) -> Waiting:
-        """Take the first place."""
-        place = self._places.popleft()
+        """Remove and return the first that waits."""
+        first = self._waiting.popleft()
         self.length -= 1
-        self._size -= len(place.body)
-        self._places_size -= len(place.body)
-        return place
+        self._size -= len(first.body)
+        self.waiting_bytes -= len(first.body)
+        return first
 
-    def places(self) -> int:
-        """Count those that wait in line."""
-        return len(self._places)
+    def waiting_count(self) -> int:
+        return len(self._waiting)
 
     def can_answer(self) -> bool:
-        """Tell whether somebody's turn has come."""
-        places = self._places
-        return len(places) > 0 and places[0].behind <= self._answered
+        """Return whether the first that waits can be answered now."""
+        waiting = self._waiting
+        return len(waiting) > 0 and waiting[0].behind <= self._answered
 
-    def is_longer_than(self, share: int) -> bool:
-        """Tell whether it is longer than this share of the limit: 1 all of it, 2 half of it."""
+    def is_over(self, share: int) -> bool:
+        """Return whether a limit is exceeded: with share 1 the whole of it, with 2 half of it."""
         return 0 < self._length_max // share < self.length or self._size > self._bytes_max // share
 
-    def places_size(self) -> int:
-        """Count the bytes of those that wait in line."""
-        return self._places_size
-
     def clear(self) -> None:
-        self._places.clear()
-        self._places_size = 0
+        self._waiting.clear()
+        self.waiting_bytes = 0
         self._answered = self._submitted
         self._size = 0
         self.length = 0

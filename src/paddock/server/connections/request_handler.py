@@ -1,16 +1,24 @@
-"""Where one client's requests are served: in its order, in its turn, within its limits.
+"""Serves one client's requests: in order, in turns, within limits.
 
-A query is answered on the spot, from memory, unless writes of the same client are under way: then
-it waits in line behind them, and is answered right after the write before it was applied and
-before the one after it is. The same line holds whatever is refused without the log, so that
-replies never overtake each other. Pings alone are answered at once.
+A query is answered at once, from memory, unless writes of the same client are in flight: then it
+waits in the reply queue, and is answered right after the write before it was applied and before the
+one after it is. Replies that need no log wait in the same queue, so replies never overtake each
+other. Only pings are answered at once in any case.
 
-Nobody can keep the server to itself. A client has its turn (`paddock.server.connections.turns`):
-when that is over by the clock, or much was answered, or something heavy, the rest of what it has
-sent is held until its next turn. What is heavy waits for such a turn in any case. It does not go
-into the line, where it would have to be answered in the middle of a batch, but is held until the
-line is empty; so is what comes when many wait in line. While frames are held nothing more is read,
-and that is not the client's silence.
+No client can keep the server to itself. A client has its turn (`paddock.server.connections.turns`).
+When that is over by the clock, or much was answered, or something heavy, the rest of what it has
+sent is held until its next turn. A heavy request waits for a turn in any case. It does not enter
+the queue, where it would have to be answered in the middle of a batch, but is held until the queue
+is empty; so is a query when the queue is long. While frames are held the connection is not read
+from, and the client's silence does not count.
+
+The stages of a connection, which only go forward:
+
+    NEW        nothing is known of the peer; its first four bytes may be a four-letter word
+    ATTACHING  the session is being created or attached; frames are held
+    OPEN       requests are served
+    CLOSING    the end of the session has been proposed; frames are held (the one way back is OPEN)
+    CLOSED     nothing is served any more
 """
 
 from __future__ import annotations
@@ -21,38 +29,49 @@ from typing import Final
 from librt.strings import BytesWriter, read_i32_be
 from mypy_extensions import i64
 
-from paddock.errors import AUTH_FAILED, MARSHALLING_ERROR, OK, UNIMPLEMENTED
+from paddock.errors import (
+    AUTH_FAILED,
+    MARSHALLING_ERROR,
+    OK,
+    SESSION_EXPIRED,
+    SESSION_MOVED,
+    UNIMPLEMENTED,
+)
 from paddock.protocol import opcodes
-from paddock.protocol.framing import FrameBuffer
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
 from paddock.protocol.requests import AuthPacket, SaslToken
-from paddock.server.connections.reply_queue import GOODBYE, READY, Line, Waiting
-from paddock.server.connections.send_buffer import Outlet
-from paddock.server.core import Service
-from paddock.server.sessions.policy import Restriction
-from paddock.server.sessions.tracker import Client, Liveness
+from paddock.server.connections.admission import AdmittedConnection, Regulated
+from paddock.server.connections.connection_watcher import ConnectionWatcher
+from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
+from paddock.server.connections.send_buffer import SendBuffer
+from paddock.server.connections.turns import TurnTaker
+from paddock.server.core import Core
+from paddock.server.replication.submitter import Submitter
+from paddock.server.sessions.policy import SessionPolicy
+from paddock.server.sessions.tracker import Liveness
+from paddock.server.statistics import Tally
 from paddock.state.access import Identities
 from paddock.state.entry import Entry
+from paddock.state.machine import Outcome
 from paddock.state.queries import LARGE_BYTES
 from paddock.state.refusal import Refused
 from paddock.state.watch_setting import WatchSetting
 
 logger: Final = logging.getLogger(__name__)
 
-# The number of a request and its operation, before the request itself.
+# The xid and the operation, before the request itself.
 _HEADER_BYTES: Final = 8
 # How many requests are served between two looks at the clock.
-REQUESTS_A_LOOK: Final = 16
+_REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
-# How many requests may wait in line for writes of their client, to be answered within a batch.
-_PLACES_MAX: Final = 500
-# A request that is longer is heavy, whatever it asks: only to look at its path takes long.
+# How many queries may wait for writes of their client, to be answered within a batch.
+_WAITING_MAX: Final = 500
+# A longer request is heavy, whatever it asks for: parsing its path takes long.
 _LONG_BYTES: Final = 1 << 15
 # A node with more children is not listed within a batch.
 _CHILDREN_MAX: Final = 1_000
 
-# The stages of a connection; what they mean stands there.
 NEW: Final = 0
 ATTACHING: Final = 1
 OPEN: Final = 2
@@ -60,169 +79,242 @@ CLOSING: Final = 3
 CLOSED: Final = 4
 
 
-class Desk(Client):
+class RequestHandler(Submitter, Regulated, TurnTaker):
     """The part of a connection that serves requests, once there is a session."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, core: Core) -> None:
         super().__init__()
         self.stage = NEW
-        # Under which generation it is attached to its session.
-        self.generation = 0
-        self._service = service
-        self._proposer = service.proposer
-        self._replica = service.replica
-        self._queries = service.queries
-        self._machine = service.machine
-        self._address = ""
-        self._conversation = service.conversation("")
-        self._frames = FrameBuffer(service.config.max_frame_bytes)
-        # Frames that came when they could not be served; what one read brings at most.
+        # None once it is closed: a circle of references would keep all parts in memory.
+        self.connection: AdmittedConnection | None = None
+        self.address = ""
+        # The session, as far as its life is concerned; None for a read-only one.
+        self.liveness: Liveness | None = None
+        self.tally = Tally()
+        # Whether the peer is not read from for now.
+        self.is_paused = False
+        self._core = core
+        self._proposer = core.proposer
+        self._replica = core.replica
+        self._queries = core.queries
+        self._machine = core.machine
+        self._turns = core.turns
+        self._authenticator = core.authenticator("")
+        # The generation under which the connection is attached to its session.
+        self._generation = 0
+        # Frames that could not be served when they came; at most those of one read.
         self._held: list[bytes] = []
         # Whether a frame is served when it comes. Invariant: then none is held.
         self._serves = False
-        # What it may not do, if there is such a thing; then nothing is simply served.
-        self._restriction: Restriction | None = None
-        self._turns = service.turns
+        # What the session may not do; with a policy no frame is served when it comes.
+        self._policy: SessionPolicy | None = None
         # Whether it has asked for its next turn, whether it has its turn now, when that ends, and
-        # how many requests may be served before somebody looks at the clock.
+        # how many requests may be served before the next look at the clock.
         self._turn_is_due = False
         self._has_turn = False
         self._turn_end = 0.0
-        self._until_look = REQUESTS_A_LOOK
-        # The watches that it is setting again, turn by turn, and the number of that request.
+        self._until_look = _REQUESTS_A_LOOK
+        # The watches that are being set again, turn by turn, and the xid of that request.
         self._setting: WatchSetting | None = None
         self._setting_xid = 0
-        # Bytes of a frame that comes in many pieces.
-        self._unfinished = 0
-        # Writes under way, and what must not overtake them.
-        config = service.config
-        self._line = Line(
+        config = core.config
+        self.queue = ReplyQueue(
             config.max_requests_per_connection, config.max_request_bytes_per_connection
         )
-        self._outlet = Outlet(service.statistics, service.backlog)
-        self._liveness: Liveness | None = None
-        # Whether we do not read from the peer for now.
-        self._is_paused = False
+        self.buffer = SendBuffer(core.statistics, core.backlog)
+        self.watcher = ConnectionWatcher(core.replica, self.buffer)
+        self.watcher.submitter = self
 
-    def notify(self, event: bytes) -> None:
-        self.notify_all(event, 1)
+    def identify(self, address: str, tls: object) -> None:
+        """Note the address of the peer, and its end of TLS if there is one."""
+        self.address = address
+        self._authenticator = self._core.authenticator(address, tls)
+        self.watcher.identities = self._authenticator.start()
 
-    def notify_all(self, frames: bytes, count: int) -> None:
-        if self.stage != CLOSED:
-            self._outlet.packets(frames, count)
-            self._replica.mark_dirty(self)
+    def about(self) -> dict[str, object]:
+        """Return the fields of a log record about this connection."""
+        return {"address": self.address, "session": self.watcher.session}
 
-    def is_excused(self) -> bool:
-        # A peer that does not read as fast as we write is not read from; if it reads at all, it
-        # lives.
-        return self._outlet.peer_reads or self._outlet.has_progressed()
+    # The session.
 
-    def give_way(self) -> None:
-        logger.warning(
-            "%s: too many large requests at a time; closing it",
-            self._address,
-            extra={"address": self._address, "session": self.session},
-        )
-        self.close()
+    def attach(self, generation: int, liveness: Liveness) -> None:
+        """Attach the connection to its session."""
+        self._generation = generation
+        liveness.is_held = self.is_paused
+        liveness.connection = self.connection
+        self.liveness = liveness
 
-    def is_lagging(self) -> bool:
-        return self._outlet.is_lagging()
+    def open(self, policy: SessionPolicy | None) -> None:
+        """Serve requests from now on."""
+        self._policy = policy
+        self.stage = OPEN
+        self._serve_held()
+
+    def suspend(self) -> None:
+        """Hold what comes from now on: the end of the session has been proposed."""
+        if self.stage == OPEN:
+            self.stage = CLOSING
+            self.pause()
+
+    def resume(self) -> None:
+        """Serve what was held: the session lives."""
+        if self.stage == CLOSING:
+            self.stage = OPEN
+            self.wake()
+
+    def refuse_held(self) -> None:
+        """Answer what was held with SESSION_EXPIRED.
+
+        Unless writes are in flight, which the end of the session has overtaken: they will be
+        refused when they are applied, and nothing behind them may be answered before.
+        """
+        if self.queue.length:
+            return
+        if self._setting is not None:
+            self._reply(self._setting_xid, SESSION_EXPIRED)
+        for frame in self._held:
+            if len(frame) >= _HEADER_BYTES:
+                self._reply(read_i32_be(frame, 0), SESSION_EXPIRED)
+
+    def close(self) -> None:
+        """Serve nothing more; what was answered can still be sent."""
+        self.stage = CLOSED
+        self._serves = False
+        self._proposer.waiting_bytes -= self.queue.waiting_bytes
+        self.queue.clear()
+        self._held.clear()
+        if self._setting is not None:
+            self._setting.abandon()
+            self._setting = None
+        self._core.backpressure.remove(self)
+        liveness, connection = self.liveness, self.connection
+        if liveness is not None and connection is not None and liveness.connection is connection:
+            if liveness.is_held and self.buffer.peer_reads:
+                # Until now we did not read; from now on silence is the client's own.
+                liveness.heard = self._core.tracker.now()
+            liveness.connection = None
+            liveness.is_held = False
+        self.connection = None
+        self.watcher.submitter = None
+
+    # Reading.
+
+    def receive(self, frames: list[bytes]) -> None:
+        """Serve the frames of one read, or hold them."""
+        liveness = self.liveness
+        if liveness is None:
+            self.tally.received += len(frames)
+        else:
+            liveness.heard = self._core.tracker.now()
+            self.tally.receive(frames, liveness.heard)
+        if len(frames) > _REQUESTS_A_LOOK:
+            self._begin_turn()
+        else:
+            # So few fit into one turn.
+            self._until_look = _REQUESTS_A_LOOK + 1
+        for frame in frames:
+            if self._serves:
+                self._request(frame)
+            elif self.stage != CLOSED:
+                self._held.append(frame)
+                if self._policy is not None and self.stage == OPEN:
+                    self._ask_for_turn()
+        if not self._serves or (
+            self.queue.length and (self.queue.is_over(1) or self._proposer.is_congested(1))
+        ):
+            self.regulate()
+
+    def pause(self) -> None:
+        """Hold what comes from now on."""
+        self._serves = False
+        self.regulate()
+
+    def wake(self) -> None:
+        """Serve again, after a pause."""
+        if self._held or self._turn_is_due:
+            self._ask_for_turn()
+        else:
+            self.take_turn()
 
     def regulate(self) -> None:
-        transport = self._outlet.transport
+        transport = self.buffer.transport
         if transport is None or self.stage == CLOSED:
             return
-        # Reading begins again at half the length at which it stopped.
-        share = 2 if self._is_paused else 1
-        congested = self._line.length > 0 and self._proposer.is_congested(share)
+        # Reading resumes at half the length at which it paused.
+        share = 2 if self.is_paused else 1
+        congested = self.queue.length > 0 and self._proposer.is_congested(share)
         if congested:
-            self._service.hold_back(self)
+            self._core.backpressure.add(self)
         pause = (
             congested
             or self.stage in (ATTACHING, CLOSING)
-            or not self._outlet.peer_reads
+            or not self.buffer.peer_reads
             or len(self._held) > 0
-            or self._line.is_longer_than(share)
+            or self.queue.is_over(share)
         )
-        if pause == self._is_paused:
+        if pause == self.is_paused:
             return
-        self._is_paused = pause
-        if self._liveness is not None:
-            self._liveness.is_held = pause
-            self._liveness.heard = self._service.tracker.now()
+        self.is_paused = pause
+        if self.liveness is not None:
+            self.liveness.is_held = pause
+            self.liveness.heard = self._core.tracker.now()
         if pause:
             transport.pause_reading()
         else:
             transport.resume_reading()
 
-    def _hold(self, frame: bytes) -> None:
-        """Take a frame that comes when it is not simply served."""
-        if self.stage != CLOSED:
-            self._held.append(frame)
-            if self._restriction is not None and self.stage == OPEN:
-                self._ask_for_turn()
+    # Turns.
 
     def take_turn(self) -> None:
-        """Serve what was held, where nobody else would notice that it fails."""
+        """Serve what was held."""
         self._has_turn = True
         try:
-            self._go_on()
+            self._serve_held()
         except Exception:
-            # Otherwise it would never be read from again, and never expire for that.
-            logger.exception("session 0x%x: not served any more", self.session)
+            # Without this it would never be read from again, and never expire for that.
+            logger.exception("session 0x%x: not served any more", self.watcher.session)
             self.abort()
         self._has_turn = False
 
-    def _go_on(self) -> None:
-        """Serve what was held, as far as it goes now."""
+    def _serve_held(self) -> None:
+        """Serve what was held, as far as possible now."""
         self._turn_is_due = False
-        if self.stage == OPEN and self._outlet.peer_reads:
+        if self.stage == OPEN and self.buffer.peer_reads:
             self._begin_turn()
             if self._setting is not None and not self._set_watches():
                 return
-            self._serves = self._outlet.peer_reads
+            self._serves = self.buffer.peer_reads
             held, self._held = self._held, []
             served = 0
             while served < len(held) and self._serves:
                 served += 1
-                if self._restriction is None:
+                if self._policy is None:
                     self._request(held[served - 1])
                 else:
-                    self._request_restricted(held[served - 1], self._restriction)
+                    self._request_under(self._policy, held[served - 1])
             if self.stage == OPEN:
                 # One may have been put back, to come first again.
                 held[:served] = self._held
                 self._held = held
-            if self._restriction is not None:
+            if self._policy is not None:
                 self._serves = False
             self._replica.mark_dirty(self)
         self.regulate()
 
-    def _request_restricted(self, frame: bytes, restriction: Restriction) -> None:
-        verdict = restriction.judge(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None
-        if verdict is not None:
-            self._count_request()
-            kind = GOODBYE if verdict.is_final else READY
-            self._in_turn(kind, read_i32_be(frame, 0), b"", verdict.code, self._machine.zxid)
-            return
-        self._request(frame)
-        if restriction.is_lifted(self.identities):
-            self._restriction = None
-
     def _begin_turn(self) -> None:
         self._turn_end = self._turns.end()
-        self._until_look = REQUESTS_A_LOOK
+        self._until_look = _REQUESTS_A_LOOK
 
     def _count_request(self) -> None:
         """End the turn, if it has lasted long enough; the request itself still belongs to it."""
         self._until_look -= 1
         if self._until_look <= 0:
-            self._until_look = REQUESTS_A_LOOK
+            self._until_look = _REQUESTS_A_LOOK
             if self._turns.is_over(self._turn_end):
                 self._end_turn()
 
     def _end_turn(self) -> None:
-        """Let the others be served before more of this one is."""
+        """Let others be served before more of this client is."""
         self.flush()
         if self._serves:
             self._serves = False
@@ -233,49 +325,19 @@ class Desk(Client):
             self._turn_is_due = True
             self._turns.ask(self)
 
-    def _continue(self) -> None:
-        """Serve again, after a time in which nothing was."""
-        if self._held or self._turn_is_due:
-            self._ask_for_turn()
-        else:
-            self.take_turn()
-
-    def _hold_back(self, frame: bytes) -> None:
-        """Put back a frame that is not to be served now; it comes first when it can be."""
+    def _put_back(self, frame: bytes) -> None:
+        """Put back a frame that cannot be served now; it comes first when it can be."""
         self._serves = False
         self._held.insert(0, frame)
 
-    def _must_wait(self, operation: int, frame: bytes) -> bool:
-        """Tell whether a query behind a write has to wait until no write is under way."""
-        if self._line.places() >= _PLACES_MAX:
-            return True
-        if operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
-            try:
-                node = self._machine.tree.nodes.get(Reader(frame, _HEADER_BYTES).string())
-            except DecodeError:
-                return False
-            # Without room to keep it, a list would be made anew each time.
-            tree = self._machine.tree
-            return not tree.has_cache_room() or (
-                node is not None and node.child_count() > _CHILDREN_MAX
-            )
-        return False
-
-    def _count_unfinished(self) -> None:
-        """Count what has come of a frame that is not whole, with that of all others."""
-        size = self._frames.unfinished()
-        if size != self._unfinished and self.stage != CLOSED:
-            self._unfinished = size
-            self._service.keep_unfinished(self, size)
+    # Requests.
 
     def _request(self, frame: bytes) -> None:
         if len(frame) < _HEADER_BYTES:
             logger.warning(
-                "%s: frame without a header; closing it",
-                self._address,
-                extra={"address": self._address, "session": self.session},
+                "%s: frame without a header; closing it", self.address, extra=self.about()
             )
-            self.close()
+            self._close()
             return
         self._count_request()
         xid = read_i32_be(frame, 0)
@@ -289,37 +351,38 @@ class Desk(Client):
         )
         if is_common or operation in opcodes.READS:
             is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in opcodes.HEAVY)
-            if self._line.length:
+            if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
-                    self._hold_back(frame)
+                    self._put_back(frame)
                 else:
-                    self._put(Waiting(operation, xid, frame[_HEADER_BYTES:], self.identities))
+                    body = frame[_HEADER_BYTES:]
+                    self._enqueue(Waiting(operation, xid, body, self.watcher.identities))
             elif is_heavy and not self._has_turn:
-                self._hold_back(frame)
+                self._put_back(frame)
                 self._ask_for_turn()
             elif operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
-                self._begin_setting(operation, xid, frame[_HEADER_BYTES:])
+                self._begin_set_watches(operation, xid, frame[_HEADER_BYTES:])
             else:
-                self._answer(operation, xid, frame, _HEADER_BYTES, self.identities)
-                if is_heavy or self._outlet.is_full():
+                self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
+                if is_heavy or self.buffer.is_full():
                     self._end_turn()
         elif operation in opcodes.WRITES:
-            self._line.enter_write(len(frame) - _HEADER_BYTES)
+            self.queue.enter_write(len(frame) - _HEADER_BYTES)
             self._proposer.submit(
                 Entry(
                     operation,
                     frame[_HEADER_BYTES:],
-                    self.session,
-                    self.generation,
+                    self.watcher.session,
+                    self._generation,
                     xid,
                     0,
-                    self._service.flags,
-                    self.identities,
+                    self._core.flags,
+                    self.watcher.identities,
                 ),
                 self,
             )
         elif operation == opcodes.PING:
-            self._outlet.reply(PING_XID, self._machine.zxid, OK, b"")
+            self._reply(PING_XID, OK)
         elif operation == opcodes.AUTH:
             self._authenticate(xid, frame)
         elif operation == opcodes.SASL:
@@ -327,25 +390,53 @@ class Desk(Client):
         else:
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
-                self.session,
+                self.watcher.session,
                 operation,
-                extra={"session": self.session, "address": self._address},
+                extra=self.about(),
             )
-            self._in_turn(GOODBYE, xid, b"", UNIMPLEMENTED, -1)
+            self._reply_in_order(FINAL, xid, b"", UNIMPLEMENTED, -1)
 
-    def _begin_setting(self, operation: int, xid: int, body: bytes) -> None:
+    def _request_under(self, policy: SessionPolicy, frame: bytes) -> None:
+        rejection = policy.check(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None
+        if rejection is not None:
+            self._count_request()
+            kind = FINAL if rejection.is_final else READY
+            xid = read_i32_be(frame, 0)
+            self._reply_in_order(kind, xid, b"", rejection.code, self._machine.zxid)
+            return
+        self._request(frame)
+        if policy.is_lifted(self.watcher.identities):
+            self._policy = None
+
+    def _must_wait(self, operation: int, frame: bytes) -> bool:
+        """Return whether a query behind a write has to wait until no write is in flight."""
+        if self.queue.waiting_count() >= _WAITING_MAX:
+            return True
+        if operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
+            tree = self._machine.tree
+            try:
+                node = tree.nodes.get(Reader(frame, _HEADER_BYTES).string())
+            except DecodeError:
+                return False
+            # Without room to keep it, a list would be made anew each time.
+            return not tree.has_cache_room() or (
+                node is not None and node.child_count() > _CHILDREN_MAX
+            )
+        return False
+
+    def _begin_set_watches(self, operation: int, xid: int, body: bytes) -> None:
         try:
-            self._setting = self._queries.watch_setting(operation, body, self)
+            self._setting = self._queries.watch_setting(operation, body, self.watcher)
         except Refused as refusal:
-            self._outlet.reply(xid, self._machine.zxid, refusal.code, b"")
+            self._reply(xid, refusal.code)
         except DecodeError:
-            self._outlet.reply(xid, self._machine.zxid, MARSHALLING_ERROR, b"")
+            self._reply(xid, MARSHALLING_ERROR)
         else:
             self._setting_xid = xid
             self._set_watches()
 
     def _set_watches(self) -> bool:
-        """Set watches as long as the turn lasts, and tell whether all are set."""
+        """Set watches as long as the turn lasts, and return whether all are set."""
         setting = self._setting
         assert setting is not None
         while setting.step(_WATCHES_A_LOOK):
@@ -355,68 +446,125 @@ class Desk(Client):
                 self._replica.mark_dirty(self)
                 return False
         self._setting = None
-        self._outlet.reply(self._setting_xid, self._machine.zxid, OK, b"")
+        self._reply(self._setting_xid, OK)
         return True
 
     def _authenticate(self, xid: int, frame: bytes) -> None:
         try:
             packet = AuthPacket.read(Reader(frame, _HEADER_BYTES))
         except DecodeError:
-            self.close()
+            self._close()
             return
-        error, identities = self._conversation.receive(
-            packet.scheme, packet.credentials, self.identities
+        # The new identities count from here on, also for what the client has sent already.
+        error, self.watcher.identities = self._authenticator.receive(
+            packet.scheme, packet.credentials, self.watcher.identities
         )
-        # From here on the client is more than before, also for what it has sent already.
-        self.identities = identities
         if error != OK:
             logger.warning(
                 "session 0x%x: authentication failed from %s, scheme %r",
-                self.session,
-                self._address,
-                # As long as it likes, for all that the client knows.
+                self.watcher.session,
+                self.address,
+                # The client may have sent one of any length.
                 (packet.scheme or "")[:40],
-                extra={"session": self.session, "address": self._address},
+                extra=self.about(),
             )
-        self._in_turn(GOODBYE if error == AUTH_FAILED else READY, xid, b"", error, 0)
+        self._reply_in_order(FINAL if error == AUTH_FAILED else READY, xid, b"", error, 0)
 
     def _answer_sasl(self, xid: int, frame: bytes) -> None:
         """Answer that no mechanism is offered, as a server without one does: with no token."""
         try:
             Reader(frame, _HEADER_BYTES).string()
         except DecodeError:
-            self.close()
+            self._close()
             return
         writer = BytesWriter()
         SaslToken(None).write(writer)
-        self._in_turn(READY, xid, writer.getvalue(), OK, 0)
+        self._reply_in_order(READY, xid, writer.getvalue(), OK, 0)
 
-    def _in_turn(self, operation: int, xid: int, body: bytes, error: int, zxid: int) -> None:
-        """Send a reply that needs no work, behind everything that came before it."""
-        self._put(Waiting(operation, xid, body, self.identities, error, zxid))
-        self._answer_line()
+    # Replies.
 
-    def _put(self, place: Waiting) -> None:
-        self._line.put(place)
-        self._proposer.waiting_bytes += len(place.body)
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        is_end = entry.operation == opcodes.CLOSE_SESSION and outcome.error == OK
+        if self.stage == CLOSED:
+            if is_end:
+                self._session_closed(entry.session)
+            return
+        self._replica.mark_dirty(self)
+        self.queue.leave_write(len(entry.body))
+        self.tally.writes += 1
+        if outcome.error == SESSION_MOVED:
+            self._close()
+            return
+        self.buffer.reply(entry.xid, outcome.zxid, outcome.error, outcome.body)
+        if is_end:
+            self._session_closed(entry.session)
+            self._close()
+            return
+        self._answer_queue()
 
-    def _answer_line(self) -> None:
-        """Answer what is first in line, up to the next write."""
-        line = self._line
-        while line.can_answer() and not self._outlet.is_overdue:
-            place = line.take()
-            self._proposer.waiting_bytes -= len(place.body)
+    def refuse(self, entry: Entry, code: int) -> None:
+        if self.stage == CLOSED:
+            return
+        self.queue.leave_write(len(entry.body))
+        self._reply(entry.xid, code)
+        self._answer_queue()
+        self._replica.mark_dirty(self)
+
+    def flush(self) -> None:
+        if self.tally.writes:
+            self.tally.settle(self._core.statistics)
+        self.buffer.flush(self._proposer.is_syncing())
+        if self.buffer.is_overdue and self.connection is not None:
+            self.connection.drop()
+
+    def abort(self) -> None:
+        if self.connection is not None:
+            self.connection.abort()
+        else:
+            self.buffer.abort()
+
+    def _close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+
+    def _session_closed(self, session: int) -> None:
+        self._core.tracker.remove(session)
+        logger.info(
+            "session 0x%x closed by its client",
+            session,
+            extra={**self.about(), "reason": "closed"},
+        )
+
+    def _reply(self, xid: int, code: int) -> None:
+        """Send a reply without a body."""
+        self.buffer.reply(xid, self._machine.zxid, code, b"")
+
+    def _reply_in_order(self, kind: int, xid: int, body: bytes, error: int, zxid: int) -> None:
+        """Send a reply that is ready, behind everything that came before it."""
+        self._enqueue(Waiting(kind, xid, body, self.watcher.identities, error, zxid))
+        self._answer_queue()
+
+    def _enqueue(self, waiting: Waiting) -> None:
+        self.queue.put(waiting)
+        self._proposer.waiting_bytes += len(waiting.body)
+
+    def _answer_queue(self) -> None:
+        """Answer what is first in the queue, up to the next write."""
+        queue = self.queue
+        while queue.can_answer() and not self.buffer.is_overdue:
+            first = queue.take()
+            self._proposer.waiting_bytes -= len(first.body)
             self._replica.work += 1
-            if place.operation in opcodes.READS:
-                self._answer(place.operation, place.xid, place.body, 0, place.identities)
-                if self._outlet.is_full():
-                    self._outlet.flush()
+            if first.operation in opcodes.READS:
+                self._answer(first.operation, first.xid, first.body, 0, first.identities)
+                if self.buffer.is_full():
+                    self.buffer.flush()
             else:
-                self._outlet.reply(place.xid, place.zxid, place.error, place.body)
-                if place.operation == GOODBYE:
-                    self.close()
-        if self._is_paused:
-            if self._held and not line.length:
+                self.buffer.reply(first.xid, first.zxid, first.error, first.body)
+                if first.operation == FINAL:
+                    self._close()
+        if self.is_paused:
+            if self._held and not queue.length:
                 # Not now, in the middle of a batch.
                 self._ask_for_turn()
             self.regulate()
@@ -424,18 +572,15 @@ class Desk(Client):
     def _answer(
         self, operation: int, xid: int, data: bytes, start: i64, identities: Identities
     ) -> None:
-        queries = self._queries
-        error, answer = queries.answer(operation, data, self, identities, self.session, start)
+        queries, watcher = self._queries, self.watcher
+        error, answer = queries.answer(operation, data, watcher, identities, watcher.session, start)
         large = queries.large
         if large is None:
             if len(answer) < LARGE_BYTES:
-                self._outlet.reply(xid, self._machine.zxid, error, answer)
+                self.buffer.reply(xid, self._machine.zxid, error, answer)
             else:
-                self._outlet.reply_large(xid, self._machine.zxid, b"", answer, b"")
+                self.buffer.reply_large(xid, self._machine.zxid, b"", answer, b"")
         else:
             queries.large = None
             head, tail = answer[: queries.large_at], answer[queries.large_at :]
-            self._outlet.reply_large(xid, self._machine.zxid, head, large, tail)
-
-    def _is_too_far_ahead(self) -> bool:
-        return self._line.is_longer_than(1) or self._proposer.is_congested(1)
+            self.buffer.reply_large(xid, self._machine.zxid, head, large, tail)

@@ -1,11 +1,11 @@
-"""What goes out to a client: gathered, sent with one write, and counted.
+"""The send buffer of a connection: replies gather, go out in one write, and are counted.
 
-Replies gather until somebody flushes. As long as the peer reads, all goes straight to the
-transport; while it does not, it waits here, large bodies by reference, so that a thousand replies
+Replies gather until a flush. As long as the peer reads, a flush hands all of it to the transport;
+while the peer does not read, it waits here, large bodies by reference, so that a thousand replies
 with the same node cost the memory of one. A body counts once as backlog, however often it waits:
-the node that it came from may have another by now. So does the piece that made the transport say
-that it is enough. When a peer has too much of it, or all peers together have, it is overdue:
-nothing more is kept for it, and its connection is to be dropped.
+its node may have other data by now. So does the piece at which the transport paused us. A peer with
+too much backlog, its own or all peers' together, is overdue: nothing more is kept for it, and its
+connection is to be dropped.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from paddock.server.statistics import Statistics
 
 # How much may gather before it is sent.
 _GATHERED_BYTES_MAX: Final = 1 << 20
-# A packet of this size is not copied any more.
+# A packet of this size is not copied.
 _LARGE_BYTES: Final = 1 << 14
-# Pieces that wait are put together as long as they are not larger than this.
+# Waiting pieces are joined up to this size.
 _PIECE_BYTES_MIN: Final = 1 << 12
-# What every peer may have waiting, however much the others have.
+# The backlog that every peer may have, however much the others have.
 _SHARE_BYTES: Final = 1 << 20
 
 
 class Backlog:
-    """What waits for peers that do not read: bytes of our own, of one server's connections."""
+    """Bytes that wait for peers that do not read, of all connections of a server."""
 
     __slots__ = ("_bodies", "bytes_max", "size", "size_max")
 
     def __init__(self, bytes_max: int, size_max: int) -> None:
         # For how many peers each large body waits, by its identity: it counts once for all.
         self._bodies: dict[int, int] = {}
-        # The limits for one connection and for all of them; 0 is none.
+        # The limits for one connection and for all of them; 0 is unlimited.
         self.bytes_max = bytes_max
         self.size_max = size_max
         self.size = 0
@@ -49,7 +49,7 @@ class Backlog:
             self.size += len(body)
 
     def remove_body(self, body: bytes) -> None:
-        """Count a large body that does not wait for a peer any more."""
+        """Count a large body that waits for one peer less."""
         peers = self._bodies[id(body)] - 1
         if peers:
             self._bodies[id(body)] = peers
@@ -58,21 +58,23 @@ class Backlog:
             self.size -= len(body)
 
     def is_over(self) -> bool:
-        """Tell whether all peers together have too much waiting."""
+        """Return whether the limit for all connections is exceeded."""
         return 0 < self.size_max < self.size
 
 
-class Outlet:
-    """One connection's way out."""
+class SendBuffer:
+    """The bytes on their way to one peer."""
 
     def __init__(self, statistics: Statistics, backlog: Backlog) -> None:
         self.transport: asyncio.Transport | None = None
-        # The socket's number, if what is written there goes out as it is; otherwise -1.
+        # The socket's descriptor, if bytes written there go out unchanged; otherwise -1.
         self.file = -1
         # Whether the peer takes what we send.
         self.peer_reads = True
-        # Whether the peer has more waiting than it may.
+        # Whether the peer has more backlog than it may.
         self.is_overdue = False
+        # Whether the transport is closed once everything has been sent.
+        self.is_last = False
         # Packets sent since the beginning, and the zxid of the last reply.
         self.sent = 0
         self.last_zxid = 0
@@ -82,19 +84,18 @@ class Outlet:
         # Bytes of large bodies since the last flush.
         self._large = 0
         self._packets = 0
-        # What waits for the peer, in its order, with what each piece counts for; -1 is a large
-        # body. A list, since it is empty for nearly everybody, and an empty deque is ten times as
-        # large.
+        # What waits for the peer, in order, with what each piece counts for; -1 is a large body.
+        # A list, since it is nearly always empty, and an empty deque is ten times as large.
         self._waiting: list[tuple[bytes, int]] = []
         # How often each large body waits, by its identity: it stays the same while it waits.
         self._bodies: dict[int, int] | None = None
-        # The size of the last piece that the transport took, if it was one too many for it.
+        # The size of the piece at which the transport paused us.
         self._handed = 0
-        # Invariant: the sum of what the pieces count for, and of what was handed; and what of it
-        # counts for this peer alone.
+        # Invariant: the sum of what the pieces count for, and of what was handed; and the part of
+        # it that counts for this peer alone.
         self._size = 0
         self._own_size = 0
-        # Bytes handed to the transport, and how many of them the peer had taken when we last asked.
+        # Bytes handed to the transport, and how many of them the peer had taken when last asked.
         self._written = 0
         self._taken = 0
 
@@ -109,7 +110,7 @@ class Outlet:
         self.last_zxid = zxid
 
     def reply_large(self, xid: int, zxid: int, head: bytes, body: bytes, tail: bytes) -> None:
-        """Send a reply of three parts, of which the one in the middle is not copied."""
+        """Send a reply of three parts, of which `body` is not copied."""
         gathered = self._gathered
         write_i32_be(gathered, 16 + len(head) + len(body) + len(tail))
         write_i32_be(gathered, xid)
@@ -117,41 +118,27 @@ class Outlet:
         write_i32_be(gathered, 0)
         gathered.write(head)
         self._packets += 1
-        self._put_gathered()
         self._put_body(body)
-        self._large += len(body)
-        self._statistics.bytes_sent += len(body)
         self._gathered.write(tail)
         self.last_zxid = zxid
 
-    def packet(self, whole: bytes) -> None:
-        """Send something that is encoded already, as it is."""
-        self.packets(whole, 1)
-
     def packets(self, whole: bytes, count: int) -> None:
-        """Send so many packets that are encoded already, one behind the other."""
+        """Send `count` packets that are encoded already, one behind the other."""
         self._packets += count
         if len(whole) >= _LARGE_BYTES:
-            # Many may get the same large event.
-            self._put_gathered()
+            # Many peers may get the same large event.
             self._put_body(whole)
-            self._large += len(whole)
-            self._statistics.bytes_sent += len(whole)
             return
         self._gathered.write(whole)
         if len(self._gathered) > _GATHERED_BYTES_MAX:
             self.flush()
 
     def is_full(self) -> bool:
-        """Tell whether so much has gathered that it should be sent before more does."""
+        """Return whether so much has gathered that it should be sent before more does."""
         return len(self._gathered) + self._large > _GATHERED_BYTES_MAX
 
-    def is_empty(self) -> bool:
-        """Tell whether all has been handed to the transport."""
-        return not self._waiting and not len(self._gathered)
-
     def is_lagging(self) -> bool:
-        """Tell whether more waits than what every peer may have."""
+        """Return whether the peer has more backlog than its share."""
         return self._size > _SHARE_BYTES
 
     def give_up(self) -> None:
@@ -159,36 +146,43 @@ class Outlet:
         self.is_overdue = True
         self.discard()
 
+    def abort(self) -> None:
+        """Close the transport at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
     def pause(self) -> None:
-        """Take note that the peer does not take what we send."""
+        """Note that the peer does not take what we send."""
         self.peer_reads = False
 
     def resume(self) -> None:
-        """Take note that it does again."""
+        """Note that the peer reads again."""
         self.peer_reads = True
         self._discount(self._handed)
         self._handed = 0
 
     def flush(self, gives_way: bool = False) -> None:
-        """Send what has gathered; to give way is to let another thread run meanwhile."""
+        """Send what has gathered; with `gives_way` other threads may run meanwhile."""
+        transport = self.transport
         if self._waiting or not self.peer_reads:
             self._large = 0
             self._put_gathered()
             self._feed()
         elif len(self._gathered):
             data = self._take_gathered()
-            transport = self.transport
             if transport is not None:
                 self._written += len(data)
                 if gives_way:
                     data = self._write_now(transport, data)
                 if data:
                     transport.write(data)
+        if self.is_last and transport is not None and not self._waiting:
+            transport.close()
 
     def discard(self) -> None:
-        """Forget what waits: there is nobody any more to take it."""
+        """Forget what waits: there is no peer to take it any more."""
         if self._bodies is not None:
-            # Each once, while what waits keeps it what it is.
+            # Each once, while what waits keeps its identity.
             for body, size in self._waiting:
                 if size < 0 and self._bodies.pop(id(body), 0):
                     self._backlog.remove_body(body)
@@ -201,7 +195,7 @@ class Outlet:
         self._gathered = BytesWriter()
 
     def has_progressed(self) -> bool:
-        """Tell whether the peer, or the system for it, took anything since this was last asked."""
+        """Return whether the peer, or the system for it, took anything since the last call."""
         waiting = 0 if self.transport is None else self.transport.get_write_buffer_size()
         taken = self._written - waiting
         progressed = taken > self._taken
@@ -209,18 +203,18 @@ class Outlet:
         return progressed
 
     def _write_now(self, transport: asyncio.Transport, data: bytes) -> bytes:
-        """Write past the transport what the system takes of it, and give the rest.
+        """Write past the transport what the system takes, and return the rest.
 
-        uvloop's transport does not let go of the interpreter while it writes, which is nearly all
-        that a busy server does. A thread that waits for it, as the log's does after each sync, then
-        waits for milliseconds.
+        uvloop's transport holds the GIL while it writes, which is nearly all that a busy server
+        does. A thread that waits for the GIL, as the log's does after each sync, then waits for
+        milliseconds.
         """
         if self.file < 0 or transport.is_closing() or transport.get_write_buffer_size():
             return data
         try:
             return data[os.write(self.file, data) :]
         except OSError:
-            # The transport will find out, too, and knows what to do.
+            # The transport will meet the same error, and handles it.
             return data
 
     def _take_gathered(self) -> bytes:
@@ -238,7 +232,10 @@ class Outlet:
             self._put(data, len(data))
 
     def _put_body(self, body: bytes) -> None:
-        """Have a large body wait; it counts if it is the only one of its kind that does."""
+        """Queue a large body behind what has gathered; it counts once, however often it waits."""
+        self._put_gathered()
+        self._large += len(body)
+        self._statistics.bytes_sent += len(body)
         bodies = self._bodies
         if bodies is None:
             bodies = {}
@@ -252,9 +249,9 @@ class Outlet:
                 self._backlog.add_body(body)
 
     def _leave(self, piece: bytes, size: int) -> int:
-        """Take note that a piece does not wait any more; return what it counted for.
+        """Count a piece that does not wait any more; return what it counted for.
 
-        From then on that counts for this peer alone: the transport has it.
+        From then on it counts for this peer alone: the transport has it.
         """
         bodies = self._bodies
         if size >= 0 or bodies is None:
@@ -272,12 +269,12 @@ class Outlet:
         return len(piece)
 
     def _may_wait(self) -> bool:
-        """Tell whether one more piece may wait; if there is too much already, give up."""
+        """Return whether one more piece may wait; if there is too much already, give up."""
         if self.is_overdue or self.transport is None:
             return False
         backlog = self._backlog
-        # Whatever it is, one more piece is taken; but not on top of too much. Of a peer that reads
-        # nothing waits for longer than until the next flush.
+        # One more piece is taken whatever its size, but not on top of too much. For a peer that
+        # reads, nothing waits for longer than until the next flush.
         if not self.peer_reads and (
             0 < backlog.bytes_max < self._size - self._handed
             or (backlog.is_over() and self.is_lagging())
@@ -302,7 +299,7 @@ class Outlet:
             waiting.append((piece, size))
 
     def _feed(self) -> None:
-        """Hand the transport what waits, as long as it takes it."""
+        """Hand the transport what waits, until it pauses us."""
         waiting, transport = self._waiting, self.transport
         while waiting and self.peer_reads and transport is not None:
             piece, size = waiting.pop(0)
@@ -311,7 +308,7 @@ class Outlet:
             self._hand(self._leave(piece, size))
 
     def _hand(self, size: int) -> None:
-        """Discount what the transport took, unless that was the one piece too many."""
+        """Discount what the transport took, unless it has paused us with that."""
         if self.peer_reads:
             self._discount(size)
         elif not self.is_overdue:

@@ -1,14 +1,14 @@
-"""The event loop's time, shared: what may take long is done in turns.
+"""Cooperative scheduling on the event loop: long work is done in turns.
 
-One thread serves everybody, so nobody may hold it for long, alone or together with others:
+One thread serves all clients, so no work may hold it for long, alone or together with others:
 
-* A turn lasts `TURN_SECONDS`, or `SHORT_TURN_SECONDS` while others wait for theirs. Its taker looks
-  at the clock now and then, stops, and asks for another turn if there is more to do.
-* Turns are taken in the order in which they were asked for, so each taker gets its share.
+* A turn lasts `TURN_SECONDS`, or `SHORT_TURN_SECONDS` while others wait. Its taker checks the clock
+  now and then, stops, and asks for another turn if there is more to do.
+* Turns are FIFO, so each taker gets its share.
 * In one pass of the loop turns are taken for `PASS_SECONDS`, and at least one is. Then the loop
-  looks at its sockets, so who asks for little is served in between.
+  polls its sockets, so that small requests are served in between.
 
-What is atomic, such as one transaction, cannot stop in its middle. It is a turn of its own.
+An atomic operation, such as one transaction, cannot stop halfway. It is a turn of its own.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ SHORT_TURN_SECONDS: Final = 0.0005
 
 
 class TurnTaker(Protocol):
-    """Something that is done in turns."""
+    """Work that is done in turns."""
 
     def take_turn(self) -> None:
-        """Do a part of what there is to do; it must not raise."""
+        """Do a part of the work; it must not raise."""
         ...
 
 
 class Turns:
-    """Who waits for a turn. A taker that has asked must not ask again before it had its turn."""
+    """The queue for turns. A taker must not ask again before it had the turn it asked for."""
 
     def __init__(self, monotonic: Callable[[], float] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -42,29 +42,31 @@ class Turns:
         self._is_scheduled = False
 
     def ask(self, taker: TurnTaker) -> None:
-        """Have `taker.take_turn` called when its turn has come."""
+        """Call `taker.take_turn` when its turn has come."""
         self._waiting.append(taker)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_soon(self._pass)
+        self._schedule()
 
     def end(self) -> float:
         """Return the time at which a turn that begins now should end."""
         return self._time() + (SHORT_TURN_SECONDS if self._waiting else TURN_SECONDS)
 
     def is_over(self, end: float) -> bool:
-        """Tell whether a turn should end."""
+        """Return whether a turn should end."""
         return self._time() >= end
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._pass)
 
     def _pass(self) -> None:
         self._is_scheduled = False
         end = self._time() + PASS_SECONDS
         waiting = self._waiting
-        # Who asks meanwhile waits for the next pass.
+        # A taker that asks again waits for the next pass.
         for _ in range(len(waiting)):
             waiting.popleft().take_turn()
             if self._time() >= end:
                 break
-        if waiting and not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_soon(self._pass)
+        if waiting:
+            self._schedule()

@@ -13,7 +13,7 @@ import logging
 from typing import Final
 
 from paddock.log.interface import Log, LogError
-from paddock.server.core import Service
+from paddock.server.core import Core
 
 logger: Final = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ _PAUSE: Final = 1.0
 class Outages:
     """Gets a server over the failures of its log."""
 
-    def __init__(self, service: Service, log: Log) -> None:
+    def __init__(self, service: Core, log: Log) -> None:
         self._service = service
         self._log = log
         self._stopping = asyncio.Event()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
-from paddock.state.watches import Watcher
 
 
-class Submitter(Watcher):
+class Submitter:
     """The origin of entries: a connection, or a part of the server that decides by itself."""
 
     def __init__(self) -> None:
-        super().__init__()
         # Whether it is among those to be flushed when the batch has been applied.
         self.is_dirty = False
 

@@ -1,8 +1,8 @@
-"""How a client proves who it is.
+"""Authentication schemes: how a client proves who it is.
 
-Authentication is a conversation: the client sends packets, each of which is answered and may bring
-identities. The schemes here need one packet each; a scheme that needs several keeps what it must
-remember in the conversation, which lives as long as its connection.
+A client sends AUTH packets, each of which is answered and may add identities. The schemes here need
+one packet each; a scheme that needs several keeps its state in the `Authenticator`, which lives as
+long as its connection.
 """
 
 from __future__ import annotations
@@ -15,30 +15,29 @@ from paddock.errors import AUTH_FAILED, OK
 from paddock.protocol.acl import SUPER, Identity, digest_id
 from paddock.state.access import Identities
 
-# Every write of a client takes its identities along into the log.
+# Every write carries the client's identities into the log.
 IDENTITIES_BYTES_MAX: Final = 1 << 11
 
 
-class Conversation:
-    """One client's authentication."""
+class Authenticator:
+    """The authentication of one client."""
 
     def __init__(
         self, address: str, super_digest: str | None, certified: tuple[Identity, ...] = ()
     ) -> None:
         self._address = _plain(address)
         self._super_digest = super_digest
-        # Who the client is by its certificate.
+        # The identities of the client's certificate.
         self._certified = certified
 
     def start(self) -> Identities:
-        """Give what is known of a client that has not said anything: where it is, and from its
-        certificate, if it has shown one, who."""
+        """Return the identities of a new client: its address, and those of its certificate."""
         return Identities((Identity("ip", self._address), *self._certified))
 
     def receive(
         self, scheme: str | None, credentials: bytes | None, identities: Identities
     ) -> tuple[int, Identities]:
-        """Take a packet. Gives a result code, and the identities that the client has now."""
+        """Check a packet. Return the result code, and the client's identities from now on."""
         if scheme == "ip":
             return _with(identities, Identity("ip", self._address))
         if scheme == "x509" and self._certified:
@@ -54,7 +53,7 @@ class Conversation:
     def _is_super(self, digest: str) -> bool:
         if self._super_digest is None:
             return False
-        # A settings file may hold anything, also what is no text.
+        # A settings file may hold bytes that are not text.
         known = self._super_digest.encode("utf-8", "surrogateescape")
         return hmac.compare_digest(digest.encode(), known)
 
@@ -69,7 +68,7 @@ def _with(identities: Identities, *more: Identity) -> tuple[int, Identities]:
 
 
 def _plain(address: str) -> str:
-    """Give an IPv4 address as such, also where the socket speaks IPv6."""
+    """Return an IPv4 address as such, also if it is mapped to IPv6."""
     try:
         parsed = ip_address(address.split("%", 1)[0])
     except ValueError:

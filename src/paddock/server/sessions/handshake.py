@@ -20,7 +20,7 @@ from librt.strings import BytesWriter, write_i32_be
 
 from paddock.protocol import opcodes
 from paddock.protocol.records import ConnectRequest, ConnectResponse
-from paddock.server.core import Service
+from paddock.server.core import Core
 from paddock.state.entry import ATTACH, Entry
 from paddock.state.machine import PASSWORD_BYTES, attach_body, session_body
 
@@ -42,7 +42,7 @@ class Decision:
         self.entry = entry
 
 
-def decide(request: ConnectRequest, service: Service, address: str) -> Decision:
+def decide(request: ConnectRequest, service: Core, address: str) -> Decision:
     """Decide on a request that came from an address."""
     if not service.is_open and not (service.is_read_only and request.read_only):
         return Decision(TURN_AWAY)

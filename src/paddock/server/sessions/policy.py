@@ -1,8 +1,8 @@
 """What a connection may not do although it has a session.
 
-A read-only one may read, while the log does not work. A stranger's must authenticate before
-anything else, if the server wants everybody to. Restricted requests go a way of their own, so that
-everybody else's pay nothing for it.
+A read-only session may only read, while the log does not work. A session of an unknown client must
+authenticate first, if the server enforces that. Requests under a policy go a way of their own, so
+that all others pay nothing for it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from paddock.protocol import opcodes
 from paddock.state.access import Identities
 
 
-class Verdict:
-    """How a request is answered that is not carried out, and whether that is the end."""
+class Rejection:
+    """The reply to a request that is not carried out; after a final one the connection closes."""
 
     __slots__ = ("code", "is_final")
 
@@ -22,43 +22,40 @@ class Verdict:
         self.is_final = is_final
 
 
-class Restriction:
-    """A rule that a connection is under."""
+class SessionPolicy:
+    """A restriction on the requests of a connection."""
 
-    def judge(self, operation: int) -> Verdict | None:
-        """Tell how a request is answered; None if it is simply carried out."""
+    def check(self, operation: int) -> Rejection | None:
+        """Return how a request is rejected; None if it is allowed."""
         raise NotImplementedError
 
     def is_lifted(self, identities: Identities) -> bool:
-        """Tell whether the rule does not hold any more for somebody who is this."""
-        raise NotImplementedError
-
-
-class ReadOnly(Restriction):
-    """Nothing is written, not even the end of a session."""
-
-    def judge(self, operation: int) -> Verdict | None:
-        if operation == opcodes.CLOSE_SESSION:
-            return Verdict(OK, True)
-        # Nobody knows whether what we have is the latest, so a sync is refused too, as upstream.
-        if operation in opcodes.WRITES or operation == opcodes.SYNC:
-            return Verdict(NOT_READ_ONLY, False)
-        return None
-
-    def is_lifted(self, identities: Identities) -> bool:
+        """Return whether the policy does not apply to a client with these identities."""
         return False
 
 
-class MustAuthenticate(Restriction):
-    """Nothing but authentication, in one of some schemes."""
+class ReadOnly(SessionPolicy):
+    """Nothing is written, not even the end of a session."""
+
+    def check(self, operation: int) -> Rejection | None:
+        if operation == opcodes.CLOSE_SESSION:
+            return Rejection(OK, True)
+        # Our state may not be the latest, so a sync is refused too, as upstream.
+        if operation in opcodes.WRITES or operation == opcodes.SYNC:
+            return Rejection(NOT_READ_ONLY, False)
+        return None
+
+
+class AuthenticationRequired(SessionPolicy):
+    """Nothing but authentication, until it succeeds in one of some schemes."""
 
     def __init__(self, schemes: frozenset[str]) -> None:
         self._schemes = schemes
 
-    def judge(self, operation: int) -> Verdict | None:
+    def check(self, operation: int) -> Rejection | None:
         if operation in (opcodes.AUTH, opcodes.SASL):
             return None
-        return Verdict(SESSION_CLOSED_REQUIRE_SASL, True)
+        return Rejection(SESSION_CLOSED_REQUIRE_SASL, True)
 
     def is_lifted(self, identities: Identities) -> bool:
         return any(one.scheme in self._schemes for one in identities.entries)

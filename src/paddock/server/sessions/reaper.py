@@ -1,8 +1,8 @@
-"""When a container or a TTL node is over.
+"""Deletes empty containers and expired TTL nodes.
 
-The state cannot know, since it knows no time; so this looks through them now and then and proposes
-the end of each that is due. The proposal names the node by czxid and mzxid: if it was written to
-or replaced in the meantime, applying it does nothing.
+The state has no clock, so this scans them at an interval and proposes the deletion of each that is
+due. The proposal names the node by czxid and mzxid: if it was written or replaced in the meantime,
+applying it does nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
 from paddock.state.tree import TTL_BASE, Node, Tree
 
-# Nodes that are looked at before others get their turn: less than a millisecond.
+# Nodes that are scanned in one step: less than a millisecond.
 LOOKS_IN_A_STEP: Final = 1000
 
 
 class _Nobody(Submitter):
-    """Waits for no answer: what was not reaped now is looked at again."""
+    """Ignores the outcome: a node that was not deleted is scanned again."""
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         pass
@@ -36,11 +36,11 @@ class _Nobody(Submitter):
 
 
 class Reaper:
-    """Looks for containers and TTL nodes that are over, at a fixed interval.
+    """Scans containers and TTL nodes at a fixed interval.
 
-    Each interval is one round, in which every node is looked at once, a few at a time so that
-    clients get their turns in between. A round ends early when as many ends have been proposed as
-    are allowed; the next one goes on behind them, so no node waits for ever for its turn.
+    Each interval is one round, which scans every node once, a few at a time so that clients are
+    served in between. A round ends early at the limit of proposals; the next one continues behind
+    it, so every node is reached in the end.
     """
 
     def __init__(
@@ -49,19 +49,19 @@ class Reaper:
         self._proposer = proposer
         self._tree = tree
         self._interval = config.container_check_interval_ms / 1000
-        # Clients' writes wait behind what is reaped at once.
+        # The limit of one round: clients' writes wait behind it.
         self._at_once = max(1, int(config.max_containers_per_minute * self._interval / 60))
-        # How long a container may stay that never had a child; 0 is for ever.
+        # How long a container without any child so far may stay; 0 is for ever.
         self._unused_ms = config.max_unused_container_ms
-        # The time that the nodes are stamped with.
+        # The clock of mtime.
         self._time_ms = time_ms
         self._nobody = _Nobody()
         # The next round, or the next step of this one.
         self._timer: asyncio.Handle | None = None
-        # Whether TTL nodes are looked at, and not containers, and how many are left of them.
+        # Whether TTL nodes are scanned, and not containers, and how many are left of them.
         self._is_at_ttls = False
         self._left = 0
-        # How many nodes are still to be looked at in this round, and how many may go in it.
+        # How many nodes this round still has to scan, and how many it may delete.
         self._unseen = 0
         self._room = 0
 
@@ -76,7 +76,7 @@ class Reaper:
     def _begin_round(self) -> None:
         tree = self._tree
         self._unseen = len(tree.containers) + len(tree.ttls)
-        # What was proposed before may still wait, for a log that is broken.
+        # Earlier proposals may still wait, for a log that is broken.
         self._room = max(self._at_once - self._proposer.outstanding(), 0)
         self._step()
 
@@ -87,22 +87,19 @@ class Reaper:
         self._unseen -= budget
         while budget > 0 and self._room > 0:
             bag = tree.ttls if self._is_at_ttls else tree.containers
-            # Some may have gone since the last step; see PathBag.
+            # Some may be gone since the last step; see PathBag.
             self._left = min(self._left, len(bag))
             if self._left == 0:
-                self._turn_over()
-                if self._left == 0:
-                    # Of one kind there are none, so it is the other one's turn again.
-                    self._turn_over()
-                    if self._left == 0:
-                        self._unseen = 0
-                        break
+                if not len(tree.containers) + len(tree.ttls):
+                    self._unseen = 0
+                    break
+                self._switch_kind()
                 continue
             budget -= 1
             self._left -= 1
             path = bag[self._left]
             node = tree.nodes[path]
-            if self._is_over(node, now_ms):
+            if self._is_due(node, now_ms):
                 self._room -= 1
                 entry = Entry(REAP, reap_body(path, node.czxid, node.mzxid))
                 self._proposer.submit(entry, self._nobody)
@@ -111,19 +108,16 @@ class Reaper:
         else:
             self.start()
 
-    def _turn_over(self) -> None:
-        """Go on with the nodes of the other kind, at their end."""
+    def _switch_kind(self) -> None:
+        """Continue with the nodes of the other kind, from their end."""
         tree = self._tree
         self._is_at_ttls = not self._is_at_ttls
         self._left = len(tree.ttls if self._is_at_ttls else tree.containers)
 
-    def _is_over(self, node: Node, now_ms: int) -> bool:
+    def _is_due(self, node: Node, now_ms: int) -> bool:
         if node.child_count():
             return False
         if self._is_at_ttls:
             return now_ms - node.mtime > node.owner - TTL_BASE
-        return node.created != 0 or self._is_unused(node, now_ms)
-
-    def _is_unused(self, node: Node, now_ms: int) -> bool:
-        """Tell whether a container that never had a child has waited too long for its first."""
-        return 0 < self._unused_ms < now_ms - node.mtime
+        # A container that never had a child may wait for its first one.
+        return node.created != 0 or 0 < self._unused_ms < now_ms - node.mtime

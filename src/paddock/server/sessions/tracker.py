@@ -11,66 +11,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-
-from paddock.server.replication.submitter import Submitter
-from paddock.server.statistics import ConnectionReport
+from typing import Protocol
 
 
-class Client(Submitter):
-    """The connection that a session is attached to, as those see it who end sessions."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # 0 until it is known which one it asks for.
-        self.session = 0
+class AttachedConnection(Protocol):
+    """The connection that a session is attached to."""
 
     def hold(self) -> None:
         """Hold what comes from now on: the end of the session has been proposed."""
-        raise NotImplementedError
+        ...
 
     def release(self) -> None:
         """Serve what was held: the session lives."""
-        raise NotImplementedError
+        ...
 
     def session_ended(self) -> None:
-        """Answer what was held with the news that the session is over, and close."""
-        raise NotImplementedError
+        """Answer what was held with SESSION_EXPIRED, and close."""
+        ...
 
     def close(self) -> None:
         """Serve nothing more, and close once everything that was answered has been sent."""
-        raise NotImplementedError
-
-    def abort(self) -> None:
-        """Close at once; what has not been sent is lost."""
-        raise NotImplementedError
-
-    def give_way(self) -> None:
-        """Close, since the rest of its request is overdue, and others want to send some."""
-        raise NotImplementedError
-
-    def is_lagging(self) -> bool:
-        """Tell whether it has more waiting for it than everybody may have."""
-        raise NotImplementedError
-
-    def drop(self) -> None:
-        """Forget what waits for a peer that does not read, and close at once."""
-        raise NotImplementedError
-
-    def regulate(self) -> None:
-        """Read from the peer, or stop reading, as things are now."""
-        raise NotImplementedError
+        ...
 
     def is_excused(self) -> bool:
-        """Tell, of a connection that we do not read from, whether its silence is our own doing."""
-        raise NotImplementedError
-
-    def report(self) -> ConnectionReport:
-        """Say what there is to say of it."""
-        raise NotImplementedError
-
-    def reset_statistics(self) -> None:
-        """Begin to count anew."""
-        raise NotImplementedError
+        """Return, for a connection that we do not read from, whether its silence is our doing."""
+        ...
 
 
 class Liveness:
@@ -84,7 +49,7 @@ class Liveness:
         # When the session was last heard of.
         self.heard = heard
         # The connection it is attached to, if there is one.
-        self.connection: Client | None = None
+        self.connection: AttachedConnection | None = None
         # Whether we do not read from its connection: then silence may be our own doing.
         self.is_held = False
         # Whether its end has been proposed.

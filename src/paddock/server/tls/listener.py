@@ -20,7 +20,7 @@ from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from typing import Final, cast
 
 from paddock.server.config.config import ServerConfig
-from paddock.server.core import Service
+from paddock.server.core import Core
 from paddock.server.tls.context import Credentials
 from paddock.server.tls.hostnames import comes_from_its_host
 
@@ -49,7 +49,7 @@ class Listener:
         self._timeout = config.tls_handshake_timeout_ms / 1000
         self._limit = config.tls_max_handshakes
         # Who counts those that come, and who serves each of them; known from the start on.
-        self._service: Service | None = None
+        self._service: Core | None = None
         self._connection: Callable[[], asyncio.Protocol] | None = None
         self.sockets: list[socket.socket] = []
         # One for each peer that is not served yet, in the order of coming.
@@ -70,7 +70,7 @@ class Listener:
             self._close_sockets()
             raise
 
-    def start(self, service: Service, connection: Callable[[], asyncio.Protocol]) -> None:
+    def start(self, service: Core, connection: Callable[[], asyncio.Protocol]) -> None:
         self._service, self._connection = service, connection
         self._resume()
 
@@ -132,7 +132,7 @@ class Listener:
         assert service is not None
         assert connection is not None
         accepted.setblocking(False)
-        if not service.reserve(address):
+        if not service.admission.reserve(address):
             accepted.close()
             return
         if 0 < self._limit <= len(self._arrivals):
@@ -158,7 +158,7 @@ class Listener:
         self,
         accepted: socket.socket,
         address: str,
-        service: Service,
+        service: Core,
         connection: Callable[[], asyncio.Protocol],
     ) -> None:
         """Secure a connection, then let it be served; never raises but when cancelled."""
@@ -173,7 +173,7 @@ class Listener:
                 "%s: TLS failed: %s", address, _reason(error), extra={"address": address}
             )
         finally:
-            service.discount(address)
+            service.admission.release(address)
         if gate is not None:
             gate.open(connection())
 

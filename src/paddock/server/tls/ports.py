@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.ports import address_of, explained
-from paddock.server.core import Service
+from paddock.server.core import Core
 from paddock.server.tls.context import Credentials
 from paddock.server.tls.listener import Listener
 
@@ -44,7 +44,7 @@ class SecurePorts:
             self._unified = Listener(config, self.credentials, is_unified=True)
             await _bind(self._unified, config.host, config.port)
 
-    def start(self, service: Service, connection: Callable[[], asyncio.Protocol]) -> None:
+    def start(self, service: Core, connection: Callable[[], asyncio.Protocol]) -> None:
         """Accept everybody from now on."""
         service.recognise = self.credentials.identities
         for listener in (self._port, self._unified):

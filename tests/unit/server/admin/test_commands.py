@@ -89,7 +89,7 @@ def test_any_path_is_valid_json() -> None:
         made = Harness()
         client = await made.client()
         for path in (b'/"quoted"\\', b"/\xff", b"/\n", "/ü".encode()):
-            made.watches.data.add(path, client.connection, 0)
+            made.watches.data.add(path, client.watcher, 0)
         (paths,) = answer(made, "watches")["session_id_to_watched_paths"].values()
         assert paths == ['/"quoted"\\', "/\ufffd", "/\\x0a", "/ü"]
         assert set(answer(made, "watches_by_path")["path_to_session_ids"]) == set(paths)

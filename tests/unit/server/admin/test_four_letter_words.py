@@ -108,7 +108,7 @@ def test_a_long_answer_is_not_made_for_somebody_who_does_not_read() -> None:
         made = harness()
         client = await made.client()
         for number in range(50_000):
-            made.watches.data.add(b"/watched/path/%d" % number, client.connection, ONE_SHOT)
+            made.watches.data.add(b"/watched/path/%d" % number, client.watcher, ONE_SHOT)
         asking = FakeClient(made)
         asking.transport.on_write = asking.connection.pause_writing
         asking.receive(b"wchc")
@@ -128,14 +128,14 @@ def test_a_long_answer_is_whole_though_others_come_and_go_meanwhile() -> None:
         clients = [await made.client() for _ in range(300)]
         for number, client in enumerate(clients):
             for path in range(50):
-                made.watches.data.add(b"/%d/%d" % (number, path), client.connection, ONE_SHOT)
+                made.watches.data.add(b"/%d/%d" % (number, path), client.watcher, ONE_SHOT)
         for word in ("cons", "stat", "wchc", "wchp", "dump"):
             asking = FakeClient(made)
             asking.receive(word.encode())
             # It is under way: some leave, others come.
             clients.pop().connection.abort()
             clients.insert(0, await made.client())
-            made.watches.data.add(b"/more", clients[0].connection, ONE_SHOT)
+            made.watches.data.add(b"/more", clients[0].watcher, ONE_SHOT)
             while asking.transport.is_open:
                 await turn()
             text = asking.transport.written.decode()
@@ -151,7 +151,7 @@ def test_a_path_that_no_node_could_have_breaks_no_line() -> None:
         made = harness()
         client = await made.client()
         client.send(rq.exists("/a\n0x1", watch=True), rq.exists("/ü", watch=True))
-        made.watches.data.add(b"/\xff", client.connection, ONE_SHOT)
+        made.watches.data.add(b"/\xff", client.watcher, ONE_SHOT)
         session = f"0x{client.session:x}"
         expected = [session, "\t/a\\x0a0x1", "\t/ü", "\t/\ufffd", ""]
         assert (await ask(made, "wchc")).splitlines() == expected

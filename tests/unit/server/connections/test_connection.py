@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 
 import pytest
 
 from paddock.errors import NO_NODE, OK, SYSTEM_ERROR
+from paddock.server.connections.connection import Connection
+from paddock.server.connections.connection_watcher import ConnectionWatcher
+from paddock.server.connections.request_handler import RequestHandler
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.logs import Durability
 from tests.support.records import INT, MULTI_HEADER, Acl, Op
-from tests.unit.server.harness import FakeClient, Harness, encoded, framed, numbers, run, turn
+from tests.unit.server.harness import (
+    FakeClient,
+    Harness,
+    encoded,
+    framed,
+    numbers,
+    run,
+    turn,
+    with_node,
+)
 
 CREATOR_ONLY = (Acl(31, "auth", ""),)
+PARTS = (Connection, RequestHandler, ConnectionWatcher)
 MULTI_END = MULTI_HEADER.pack(-1, True, -1)
 
 
@@ -360,3 +374,22 @@ def test_frames_before_one_that_is_too_long_are_served() -> None:
         assert not client.transport.is_open
 
     run(scenario)
+
+
+def test_a_lost_connection_is_freed_without_the_garbage_collector() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"data")
+        client.send(rq.get_data("/a", watch=True), rq.set_data("/a", b"new"))
+        await harness.settle()
+        client.connection.connection_lost(None)
+        await turn()
+        del client
+        assert not [one for one in gc.get_objects() if isinstance(one, PARTS)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(scenario)
+    finally:
+        gc.enable()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paddock.server.connections.send_buffer import Backlog, Outlet
+from paddock.server.connections.send_buffer import Backlog, SendBuffer
 from paddock.server.statistics import Statistics
 
 
@@ -44,8 +44,8 @@ def transport() -> Recorder:
 
 
 @pytest.fixture
-def outlet(transport: Recorder, pair: tuple[socket.socket, socket.socket]) -> Outlet:
-    made = Outlet(Statistics(), Backlog(0, 0))
+def buffer(transport: Recorder, pair: tuple[socket.socket, socket.socket]) -> SendBuffer:
+    made = SendBuffer(Statistics(), Backlog(0, 0))
     made.transport = transport
     made.file = pair[0].fileno()
     return made
@@ -59,20 +59,20 @@ def received(pair: tuple[socket.socket, socket.socket]) -> bytes:
 
 
 def test_who_gives_way_writes_past_the_transport(
-    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+    buffer: SendBuffer, transport: Recorder, pair: tuple[socket.socket, socket.socket]
 ) -> None:
-    outlet.packet(b"answer")
-    outlet.flush(gives_way=True)
+    buffer.packets(b"answer", 1)
+    buffer.flush(gives_way=True)
     assert received(pair) == b"answer"
     assert transport.written == b""
-    assert outlet.has_progressed()
+    assert buffer.has_progressed()
 
 
 def test_who_does_not_writes_through_it(
-    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+    buffer: SendBuffer, transport: Recorder, pair: tuple[socket.socket, socket.socket]
 ) -> None:
-    outlet.packet(b"answer")
-    outlet.flush()
+    buffer.packets(b"answer", 1)
+    buffer.flush()
     assert received(pair) == b""
     assert transport.written == b"answer"
 
@@ -85,26 +85,26 @@ def test_who_does_not_writes_through_it(
     ],
 )
 def test_a_socket_that_is_not_ours_alone_is_not_written_to(
-    outlet: Outlet,
+    buffer: SendBuffer,
     transport: Recorder,
     pair: tuple[socket.socket, socket.socket],
     waiting: int,
     is_being_closed: bool,
 ) -> None:
     transport.waiting, transport.is_being_closed = waiting, is_being_closed
-    outlet.packet(b"answer")
-    outlet.flush(gives_way=True)
+    buffer.packets(b"answer", 1)
+    buffer.flush(gives_way=True)
     assert received(pair) == b""
     assert transport.written == b"answer"
 
 
 def test_what_the_system_does_not_take_goes_to_the_transport(
-    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+    buffer: SendBuffer, transport: Recorder, pair: tuple[socket.socket, socket.socket]
 ) -> None:
     sent = bytes(range(256)) * 4096
     for start in range(0, len(sent), 1 << 12):
-        outlet.packet(sent[start : start + (1 << 12)])
-    outlet.flush(gives_way=True)
+        buffer.packets(sent[start : start + (1 << 12)], 1)
+    buffer.flush(gives_way=True)
     taken = received(pair)
     assert taken
     assert transport.written
@@ -116,26 +116,26 @@ def test_what_the_system_does_not_take_goes_to_the_transport(
             pair[0].send(bytes(4096))
         except BlockingIOError:
             break
-    outlet.packet(b"answer")
-    outlet.flush(gives_way=True)
+    buffer.packets(b"answer", 1)
+    buffer.flush(gives_way=True)
     assert transport.written == b"answer"
 
 
 def test_a_peer_that_has_gone_is_left_to_the_transport(
-    outlet: Outlet, transport: Recorder, pair: tuple[socket.socket, socket.socket]
+    buffer: SendBuffer, transport: Recorder, pair: tuple[socket.socket, socket.socket]
 ) -> None:
     pair[1].close()
-    outlet.packet(b"answer")
-    outlet.flush(gives_way=True)
+    buffer.packets(b"answer", 1)
+    buffer.flush(gives_way=True)
     assert transport.written == b"answer"
 
 
 def test_without_a_socket_of_its_own_all_goes_through_the_transport(
-    outlet: Outlet, transport: Recorder
+    buffer: SendBuffer, transport: Recorder
 ) -> None:
-    outlet.file = -1
-    outlet.packet(b"answer")
-    outlet.flush(gives_way=True)
+    buffer.file = -1
+    buffer.packets(b"answer", 1)
+    buffer.flush(gives_way=True)
     assert transport.written == b"answer"
 
 

@@ -24,7 +24,7 @@ def test_a_connection_that_stops_reading_for_what_came_early_stays_so() -> None:
         gate.data_received(framed(writer.getvalue()))
         connection = Connection(harness.service)
         gate.open(cast(asyncio.Protocol, connection))
-        assert connection.stage == ATTACHING
+        assert connection.handler.stage == ATTACHING
         assert not transport.is_reading_now
         await harness.settle()
         assert transport.is_reading_now

@@ -30,7 +30,7 @@ def test_large_replies_wait_by_reference_for_a_client_that_does_not_read() -> No
             client.connection.resume_writing()
         assert seen == list(range(1, 503))
         assert harness.service.backlog.size == 0
-        assert client.connection.stage == OPEN
+        assert client.handler.stage == OPEN
 
     run(scenario)
 
@@ -42,7 +42,7 @@ def test_a_client_that_does_not_read_its_events_is_dropped() -> None:
         deaf.send(rq.add_watch("/", 1))
         deaf.connection.pause_writing()
         events = 0
-        while deaf.connection.stage == OPEN:
+        while deaf.handler.stage == OPEN:
             writer.send(rq.set_data("/", b""))
             await harness.settle()
             assert harness.service.backlog.size < 11_000
@@ -51,7 +51,7 @@ def test_a_client_that_does_not_read_its_events_is_dropped() -> None:
         assert not deaf.transport.is_open
         assert harness.service.backlog.size == 0
         assert harness.watches.data.size == 0
-        assert writer.connection.stage == OPEN
+        assert writer.handler.stage == OPEN
 
     run(scenario)
 
@@ -80,13 +80,13 @@ def test_all_that_waits_is_bounded_together_and_the_greediest_goes() -> None:
             client.connection.pause_writing()
         for _ in range(12):
             for client in greedy:
-                client.connection.notify(bytes(200_000))
-            modest.connection.notify(bytes(100))
+                client.watcher.notify(bytes(200_000))
+            modest.watcher.notify(bytes(100))
             await turn()
         assert harness.service.backlog.size < 4 * MIB + 5 * MIB
-        assert any(client.connection.stage == CLOSED for client in greedy)
-        assert modest.connection.stage == OPEN
-        assert maker.connection.stage == OPEN
+        assert any(client.handler.stage == CLOSED for client in greedy)
+        assert modest.handler.stage == OPEN
+        assert maker.handler.stage == OPEN
 
     run(scenario)
 
@@ -104,7 +104,7 @@ def test_a_single_reply_may_be_larger_than_the_limit() -> None:
         while len(seen) < 2:
             seen += numbers(client)
             client.connection.resume_writing()
-        assert client.connection.stage == OPEN
+        assert client.handler.stage == OPEN
 
     run(scenario)
 
@@ -118,7 +118,7 @@ def test_whoever_reads_may_ask_for_more_than_may_wait() -> None:
         client.replies()
         client.send(*[rq.get_children2("/")] * 5)
         assert numbers(client) == [1, 2, 3, 4, 5]
-        assert client.connection.stage == OPEN
+        assert client.handler.stage == OPEN
         assert harness.service.backlog.size == 0
 
     run(scenario)
@@ -138,7 +138,7 @@ def test_large_replies_that_nobody_takes_are_bounded_together() -> None:
             await turn()
             assert harness.service.backlog.size < 7 * MIB
         # Those went who had not read for longest.
-        stages = [client.connection.stage for client in (*clients, reader)]
+        stages = [client.handler.stage for client in (*clients, reader)]
         assert stages == [CLOSED] * 6 + [OPEN] * 4
         for client in clients[6:]:
             client.transport.on_write = None
@@ -176,10 +176,10 @@ def test_a_large_event_counts_once_however_many_it_waits_for() -> None:
             client.connection.pause_writing()
         event = bytes(2 * MIB)
         for client in deaf:
-            client.connection.notify(event)
+            client.watcher.notify(event)
         await turn()
         assert harness.service.backlog.size == len(event)
-        assert {client.connection.stage for client in deaf} == {OPEN}
+        assert {client.handler.stage for client in deaf} == {OPEN}
         for client in deaf[1:]:
             client.connection.abort()
             client.connection.connection_lost(None)

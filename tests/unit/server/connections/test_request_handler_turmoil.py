@@ -39,7 +39,7 @@ class Restless:
 
     @property
     def is_gone(self) -> bool:
-        return self.client.connection.stage == CLOSED
+        return self.client.handler.stage == CLOSED
 
     def ask(self) -> None:
         for _ in range(self._chance.choice([1, 3, 30])):
@@ -147,7 +147,7 @@ async def turmoil(seed: int, **limits: int) -> None:
     assert harness.service.backlog.size == 0
     for one in clients:
         one.look()
-        assert one.client.connection.stage == OPEN
+        assert one.client.handler.stage == OPEN
         assert len(one.answered) == one.sent
         assert one.client.transport.is_reading_now
         one.lose()
@@ -177,7 +177,7 @@ async def settle_down(harness: Harness, clients: list[Restless]) -> None:
     for _ in range(2000):
         done = [one.finish() for one in clients]
         await harness.settle()
-        held = any(one.client.connection._held for one in clients)
+        held = any(one.client.handler._held for one in clients)
         if all(done) and not held and not harness.proposer.outstanding():
             return
     raise AssertionError("it never ends")
@@ -185,18 +185,19 @@ async def settle_down(harness: Harness, clients: list[Restless]) -> None:
 
 def check_that_nothing_is_left(harness: Harness) -> None:
     service = harness.service
-    assert service.is_deserted()
+    admission = service.admission
+    assert admission.is_empty()
     assert service.backlog.size == 0
     for left in (
-        service.connections,
-        service._newcomers,
-        service._by_address,
-        service._held_back,
-        service._behind,
-        service._unfinished,
+        admission.connections,
+        admission._newcomers,
+        admission._by_address,
+        service.backpressure._paused,
+        service.slow_peers._connections,
+        service.partial_requests._by_connection,
     ):
         assert not left
-    assert service._unfinished_bytes == 0
+    assert service.partial_requests._bytes == 0
     assert (harness.watches.data.size, harness.watches.child.size) == (0, 0)
     assert all(one.connection is None for one in service.tracker.all())
     assert not any(one.is_held for one in service.tracker.all())

@@ -38,7 +38,7 @@ def test_a_full_server_makes_room_by_dropping_who_has_not_asked_for_a_session() 
             *(True, False, True, True)
         ]
         await third.attach()
-        assert third.connection.stage == OPEN
+        assert third.handler.stage == OPEN
 
     run(scenario)
 
@@ -50,7 +50,7 @@ def test_a_server_full_of_sessions_refuses_connections() -> None:
         assert not FakeClient(harness).transport.is_open
         clients[0].connection.connection_lost(None)
         assert FakeClient(harness).transport.is_open
-        assert clients[1].connection.stage == OPEN
+        assert clients[1].handler.stage == OPEN
 
     run(scenario)
 
@@ -220,7 +220,7 @@ def test_nothing_is_kept_of_what_comes_after_the_end() -> None:
         client.send(Request(12345, b""))
         client.connection.resume_writing()
         await turn()
-        assert client.connection.stage == CLOSED
+        assert client.handler.stage == CLOSED
         for _ in range(10):
             client.receive(framed(bytes(1_000_000))[:90_000])
         assert client.connection._frames.unfinished() == 0
@@ -239,7 +239,7 @@ def test_whoever_cannot_be_served_in_a_later_turn_is_disconnected() -> None:
 
         client.transport.on_write = fail
         await turn()
-        assert client.connection.stage == CLOSED
+        assert client.handler.stage == CLOSED
         assert not client.transport.is_open
 
     run(scenario)
@@ -345,7 +345,7 @@ def test_watches_of_a_session_are_bounded(watching: Request) -> None:
         client.send(watching)
         await turn()
         assert errors(client) == [QUOTA_EXCEEDED]
-        assert (client.connection.watch_count, harness.watches.data.size) == (3, 3)
+        assert (client.watcher.watch_count, harness.watches.data.size) == (3, 3)
         assert harness.watches.child.size == 0
         # What it watches already it may watch again, and the others have watches of their own.
         client.send(rq.exists("/zookeeper", watch=True), rq.exists("/"))
@@ -376,7 +376,7 @@ def test_each_mode_of_a_watch_counts_in_each_table(watching: Request, counts: in
             client.send(rq.exists("/none", watch=True), watching)
             await turn()
             assert errors(client) == [Code.NO_NODE, code]
-            assert client.connection.watch_count == 1 + (counts if code == Code.OK else 0)
+            assert client.watcher.watch_count == 1 + (counts if code == Code.OK else 0)
             if code == Code.OK and watching.op == Op.ADD_WATCH:
                 client.send(watching)
                 assert errors(client) == [Code.OK], "it stands already"
@@ -404,7 +404,7 @@ def test_a_watch_that_has_fired_makes_room_for_another() -> None:
         client.replies()
         client.send(rq.get_data("/", watch=True))
         assert errors(client) == [Code.OK]
-        assert client.connection.watch_bytes == 1
+        assert client.watcher.watch_bytes == 1
 
     run(scenario)
 
@@ -459,7 +459,7 @@ def test_no_list_is_made_within_a_batch_without_room_to_keep_it() -> None:
         harness.machine.tree.cached_bytes = CACHED_BYTES_MAX
         client.send(rq.create("/a"), *[rq.get_children("/")] * 5)
         await turn()
-        assert len(client.connection._held) == 5
+        assert len(client.handler._held) == 5
         await harness.settle()
         await turn()
         assert numbers(client) == [1, 2, 3, 4, 5, 6]
