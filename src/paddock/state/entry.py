@@ -19,8 +19,11 @@ from paddock.protocol.jute import DecodeError, Reader
 from paddock.state.access import Identities
 
 # The rules of today, and those of entries that older versions have left in a log.
-RULES: Final = 2
-# Without bounds on the ACLs of a request, and on the ephemeral nodes of a session.
+RULES: Final = 3
+# The proposer gave the id of a new session, and compared the password of one to be attached. So
+# CREATE_SESSION has an id, and ATTACH has no password.
+SESSIONS_DECIDED_BEFORE: Final = 2
+# The same, and without bounds on the ACLs of a request, and on the ephemeral nodes of a session.
 UNBOUNDED: Final = 1
 
 # How many entries the ACLs of one request may have.
@@ -73,6 +76,7 @@ class Entry:
         self.operation = operation
         # The request as the client sent it, behind its header.
         self.body = body
+        # The session that asks; 0 for one that is to be opened.
         self.session = session
         # The session's generation when the request was received; apply refuses an older one.
         self.generation = generation
@@ -110,7 +114,7 @@ class Entry:
     def read(cls, reader: Reader, known: dict[bytes, Identities]) -> Entry:
         """Read one entry. `known` spares decoding the same identities again and again."""
         rules = reader.byte()
-        if rules not in (RULES, UNBOUNDED):
+        if rules not in (RULES, SESSIONS_DECIDED_BEFORE, UNBOUNDED):
             raise DecodeError(f"entry under rules {rules}, which this version does not have")
         flags = reader.byte()
         operation = reader.int32()

@@ -18,6 +18,7 @@ from paddock.errors import (
     MARSHALLING_ERROR,
     OK,
     RECONFIG_DISABLED,
+    RUNTIME_INCONSISTENCY,
     SESSION_EXPIRED,
     SESSION_MOVED,
     SYSTEM_ERROR,
@@ -39,10 +40,12 @@ from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry
 from paddock.state.notice import Fault, Notice
 from paddock.state.operations import NO_TTL, Change, Operations
 from paddock.state.refusal import Refused
-from paddock.state.sessions import Session, Sessions
+from paddock.state.sessions import ATTACHED, ENDED, OPENED, Session, SessionChange, Sessions
 from paddock.state.tree import Tree
 
 PASSWORD_BYTES: Final = 16
+# The body of ATTACH under former rules: a timeout.
+_ATTACH_BYTES_BEFORE: Final = 4
 
 MACHINE_ERRORS: Final = (MemoryError, RecursionError, OSError)
 """What does not come from an entry but from where it is applied."""
@@ -54,10 +57,16 @@ _DECISIONS: Final[dict[int, str]] = {ATTACH: "attach", EXPIRE: "expire", REAP: "
 class Outcome:
     """What came of an entry."""
 
-    __slots__ = ("body", "changes", "error", "notice", "zxid")
+    __slots__ = ("body", "changes", "error", "notice", "session", "zxid")
 
     def __init__(
-        self, error: int, zxid: int, body: bytes, changes: list[Change], notice: Notice | None
+        self,
+        error: int,
+        zxid: int,
+        body: bytes,
+        changes: list[Change],
+        notice: Notice | None,
+        session: SessionChange | None = None,
     ) -> None:
         self.error = error
         # The zxid of the reply's header: the last one of the state after this entry.
@@ -66,6 +75,8 @@ class Outcome:
         self.changes = changes
         # What an operator should know of it.
         self.notice = notice
+        # What became of a session, if anything did.
+        self.session = session
 
 
 class StateMachine:
@@ -79,6 +90,8 @@ class StateMachine:
         # The stamp of the last entry, below which no later one may be.
         self.time_ms = 0
         self._operations = Operations(self.tree)
+        # What the entry that is being applied made of a session.
+        self._session_change: SessionChange | None = None
 
     def adopt(self, tree: Tree) -> None:
         """Take over a tree that came out of a snapshot."""
@@ -127,7 +140,9 @@ class StateMachine:
             error = SYSTEM_ERROR
             operations.notice = _fault(operation, problem)
         self.zxid = zxid
-        return Outcome(error, zxid, body, operations.changes, operations.notice)
+        return Outcome(
+            error, zxid, body, operations.changes, operations.notice, self._take_session_change()
+        )
 
     def _run(self, operation: int, entry: Entry) -> bytes:
         operations = self._operations
@@ -184,8 +199,7 @@ class StateMachine:
                 if session is None:
                     error = SESSION_EXPIRED
                 else:
-                    session.timeout_ms = Reader(entry.body).int32()
-                    session.generation += 1
+                    error = self._attach(session, entry.body)
             elif entry.operation == EXPIRE:
                 if session is None or session.generation != entry.generation:
                     error = SESSION_MOVED
@@ -203,7 +217,36 @@ class StateMachine:
             operations.notice = _fault(entry.operation, problem)
         if done:
             self.zxid = zxid
-        return Outcome(error, self.zxid, b"", operations.changes, operations.notice)
+        return Outcome(
+            error,
+            self.zxid,
+            b"",
+            operations.changes,
+            operations.notice,
+            self._take_session_change(),
+        )
+
+    def _take_session_change(self) -> SessionChange | None:
+        change = self._session_change
+        if change is not None:
+            self._session_change = None
+        return change
+
+    def _attach(self, session: Session, body: bytes) -> int:
+        """Attach a connection, unless it has another password or is ahead; return the error."""
+        reader = Reader(body)
+        timeout_ms = reader.int32()
+        # Under former rules the proposer compared both, and did not write them down.
+        if len(body) > _ATTACH_BYTES_BEFORE:
+            password, last_zxid_seen = reader.string(), reader.int64()
+            if last_zxid_seen > self.zxid:
+                return RUNTIME_INCONSISTENCY
+            if not session.admits(password):
+                return SESSION_EXPIRED
+        session.timeout_ms = timeout_ms
+        session.generation += 1
+        self._session_change = session.changed(ATTACHED)
+        return OK
 
     def _check_session(self, entry: Entry) -> Session:
         session = self.sessions.by_id.get(entry.session)
@@ -216,26 +259,34 @@ class StateMachine:
     def _create_session(self, entry: Entry) -> bytes:
         reader = Reader(entry.body)
         timeout_ms = reader.int32()
-        self.sessions.open(entry.session, reader.string(), timeout_ms)
+        # Under former rules the proposer gave the id.
+        id = entry.session or self.sessions.next_id(self.time_ms)
+        session = self.sessions.open(id, reader.string(), timeout_ms)
+        self._session_change = session.changed(OPENED)
         return b""
 
     def _end_session(self, session: int) -> None:
         self._operations.delete_ephemerals(session)
-        self.sessions.close(session)
+        self._session_change = self.sessions.close(session).changed(ENDED)
 
 
 def session_body(timeout_ms: int, password: bytes) -> bytes:
-    """Give the body of an entry that creates a session."""
+    """Return the body of an entry that opens a session."""
     writer = BytesWriter()
     write_i32_be(writer, timeout_ms)
     write_buffer(writer, password)
     return writer.getvalue()
 
 
-def attach_body(timeout_ms: int) -> bytes:
-    """Give the body of an entry that attaches a connection to a session."""
+def attach_body(timeout_ms: int, password: bytes, last_zxid_seen: int) -> bytes:
+    """Return the body of an entry that attaches a connection to a session.
+
+    It is refused if the client has seen a later zxid than that of the state.
+    """
     writer = BytesWriter()
     write_i32_be(writer, timeout_ms)
+    write_buffer(writer, password)
+    write_i64_be(writer, last_zxid_seen)
     return writer.getvalue()
 
 

@@ -3,10 +3,40 @@
 A session has a generation, which goes up each time a connection is attached to it. A request
 carries the generation under which it was received, and is refused when the session has moved on:
 so nothing from a connection that was given up can land after its client has come back and looked.
-When a session is over is decided outside; here it only ends.
+
+Whether a session is opened, attached or over is decided when the entry that asks for it is applied:
+its id, its password and its generation are those of the log, never those of a server that may be
+behind. The outcome says what became of the session (`SessionChange`).
 """
 
 from __future__ import annotations
+
+from hmac import compare_digest
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+# What may become of a session.
+OPENED: Final = 1
+ATTACHED: Final = 2
+ENDED: Final = 3
+
+# Ids stay positive and below this: upstream gives the higher bits a meaning.
+SESSION_ID_MASK: Final = (1 << 56) - 1
+
+
+@mypyc_attr(acyclic=True)
+class SessionChange:
+    """What an entry made of a session: OPENED, ATTACHED or ENDED."""
+
+    __slots__ = ("generation", "kind", "session", "timeout_ms")
+
+    def __init__(self, kind: int, session: int, generation: int, timeout_ms: int) -> None:
+        self.kind = kind
+        self.session = session
+        # The generation and the timeout that it has now, or had at its end.
+        self.generation = generation
+        self.timeout_ms = timeout_ms
 
 
 class Session:
@@ -21,6 +51,13 @@ class Session:
         # How often a connection was attached. Invariant: at least 1.
         self.generation = generation
 
+    def admits(self, password: bytes) -> bool:
+        """Return whether this is its password, in a time that does not depend on that."""
+        return compare_digest(self.password, password)
+
+    def changed(self, kind: int) -> SessionChange:
+        return SessionChange(kind, self.id, self.generation, self.timeout_ms)
+
 
 class Sessions:
     """All sessions that are not over."""
@@ -32,11 +69,15 @@ class Sessions:
         # The highest id that was ever given, so that none is given twice.
         self.last_id = 0
 
+    def next_id(self, time_ms: int) -> int:
+        """Return the id of a session that is opened now: never one that was given before."""
+        return max(self.last_id + 1, (time_ms << 16) & SESSION_ID_MASK)
+
     def open(self, id: int, password: bytes, timeout_ms: int) -> Session:
         session = Session(id, password, timeout_ms, 1)
         self.by_id[id] = session
         self.last_id = max(self.last_id, id)
         return session
 
-    def close(self, id: int) -> None:
-        del self.by_id[id]
+    def close(self, id: int) -> Session:
+        return self.by_id.pop(id)

@@ -127,6 +127,7 @@ def test_no_password_is_ever_told(caplog: pytest.LogCaptureFixture, tell: Tell) 
     async def scenario(harness: Harness) -> None:
         client, thief = await harness.client(), FakeClient(harness)
         thief.send_handshake(client.session, b"hunter2hunter2hu")
+        await harness.settle()
         client.send(rq.auth("digest", b"alice:hunter2"), rq.auth("magic", b"hunter2"))
         await harness.settle()
 

@@ -234,8 +234,14 @@ class World:
         self.apply(opcodes.CREATE_SESSION, session_body(timeout_ms, PASSWORD), id)
         return Connection(self, id, 1)
 
-    def attach(self, session: int, timeout_ms: int = 30_000) -> tuple[Outcome, Connection]:
-        outcome = self.apply(ATTACH, attach_body(timeout_ms), session)
+    def attach(
+        self,
+        session: int,
+        timeout_ms: int = 30_000,
+        password: bytes = PASSWORD,
+        last_zxid_seen: int = 0,
+    ) -> tuple[Outcome, Connection]:
+        outcome = self.apply(ATTACH, attach_body(timeout_ms, password, last_zxid_seen), session)
         found = self.machine.sessions.by_id.get(session)
         return outcome, Connection(self, session, found.generation if found else 0)
 

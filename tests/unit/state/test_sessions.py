@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from paddock.errors import OK, SESSION_EXPIRED, SESSION_MOVED
+from paddock.errors import OK, RUNTIME_INCONSISTENCY, SESSION_EXPIRED, SESSION_MOVED
 from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest
-from paddock.state.entry import ATTACH
+from paddock.state.entry import (
+    ATTACH,
+    RULES,
+    SESSIONS_DECIDED_BEFORE,
+    UNBOUNDED,
+    Batch,
+    Entry,
+)
+from paddock.state.machine import Outcome, session_body
+from paddock.state.sessions import ATTACHED, ENDED, OPENED
 from tests.property.dump import dump
 from tests.unit.state.driver import OPEN, PASSWORD, Connection, World
 
@@ -48,6 +59,72 @@ def test_what_an_older_connection_sends_is_refused_and_takes_a_zxid(world: World
         assert (outcome.error, outcome.zxid, outcome.body) == (SESSION_MOVED, zxid, b"")
         assert outcome.changes == []
     assert new.create(b"/a").error == OK
+
+
+def test_a_wrong_password_is_refused_as_expired_and_changes_nothing(world: World) -> None:
+    old = world.open(7, 4000)
+    before, zxid = dump(world.machine), world.machine.zxid
+    world.time_ms -= 1
+    outcome, _ = world.attach(7, 9000, b"another")
+    assert (outcome.error, outcome.zxid, outcome.session) == (SESSION_EXPIRED, zxid, None)
+    assert dump(world.machine) == before
+    assert old.create(b"/a").error == OK
+
+
+def test_a_client_that_is_ahead_of_the_log_is_not_attached(world: World) -> None:
+    old = world.open(7, 4000)
+    zxid = world.machine.zxid
+    outcome, _ = world.attach(7, 9000, last_zxid_seen=zxid + 1)
+    assert (outcome.error, outcome.zxid, outcome.session) == (RUNTIME_INCONSISTENCY, zxid, None)
+    assert old.create(b"/a").error == OK
+    assert world.attach(7, 9000, last_zxid_seen=zxid + 1)[0].error == OK
+
+
+@pytest.mark.parametrize("rules", [UNBOUNDED, SESSIONS_DECIDED_BEFORE, RULES])
+def test_an_attach_of_former_rules_has_no_password_to_compare(world: World, rules: int) -> None:
+    world.open(7, 4000)
+    entry = Entry(ATTACH, struct.pack(">i", 9000), 7, rules=rules)
+    (entry,) = Batch.decode(Batch([entry], 0, 0).encode()).entries
+    assert world.machine.apply(entry).error == OK
+    session = world.machine.sessions.by_id[7]
+    assert (session.generation, session.timeout_ms) == (2, 9000)
+
+
+def test_the_id_of_a_session_comes_from_the_time_and_is_never_given_twice(world: World) -> None:
+    def opened(time_ms: int) -> int:
+        entry = Entry(opcodes.CREATE_SESSION, session_body(4000, PASSWORD), time_ms=time_ms)
+        change = world.machine.apply(entry).session
+        assert change is not None
+        assert change.session in world.machine.sessions.by_id
+        return change.session
+
+    assert opened(0) == 1
+    assert [opened(1000), opened(1000)] == [1000 << 16, (1000 << 16) + 1]
+    # A stamp that goes back does not count.
+    assert opened(999) == (1000 << 16) + 2
+    assert opened(1001) == 1001 << 16
+    assert opened((1 << 40) + 5) == (1001 << 16) + 1, "the upper bits have a meaning"
+    world.open(1 << 50)
+    assert opened(1002) == (1 << 50) + 1
+
+
+def test_an_outcome_says_what_became_of_the_session(world: World) -> None:
+    def told(outcome: Outcome) -> tuple[int, int, int, int] | None:
+        change = outcome.session
+        if change is None:
+            return None
+        return change.kind, change.session, change.generation, change.timeout_ms
+
+    entry = Entry(opcodes.CREATE_SESSION, session_body(4000, PASSWORD), 7)
+    assert told(world.machine.apply(entry)) == (OPENED, 7, 1, 4000)
+    outcome, connection = world.attach(7, 9000)
+    assert told(outcome) == (ATTACHED, 7, 2, 9000)
+    assert told(connection.create(b"/a")) is None
+    assert told(world.expire(7, 1)) is None
+    assert told(world.expire(7, 2)) == (ENDED, 7, 2, 9000)
+    assert told(world.attach(7)[0]) is None
+    closed = world.open(8, 4000).close()
+    assert told(closed) == (ENDED, 8, 1, 4000)
 
 
 def test_nobody_attaches_to_a_session_that_is_over(world: World) -> None:

@@ -87,7 +87,6 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
         self.stage = NEW
         # None once it is closed: a circle of references would keep all parts in memory.
         self.connection: AdmittedConnection | None = None
-        self.address = ""
         # The session, as far as its life is concerned; None for a read-only one.
         self.liveness: Liveness | None = None
         self.tally = Tally()
@@ -484,10 +483,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
     # Replies.
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
-        is_end = entry.operation == opcodes.CLOSE_SESSION and outcome.error == OK
         if self.stage == CLOSED:
-            if is_end:
-                self._session_closed(entry.session)
             return
         self._replica.mark_dirty(self)
         self.queue.leave_write(len(entry.body))
@@ -496,8 +492,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
             self._close()
             return
         self.buffer.reply(entry.xid, outcome.zxid, outcome.error, outcome.body)
-        if is_end:
-            self._session_closed(entry.session)
+        if outcome.session is not None:
             self._close()
             return
         self._answer_queue()
@@ -526,14 +521,6 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
     def _close(self) -> None:
         if self.connection is not None:
             self.connection.close()
-
-    def _session_closed(self, session: int) -> None:
-        self._core.tracker.remove(session)
-        logger.info(
-            "session 0x%x closed by its client",
-            session,
-            extra={**self.about(), "reason": "closed"},
-        )
 
     def _reply(self, xid: int, code: int) -> None:
         """Send a reply without a body."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from paddock.errors import OK
+from paddock.errors import SESSION_EXPIRED
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest
@@ -18,8 +18,9 @@ from paddock.server.core import Core
 from paddock.server.replication.submitter import Submitter
 from paddock.server.sessions import handshake
 from paddock.server.sessions.policy import ReadOnly
-from paddock.state.entry import ATTACH, Entry
+from paddock.state.entry import Entry
 from paddock.state.machine import PASSWORD_BYTES, Outcome
+from paddock.state.sessions import SessionChange
 
 logger: Final = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class SessionOpener(Submitter):
         self._connection = connection
         self._handler = handler
         self._request: ConnectRequest | None = None
+        self.address = handler.address
 
     def receive(self, frame: bytes) -> None:
         """Begin with the first frame of the connection."""
@@ -66,63 +68,43 @@ class SessionOpener(Submitter):
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         if self._handler.stage == CLOSED:
-            if outcome.error == OK:
-                self._attached_to_none(entry)
             return
         self._core.replica.mark_dirty(self._handler)
-        self._attached(outcome)
+        request, change = self._request, outcome.session
+        assert request is not None
+        if change is None:
+            handshake.log_refused(request, self._core, self.address)
+            if outcome.error == SESSION_EXPIRED:
+                self._send(handshake.expired(request))
+            self._connection.close()
+        else:
+            self._attached(request, change, outcome.zxid)
 
     def refuse(self, entry: Entry, code: int) -> None:
         if self._handler.stage == CLOSED:
             return
         # Without the log there are no sessions. The client will come back, and was heard of.
+        assert self._request is not None
         liveness = self._core.tracker.get(entry.session)
-        if liveness is not None:
+        if liveness is not None and handshake.has_password(self._request, self._core):
             liveness.heard = self._core.tracker.now()
         self._connection.close()
 
     def abort(self) -> None:
         self._connection.abort()
 
-    def _attached_to_none(self, entry: Entry) -> None:
-        """Track a session whose connection was closed before it was attached."""
-        tracker = self._core.tracker
-        if entry.operation == opcodes.CREATE_SESSION:
-            session = self._core.machine.sessions.by_id[entry.session]
-            tracker.add(entry.session, session.timeout_ms / 1000)
-        elif entry.operation == ATTACH:
-            # The session has moved all the same, and its old connection can write no more.
-            liveness = tracker.get(entry.session)
-            if liveness is not None and liveness.connection is not None:
-                liveness.connection.close()
-
-    def _attached(self, outcome: Outcome) -> None:
-        request, handler, tracker = self._request, self._handler, self._core.tracker
-        assert request is not None
-        session = self._core.machine.sessions.by_id.get(handler.watcher.session)
-        if outcome.error != OK or session is None:
-            self._send(handshake.expired(request))
-            self._connection.close()
-            return
-        liveness = tracker.get(session.id)
-        if liveness is None:
-            liveness = tracker.add(session.id, session.timeout_ms / 1000)
-        elif liveness.connection is not None:
-            # The client has come back before we noticed that it was gone.
-            logger.info(
-                "session 0x%x: its connection is replaced by a newer one from %s",
-                session.id,
-                handler.address,
-                extra={**handler.about(), "reason": "replaced"},
-            )
-            liveness.connection.close()
-        tracker.renew(liveness, session.timeout_ms / 1000)
-        handler.attach(session.generation, liveness)
+    def _attached(self, request: ConnectRequest, change: SessionChange, zxid: int) -> None:
+        handler = self._handler
+        session = self._core.machine.sessions.by_id[change.session]
+        liveness = self._core.tracker.get(session.id)
+        assert liveness is not None, "the lifecycle is told before"
+        handler.watcher.session = session.id
+        handler.attach(change.generation, liveness)
         if not request.session_id:
             # Statistics show the new session as the first operation.
             handler.tally.operation = opcodes.CREATE_SESSION
             handler.tally.heard_at = liveness.heard
-            handler.buffer.last_zxid = outcome.zxid
+            handler.buffer.last_zxid = zxid
         logger.debug(
             "session 0x%x attached from %s, timeout %d ms",
             session.id,
@@ -142,7 +124,7 @@ class SessionOpener(Submitter):
         core, watcher = self._core, self._handler.watcher
         session = core.machine.sessions.by_id.get(request.session_id)
         if session is None:
-            watcher.session = core.new_session_id()
+            watcher.session = core.local_session_id()
             password = core.random_bytes(PASSWORD_BYTES)
         else:
             watcher.session, password = session.id, session.password

@@ -71,7 +71,7 @@ class Outages:
             if service.replica.is_dead():
                 break
             service.proposer.resume()
-            service.reconcile_sessions()
+            service.tracker.renew_all()
             service.is_open = not self._stopping.is_set()
             logger.warning("the log works again, clients may come back")
             break

@@ -32,6 +32,7 @@ from paddock.server.replication.submitter import Submitter
 from paddock.server.statistics import Statistics
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
+from paddock.state.sessions import SessionChange
 from paddock.state.watches import Watches
 from paddock.storage.replay import Replay
 
@@ -118,6 +119,19 @@ class Proposals:
         """Propose nothing any more: the state was given up."""
 
 
+class SessionListener:
+    """What follows the sessions of the log. This one does nothing."""
+
+    def changed(
+        self, entry: Entry, change: SessionChange, submitter: Submitter | None, is_ours: bool
+    ) -> None:
+        """Take what an applied entry made of a session, before its submitter is told.
+
+        `is_ours` says whether this server proposed the entry; the submitter may be gone all the
+        same.
+        """
+
+
 class _Told:
     """What the log has said: of a batch, or of all proposals in flight."""
 
@@ -145,6 +159,7 @@ class Replica:
         self.watches = watches
         self.statistics = statistics
         self.proposals = Proposals()
+        self.sessions = SessionListener()
         # Called after a batch was applied.
         self.on_applied: Callable[[], None] | None = None
         # Called when this machine is not enough for a batch: the state must not be used any more.
@@ -405,6 +420,8 @@ class Replica:
         try:
             if outcome.changes:
                 self.watches.publish(outcome.changes)
+            if outcome.session is not None:
+                self.sessions.changed(entry, outcome.session, submitter, is_ours)
             if submitter is not None:
                 submitter.deliver(entry, outcome)
         except (MemoryError, RecursionError):

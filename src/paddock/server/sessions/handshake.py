@@ -1,18 +1,17 @@
-"""The handshake: what becomes of somebody who asks for a session.
+"""The handshake: a client asks for a session, a new one or one that it names.
 
-It is decided here and carried out by the connection. Whoever asks for no session in particular
-gets a new one. Whoever names one gets it if the password fits; if it does not, or if there is no
-such session, the answer is that it has expired, and the session's owner notices nothing. Whoever
-has seen a later state than ours is turned away, to find a server that is not behind, unless the
-session it names is gone here: then it is told so, since no waiting would bring it back.
+The rules:
 
-While the log does not work nobody gets a session that could write; whoever is content with reading
-gets that, if the server is set to allow it.
+* The log decides. A new session gets its id, and a named one is compared with its password and with
+  the last zxid that the client has seen, when the entry is applied: our own state may be behind.
+* An unknown session and a wrong password are answered alike, that it has expired. A client that is
+  ahead of the log even then is turned away without an answer. The session's owner notices nothing.
+* While the log does not work no session is opened or attached. A client that asks for read-only is
+  served from our own state, if the settings allow that.
 """
 
 from __future__ import annotations
 
-import hmac
 import logging
 from typing import Final
 
@@ -42,38 +41,61 @@ class Decision:
         self.entry = entry
 
 
-def decide(request: ConnectRequest, service: Core, address: str) -> Decision:
+def decide(request: ConnectRequest, core: Core, address: str) -> Decision:
     """Decide on a request that came from an address."""
-    if not service.is_open and not (service.is_read_only and request.read_only):
+    if core.is_open:
+        timeout_ms = core.negotiate(request.timeout_ms)
+        if request.session_id:
+            password = request.password or b""
+            body = attach_body(timeout_ms, password, request.last_zxid_seen)
+            return Decision(PROPOSE, Entry(ATTACH, body, request.session_id))
+        if is_ahead(request, core, address):
+            # Before a session is made that nobody would use.
+            return Decision(TURN_AWAY)
+        body = session_body(timeout_ms, core.random_bytes(PASSWORD_BYTES))
+        return Decision(PROPOSE, Entry(opcodes.CREATE_SESSION, body))
+    if not core.is_read_only or not request.read_only:
         return Decision(TURN_AWAY)
-    machine = service.machine
-    session = machine.sessions.by_id.get(request.session_id)
-    if request.session_id != 0 and session is None:
+    if request.session_id and request.session_id not in core.machine.sessions.by_id:
         return Decision(TELL_EXPIRED)
-    if request.last_zxid_seen > machine.zxid:
-        logger.warning(
-            "%s: turned away, it has seen zxid 0x%x and ours is 0x%x",
-            address,
-            request.last_zxid_seen,
-            machine.zxid,
-        )
+    if is_ahead(request, core, address):
         return Decision(TURN_AWAY)
-    if session is not None and not hmac.compare_digest(session.password, request.password or b""):
+    if request.session_id and not has_password(request, core):
+        log_refused(request, core, address)
+        return Decision(TELL_EXPIRED)
+    return Decision(READ_ONLY)
+
+
+def has_password(request: ConnectRequest, core: Core) -> bool:
+    """Return whether our own state has the session, with this password."""
+    session = core.machine.sessions.by_id.get(request.session_id)
+    return session is not None and session.admits(request.password or b"")
+
+
+def is_ahead(request: ConnectRequest, core: Core, address: str) -> bool:
+    """Return whether the client has seen a later state than ours; log it."""
+    zxid = core.machine.zxid
+    if request.last_zxid_seen <= zxid:
+        return False
+    logger.warning(
+        "%s: turned away, it has seen zxid 0x%x and ours is 0x%x",
+        address,
+        request.last_zxid_seen,
+        zxid,
+    )
+    return True
+
+
+def log_refused(request: ConnectRequest, core: Core, address: str) -> None:
+    """Log a session that was refused, if it is not merely over."""
+    session = request.session_id
+    if session in core.machine.sessions.by_id and not is_ahead(request, core, address):
         logger.warning(
             "%s: wrong password for session 0x%x",
             address,
-            session.id,
-            extra={"session": session.id, "address": address},
+            session,
+            extra={"session": session, "address": address},
         )
-        return Decision(TELL_EXPIRED)
-    if not service.is_open:
-        return Decision(READ_ONLY)
-    timeout_ms = service.negotiate(request.timeout_ms)
-    if session is None:
-        body = session_body(timeout_ms, service.random_bytes(PASSWORD_BYTES))
-        entry = Entry(opcodes.CREATE_SESSION, body, service.new_session_id())
-        return Decision(PROPOSE, entry)
-    return Decision(PROPOSE, Entry(ATTACH, attach_body(timeout_ms), session.id))
 
 
 def response(

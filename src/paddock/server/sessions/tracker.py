@@ -121,26 +121,18 @@ class SessionTracker:
         return liveness
 
     def renew(self, liveness: Liveness, timeout: float) -> None:
-        """Give a session that was attached again its timeout, which may be another one now."""
-        liveness.timeout = timeout
-        liveness.heard = self.now()
-        if not liveness.is_closing:
-            # A shorter timeout is over before anybody would look where it stands.
-            self._take_out(liveness)
-            self._put(liveness)
+        """Give a session that was attached again its timeout, which may be another one now.
 
-    def reconcile(self, sessions: dict[int, float]) -> None:
-        """Make the sessions watched over the ones given with their timeouts, each anew."""
-        for session in [one for one in self._sessions if one not in sessions]:
-            self.remove(session)
-        for session, timeout in sessions.items():
-            if session not in self._sessions:
-                self.add(session, timeout)
-        now = self.now()
+        An end that has been proposed is void.
+        """
+        self._take_out(liveness)
+        liveness.timeout = timeout
+        self.spare(liveness)
+
+    def renew_all(self) -> None:
+        """Give every session its whole timeout, though its end may have been proposed."""
         for liveness in self._sessions.values():
-            liveness.heard = now
-            if liveness.is_closing:
-                self.spare(liveness)
+            self.renew(liveness, liveness.timeout)
 
     def spare(self, liveness: Liveness) -> None:
         """Let a session live on, though its end had been proposed."""

@@ -93,7 +93,7 @@ def test_what_comes_while_the_session_ends_is_answered_expired() -> None:
         harness = Harness()
         client = await harness.client()
         liveness = harness.liveness_of(client)
-        harness.service.expire(liveness)
+        harness.service.lifecycle.expire(liveness)
         client.send(rq.exists("/"), rq.create("/n"))
         assert client.replies() == []
         await harness.settle()
@@ -112,7 +112,7 @@ def test_a_session_that_ends_before_its_own_backlog_gets_nothing_of_it() -> None
         client = await harness.client()
         count = 1500
         client.send(*[rq.create(f"/n{number}", flags=1) for number in range(count)])
-        harness.service.expire(harness.liveness_of(client))
+        harness.service.lifecycle.expire(harness.liveness_of(client))
         client.receive(encoded(count + 1, rq.exists("/")))
         await harness.settle()
         answers = [(xid, error) for xid, error, _ in client.replies()]
@@ -131,7 +131,7 @@ def test_a_session_whose_end_was_not_written_lives_on() -> None:
         harness = Harness()
         client = await harness.client()
         liveness = harness.liveness_of(client)
-        harness.service.expire(liveness)
+        harness.service.lifecycle.expire(liveness)
         client.send(rq.exists("/"))
         await turn()
         harness.log.settle(Durability.NOT_WRITTEN)
@@ -210,7 +210,7 @@ def test_only_a_session_that_expired_is_said_to_have(caplog: pytest.LogCaptureFi
         liveness = harness.liveness_of(client)
         # It closes itself, and only then its end is proposed a second time.
         client.send(rq.close_session())
-        harness.service.expire(liveness)
+        harness.service.lifecycle.expire(liveness)
         await harness.settle()
         assert client.session not in harness.machine.sessions.by_id
         assert harness.service.tracker.get(client.session) is None

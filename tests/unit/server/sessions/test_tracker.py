@@ -144,18 +144,20 @@ def test_a_session_that_is_removed_or_spared_is_not_expired() -> None:
     run_virtually(scenario())
 
 
-def test_reconciling_forgets_and_finds_and_refreshes() -> None:
+def test_renewing_all_gives_each_its_whole_timeout_also_one_whose_end_was_proposed() -> None:
     async def scenario() -> None:
         watchman = Watchman()
         watchman.tracker.start()
-        watchman.tracker.add(1, 4.0)
-        watchman.tracker.add(2, 4.0)
-        await asyncio.sleep(3)
-        watchman.tracker.reconcile({2: 4.0, 3: 8.0})
+        for session in (1, 2, 3):
+            watchman.tracker.add(session, 8.0 if session == 3 else 4.0)
+        watchman.tracker.remove(1)
+        await asyncio.sleep(6)
+        assert watchman.sessions() == [2]
+        watchman.tracker.renew_all()
         await asyncio.sleep(3.5)
-        assert watchman.sessions() == []
+        assert watchman.sessions() == [2]
         await asyncio.sleep(100)
-        assert watchman.sessions() == [2, 3]
+        assert watchman.sessions() == [2, 2, 3]
         watchman.tracker.stop()
 
     run_virtually(scenario())

@@ -1,0 +1,160 @@
+"""The life of sessions on this server: learned from applied outcomes, ended by silence.
+
+The log decides on sessions, and the replica tells every outcome that opened, attached or ended one,
+of our own proposals and of others'. Tracker, connections and statistics learn it here and nowhere
+else: never from a reply, whose connection may be gone. The rules:
+
+* A session is tracked by the server whose proposal opened or attached it last; after a restart, by
+  the one that restarts. An attachment by another server ends tracking here.
+* A session has one connection. The older one is closed when a newer one is attached, here or
+  elsewhere: its generation is over, so it can write no more.
+* A session that has been silent for its timeout gets an EXPIRE under its generation. It ends when
+  that is applied, whoever proposed it. If it was attached meanwhile, EXPIRE does nothing; if it was
+  not written, the session lives on with its whole timeout.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from paddock.server.replication.proposer import Proposer
+from paddock.server.replication.replica import Replica, SessionListener
+from paddock.server.replication.submitter import Submitter
+from paddock.server.sessions.tracker import Liveness, SessionTracker
+from paddock.state.entry import EXPIRE, Entry
+from paddock.state.machine import Outcome
+from paddock.state.sessions import ENDED, SessionChange
+
+logger: Final = logging.getLogger(__name__)
+
+
+class SessionLifecycle(SessionListener):
+    """Follows the sessions of the log, and proposes the end of the silent ones."""
+
+    def __init__(self, replica: Replica, proposer: Proposer, tick: float, flags: int) -> None:
+        self._statistics = replica.statistics
+        self._sessions = replica.machine.sessions
+        self._proposer = proposer
+        # The flags of the entries that we propose.
+        self._flags = flags
+        self.tracker = SessionTracker(tick, self.expire)
+        for session in self._sessions.by_id.values():
+            self.tracker.add(session.id, session.timeout_ms / 1000)
+        replica.sessions = self
+
+    def changed(
+        self, entry: Entry, change: SessionChange, submitter: Submitter | None, is_ours: bool
+    ) -> None:
+        if change.kind == ENDED:
+            self._ended(entry, submitter)
+        elif is_ours:
+            self._attached(change, submitter)
+        else:
+            self._attached_elsewhere(change)
+
+    def expire(self, liveness: Liveness) -> None:
+        """Propose the end of a session that has been silent too long."""
+        session = self._sessions.by_id.get(liveness.session)
+        if session is None:
+            self.tracker.remove(liveness.session)
+            return
+        liveness.is_closing = True
+        # As it is now, at the decision; holding the connection changes it.
+        silence = self.tracker.now() - liveness.heard
+        if liveness.connection is None:
+            reason = "its client did not come back"
+        elif liveness.is_held:
+            reason = "its client took nothing of what was sent"
+        else:
+            reason = "its client, though connected, sent not even a ping"
+        if liveness.connection is not None:
+            liveness.connection.hold()
+        entry = Entry(EXPIRE, b"", session.id, session.generation, flags=self._flags)
+        self._proposer.submit(entry, _Expiry(self.tracker, liveness, silence, reason))
+
+    def _attached(self, change: SessionChange, submitter: Submitter | None) -> None:
+        """Track a session whose connection is ours; it may be closed already."""
+        timeout = change.timeout_ms / 1000
+        liveness = self.tracker.get(change.session)
+        if liveness is None:
+            self.tracker.add(change.session, timeout)
+            return
+        if liveness.connection is not None:
+            # The client has come back before we noticed that it was gone.
+            address = "" if submitter is None else submitter.address
+            logger.info(
+                "session 0x%x: its connection is replaced by a newer one from %s",
+                change.session,
+                address,
+                extra={"session": change.session, "address": address, "reason": "replaced"},
+            )
+            liveness.connection.close()
+        self.tracker.renew(liveness, timeout)
+
+    def _attached_elsewhere(self, change: SessionChange) -> None:
+        liveness = self.tracker.remove(change.session)
+        if liveness is not None and liveness.connection is not None:
+            logger.info(
+                "session 0x%x: its client has moved to another server",
+                change.session,
+                extra={"session": change.session, "reason": "moved"},
+            )
+            liveness.connection.close()
+
+    def _ended(self, entry: Entry, submitter: Submitter | None) -> None:
+        liveness = self.tracker.remove(entry.session)
+        connection = None if liveness is None else liveness.connection
+        if entry.operation == EXPIRE:
+            self._statistics.sessions_expired += 1
+        elif submitter is not None:
+            # Its connection answers first, and then closes itself.
+            connection = None
+            logger.info(
+                "session 0x%x closed by its client",
+                entry.session,
+                extra={
+                    "session": entry.session,
+                    "address": submitter.address,
+                    "reason": "closed",
+                },
+            )
+        if connection is not None:
+            connection.session_ended()
+
+
+class _Expiry(Submitter):
+    """The proposed end of a session."""
+
+    def __init__(
+        self, tracker: SessionTracker, liveness: Liveness, silence: float, reason: str
+    ) -> None:
+        super().__init__()
+        self._tracker = tracker
+        self._liveness = liveness
+        # For how many seconds nothing was heard, and why.
+        self._silence = silence
+        self._reason = reason
+
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        if outcome.session is None:
+            self._live_on()
+            return
+        logger.info(
+            "session 0x%x expired: %s for %.1f s",
+            entry.session,
+            self._reason,
+            self._silence,
+            extra={"session": entry.session, "seconds": self._silence, "reason": self._reason},
+        )
+
+    def refuse(self, entry: Entry, code: int) -> None:
+        self._live_on()
+
+    def _live_on(self) -> None:
+        """Track the session again, unless it is gone, or was attached in the meantime."""
+        liveness = self._liveness
+        if self._tracker.get(liveness.session) is liveness and liveness.is_closing:
+            self._tracker.spare(liveness)
+            if liveness.connection is not None:
+                liveness.connection.release()
