@@ -28,7 +28,7 @@ from librt.strings import read_i32_be
 
 from paddock.errors import OK
 from paddock.protocol import opcodes
-from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.protocol.acl import ACL, format_acl, without_secrets
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.requests import (
     CreateRequest,
@@ -39,7 +39,7 @@ from paddock.protocol.requests import (
     VersionRequest,
 )
 from paddock.server.admin.log_handler import escaped, iso_time
-from paddock.state.access import NOBODY, Identities, user_name, without_secrets
+from paddock.state.access import NOBODY, Identities, user_name
 from paddock.state.entry import EXPIRE, Entry
 from paddock.state.machine import Outcome
 from paddock.state.multi import read_steps
@@ -79,7 +79,6 @@ _TYPES: Final = (
 # What separates fields, a name from its value, and the parts of a list; and what escapes it.
 _SEPARATORS: Final = {ord(one): f"\\x{ord(one):02x}" for one in " =,\\"}
 _LIST_SEPARATORS: Final = {ord(one): _SEPARATORS[ord(one)] for one in ",\\"}
-_PERMISSIONS: Final = ((CREATE, "c"), (DELETE, "d"), (READ, "r"), (WRITE, "w"), (ADMIN, "a"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +266,4 @@ def _shown(path: bytes) -> str:
 
 def _shown_acls(acls: list[ACL | None] | None) -> tuple[str, ...]:
     whole = tuple(acl for acl in acls or () if acl is not None)
-    return tuple(
-        f"{acl.identity.scheme}:{acl.identity.id}:"
-        + "".join(letter for bit, letter in _PERMISSIONS if acl.permissions & bit)
-        for acl in without_secrets(whole)
-    )
+    return tuple(map(format_acl, without_secrets(whole)))
