@@ -72,8 +72,7 @@ def recipe(make: Callable[..., T]) -> Callable[..., T]:
     """Give a recipe of the API under test, for a client of `connect`: a class, or a function."""
     if _chosen == "asyncio":
         return make
-    home = import_module("paddock.sync" + make.__module__.removeprefix("paddock"))
-    return _called(getattr(home, make.__name__), make)
+    return _called(getattr(import_module("paddock.sync.recipes"), make.__name__), make)
 
 
 def lose_connection(client: Client) -> None:
