@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from paddock.client.client import Client
     from paddock.client.multiread import MultiRead, Reading
+    from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.sasl import SaslCredentials
     from paddock.client.session.state_publisher import StateListener
@@ -114,6 +115,7 @@ __all__ = [
     "SessionState",
     "StateListener",
     "Change",
+    "WalkedNode",
     "Transaction",
     "Watcher",
     "WatchKind",
@@ -181,6 +183,7 @@ _HOMES = (
     "paddock.client.session.sasl",
     "paddock.client.watches.streams",
     "paddock.client.results",
+    "paddock.client.operations.walk",
     "paddock.client.transaction",
     "paddock.client.multiread",
     "paddock._loops",

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client.multiread import MultiRead
+from paddock.client.operations.walk import TreeWalk, WalkedNode
 from paddock.client.requests import compound, decoding, trees
 from paddock.client.requests.arguments import (
     check_count,
@@ -590,6 +591,36 @@ class Client:
         if self._encode.full(path) == paths.ROOT:
             return self._ask.own(trees.delete_everything(self, batch))
         return self._ask.own(trees.delete_tree(self, path, batch))
+
+    def walk(
+        self,
+        path: str = "/",
+        *,
+        depth: int | None = None,
+        max_children: int | None = None,
+        data: bool | Callable[[str, Stat], bool] = False,
+        acl: bool = False,
+        after: str | None = None,
+    ) -> AsyncGenerator[WalkedNode, None]:
+        """Walk a tree: yield a node and everything below it, parents first, children by name.
+
+            await client.create("/app/b/c", make_parents=True)
+            await client.create("/app/a", b"blue")
+            async for node in client.walk("/app", data=True):
+                print(node.path, node.depth, node.data)  # /app 0 b'', then /app/a 1 b'blue', ...
+
+        Each node comes with its stat; with its data if `data` is True, or a function of path and
+        stat that returns True; with its ACL if `acl` is True. `depth` limits the levels below the
+        path, `max_children` the children of each node. `after` resumes a walk behind a path of the
+        tree, whether that node still exists or not. Set `node.descends` to False to leave out what
+        is below a node.
+
+        Several hundred requests may be in flight, none while a node is yielded, and memory is
+        bounded. It is no snapshot: nodes that come or go meanwhile may be left out. A node that may
+        not be read comes with an `error`. Raises NoNodeError if the node itself does not exist.
+        """
+        limits = {"depth": depth, "max_children": max_children}
+        return TreeWalk(self, path, **limits, data=data, acl=acl, after=after).nodes()
 
     def set_acl(
         self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION

@@ -5,11 +5,12 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from paddock.client.client import Client as AsyncClient
+from paddock.client.operations.walk import WalkedNode
 from paddock.client.requests.encoder import ANY_VERSION
 from paddock.client.requests.request_sender import Watch
 from paddock.client.results import Children, Created, NodeData
@@ -447,6 +448,46 @@ class Client(Owner[AsyncClient]):
         part of it may be left.
         """
         return self._bridge.call(self._inner.delete_tree, path, batch=batch)
+
+    def walk(
+        self,
+        path: str = "/",
+        *,
+        depth: int | None = None,
+        max_children: int | None = None,
+        data: bool | Callable[[str, Stat], bool] = False,
+        acl: bool = False,
+        after: str | None = None,
+    ) -> Stream[WalkedNode]:
+        """Walk a tree: yield a node and everything below it, parents first, children by name.
+
+            client.create("/app/b/c", make_parents=True)
+            client.create("/app/a", b"blue")
+            for node in client.walk("/app", data=True):
+                print(node.path, node.depth, node.data)  # /app 0 b'', then /app/a 1 b'blue', ...
+
+        Each node comes with its stat; with its data if `data` is True, or a function of path and
+        stat that returns True; with its ACL if `acl` is True. `depth` limits the levels below the
+        path, `max_children` the children of each node. `after` resumes a walk behind a path of the
+        tree, whether that node still exists or not. Set `node.descends` to False to leave out what
+        is below a node.
+
+        Several hundred requests may be in flight, none while a node is yielded, and memory is
+        bounded. It is no snapshot: nodes that come or go meanwhile may be left out. A node that may
+        not be read comes with an `error`. Raises NoNodeError if the node itself does not exist.
+        """
+        return Stream(
+            self._bridge.portal,
+            self._bridge.run(
+                self._inner.walk,
+                path,
+                depth=depth,
+                max_children=max_children,
+                data=data,
+                acl=acl,
+                after=after,
+            ),
+        )
 
     def set_acl(self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION) -> Stat:
         """Replace the ACL of a node, if its ACL has this version; give its stat.
