@@ -27,6 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, ForwardRef
 
+import paddock
 from paddock import errors
 from paddock.protocol.acl import OPEN
 from paddock.sync.bridge import Twin
@@ -142,7 +143,7 @@ PAGES: Final = (
             Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
             Section("Several reads at once", ("MultiRead", "Reading"), "paddock.client.multiread"),
-            Section("Streams", ("Change",), "paddock.client.watches.streams"),
+            Section("Streams", ("Change",), "paddock.client.operations.streams"),
             Section("Walks", ("WalkedNode",)),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
             Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
@@ -302,7 +303,11 @@ def _attributes(kind: type[Any]) -> dict[str, property]:
 
 
 def _is_hidden(kind: type[Any]) -> bool:
-    return kind.__module__.startswith("paddock.") and "._" in kind.__module__
+    if not kind.__module__.startswith("paddock."):
+        return False
+    home = importlib.import_module(".".join(kind.__module__.split(".")[:2]))
+    exported = {*getattr(home, "__all__", ()), *paddock.__all__}
+    return kind.__name__ not in exported
 
 
 def _fields(kind: type[Any]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
 from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally, Verdict
-from paddock.client.requests.compound import make_parents
+from paddock.client.operations.compound import make_parents
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
