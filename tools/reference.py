@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import enum
-import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -112,15 +112,19 @@ def _recipes() -> Page:
     for name in package.__all__:
         found.setdefault(_home(package, name), []).append(name)
     sections, records = [], []
-    for home, names in sorted(found.items()):
-        if home.rpartition(".")[2].startswith("_"):
-            # A module that is nobody's business, but for what it gives.
+    for home, names in sorted(found.items(), key=lambda one: _last(one[0])):
+        if importlib.util.find_spec(f"paddock.sync.recipes.{_last(home)}") is None:
+            # Without a twin it is no recipe: records that recipes return.
             records += names
             continue
         heading = (importlib.import_module(home).__doc__ or "").partition(":")[0]
         sections.append(Section(heading, tuple(names), home))
     sections.append(Section("What they give", tuple(records)))
     return Page("recipes", "Recipes", "paddock.recipes", tuple(sections))
+
+
+def _last(home: str) -> str:
+    return home.rpartition(".")[2]
 
 
 def _home(package: ModuleType, name: str) -> str:
