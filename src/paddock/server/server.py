@@ -22,7 +22,7 @@ from paddock.server.admin.four_letter_words import FourLetterWords
 from paddock.server.admin.metrics import Figures
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
-from paddock.server.config.settings_text import differing
+from paddock.server.config.settings import differing
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.ports import address_of, explained, start_listening
 from paddock.server.core import Service

@@ -45,11 +45,11 @@ class _Serve(click.Command):
         for setting in SETTINGS:
             option = setting.option
             names = f"{option}/--no-{option[2:]}" if setting.is_switch else option
-            default = setting.default_shown()
+            default = setting.default_text
             self.params.append(
                 click.Option(
                     [names],
-                    metavar=None if setting.is_switch else setting.metavar,
+                    metavar=setting.parser.metavar or None,
                     default=None,
                     help=setting.help + (f"  [default: {default}]" if default else ""),
                 )

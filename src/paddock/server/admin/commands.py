@@ -13,7 +13,7 @@ from typing import Final
 
 from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
 from paddock.server.admin.paced_writer import in_pieces
-from paddock.server.config.settings_text import as_file
+from paddock.server.config.settings import as_file
 from paddock.server.sessions.tracker import Client
 from paddock.server.statistics import ConnectionReport
 
