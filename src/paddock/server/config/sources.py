@@ -26,12 +26,12 @@ from paddock.server.config.settings import SETTINGS
 # Variables that are not settings: of `serve`, of the other commands and the programs that they run,
 # of the build, and of the tests.
 _OTHER_VARIABLES: Final = frozenset(
-    """
-    PADDOCK_CONFIG PADDOCK_SERVER PADDOCK_TOKEN PADDOCK_GUARD PADDOCK_LOCK_PATH
-    PADDOCK_ELECTION_PATH PADDOCK_PATH PADDOCK_CHANGE PADDOCK_VERSION PADDOCK_ZXID
-    PADDOCK_COMPILE PADDOCK_OPT_LEVEL PADDOCK_PURE
-    PADDOCK_PROPERTY_FACTOR PADDOCK_RECORD_SCENARIOS
-    """.split()
+    {
+        *("PADDOCK_CONFIG", "PADDOCK_SERVER", "PADDOCK_TOKEN", "PADDOCK_GUARD", "PADDOCK_PATH"),
+        *("PADDOCK_LOCK_PATH", "PADDOCK_ELECTION_PATH", "PADDOCK_CHANGE", "PADDOCK_VERSION"),
+        *("PADDOCK_ZXID", "PADDOCK_COMPILE", "PADDOCK_OPT_LEVEL", "PADDOCK_PURE"),
+        *("PADDOCK_PROPERTY_FACTOR", "PADDOCK_RECORD_SCENARIOS"),
+    }
 )
 
 _BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
