@@ -1,4 +1,4 @@
-"""The commands of the admin server: the same figures as the four-letter words give, as JSON.
+"""The commands of the admin server: the same metrics as the four-letter words give, as JSON.
 
 Names and keys are upstream's. An answer always has `command`, the name of the command, and
 `error`, null if all went well; a command that nobody knows is an error too, with status 200. What
@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
-from paddock.server.admin.paced_writer import in_pieces
+from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operation_name, path_text
 from paddock.server.config.settings import as_file
+from paddock.server.connections.paced_writer import in_pieces
 from paddock.server.sessions.tracker import Client
 from paddock.server.statistics import ConnectionReport
 
@@ -51,9 +51,9 @@ Run = Callable[[Arguments], Values]
 class Commands:
     """Runs the commands of one server."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-        self._service = figures.service
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._service = metrics.service
         # The names of each command, the first of which is its own, and what it does.
         table: tuple[tuple[str, Run], ...] = (
             ("configuration conf config", self._configuration),
@@ -61,14 +61,14 @@ class Commands:
             ("connections cons", self._connections),
             ("dirs", self._dirs),
             ("dump", self._dump),
-            ("environment env envi", lambda _: dict(figures.environment())),
-            ("get_trace_mask gtmk", lambda _: {"tracemask": figures.trace_mask}),
+            ("environment env envi", lambda _: dict(metrics.environment())),
+            ("get_trace_mask gtmk", lambda _: {"tracemask": metrics.trace_mask}),
             ("hash", self._hash),
             ("initial_configuration icfg", self._initial_configuration),
             ("is_read_only isro", lambda _: {"read_only": False}),
             ("last_snapshot lsnp", self._last_snapshot),
             ("leader lead", lambda _: {"error": "server is not initialized"}),
-            ("monitor mntr", lambda _: dict(figures.monitor())),
+            ("monitor mntr", lambda _: dict(metrics.monitor())),
             ("observer_connection_stat_reset orst", lambda _: {}),
             ("observers obsr", lambda _: {"synced_observers": 0, "observers": []}),
             ("ruok", lambda _: {}),
@@ -111,9 +111,9 @@ class Commands:
         return written(values)
 
     def _server_stats(self, _: Arguments) -> Values:
-        figures = self._figures
+        metrics = self._metrics
         counted, machine = self._service.statistics, self._service.machine
-        data_bytes, log_bytes = figures.sizes()
+        data_bytes, log_bytes = metrics.sizes()
         return {
             "version": VERSION,
             "read_only": False,
@@ -130,7 +130,7 @@ class Commands:
                 "max_latency": int(counted.latency_ms.max),
                 "min_latency": int(counted.latency_ms.min),
                 "num_alive_client_connections": len(self._service.connections),
-                "uptime": figures.uptime_ms(),
+                "uptime": metrics.uptime_ms(),
             },
             "node_count": len(machine.tree.nodes),
         }
@@ -151,7 +151,7 @@ class Commands:
         return {"connections": Rows(each(False)), "secure_connections": Rows(each(True))}
 
     def _configuration(self, _: Arguments) -> Values:
-        values = self._figures.configuration()
+        values = self._metrics.configuration()
         return {
             "client_port": values["clientPort"],
             "data_dir": values["dataDir"],
@@ -168,16 +168,16 @@ class Commands:
         return {"initial_configuration": as_file(self._service.config)}
 
     def _last_snapshot(self, _: Arguments) -> Values:
-        zxid, taken_ms = self._figures.last_snapshot()
+        zxid, taken_ms = self._metrics.last_snapshot()
         # Upstream writes a number below zero as Java does.
         return {"zxid": f"{zxid & (1 << 64) - 1:x}", "timestamp": taken_ms // 1000}
 
     def _dirs(self, _: Arguments) -> Values:
-        data_bytes, log_bytes = self._figures.sizes()
+        data_bytes, log_bytes = self._metrics.sizes()
         return {"datadir_size": data_bytes, "logdir_size": log_bytes}
 
     def _hash(self, _: Arguments) -> Values:
-        zxid, digest = self._figures.digest()
+        zxid, digest = self._metrics.digest()
         return {"digests": [{"zxid": zxid, "digest": digest}]}
 
     def _set_trace_mask(self, arguments: Arguments) -> Values:
@@ -190,15 +190,15 @@ class Commands:
             mask = 1 << 63
         if not -(1 << 63) <= mask < 1 << 63:
             return {"error": f"setTraceMask requires long traceMask argument, got {text}"}
-        self._figures.trace_mask = mask
+        self._metrics.trace_mask = mask
         return {"tracemask": mask}
 
     def _reset(self, _: Arguments) -> Values:
-        self._figures.reset()
+        self._metrics.reset()
         return {}
 
     def _reset_connections(self, _: Arguments) -> Values:
-        self._figures.reset_connections()
+        self._metrics.reset_connections()
         return {}
 
     def _watch_summary(self, _: Arguments) -> Values:

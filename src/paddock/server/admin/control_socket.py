@@ -46,7 +46,7 @@ class RefusedError(ControlError):
     """The server has answered, and the answer is no. It is done with the question."""
 
 
-class Control:
+class ControlSocket:
     """The socket of a server that runs. `answer` may raise PaddockError to refuse."""
 
     def __init__(self, folder: Path, answer: Callable[[Message], Awaitable[Message]]) -> None:

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
 
-from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
-from paddock.server.admin.paced_writer import in_pieces
+from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operation_name, path_text
+from paddock.server.connections.paced_writer import in_pieces
 from paddock.server.sessions.tracker import Client
 from paddock.server.statistics import ConnectionReport
 from paddock.state.watches import Watcher
@@ -29,9 +29,9 @@ _ALWAYS_ANSWERED: Final = frozenset({"envi", "gtmk", "stmk"})
 class FourLetterWords:
     """Answers the words of one server."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-        self._service = figures.service
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._service = metrics.service
         self._words: dict[str, Callable[[], Iterable[str]]] = {
             "conf": self._conf,
             "cons": self._cons,
@@ -39,7 +39,7 @@ class FourLetterWords:
             "dirs": self._dirs,
             "dump": self._dump,
             "envi": self._envi,
-            "gtmk": lambda: [str(figures.trace_mask)],
+            "gtmk": lambda: [str(metrics.trace_mask)],
             "hash": self._hash,
             "isro": lambda: ["rw" if self._service.is_open else "ro"],
             "mntr": self._mntr,
@@ -47,7 +47,7 @@ class FourLetterWords:
             "srst": self._srst,
             "srvr": self._srvr,
             "stat": self._stat,
-            "stmk": lambda: [str(figures.trace_mask)],
+            "stmk": lambda: [str(metrics.trace_mask)],
             "wchc": self._wchc,
             "wchp": self._wchp,
             "wchs": self._wchs,
@@ -67,17 +67,17 @@ class FourLetterWords:
         if not self._service.is_serving() and name not in _ALWAYS_ANSWERED:
             return in_pieces(["null" if name == "isro" else f"{NOT_SERVING}\n"])
         if name == "stmk":
-            self._figures.trace_mask = int.from_bytes(word[4:12], "big", signed=True)
+            self._metrics.trace_mask = int.from_bytes(word[4:12], "big", signed=True)
         return in_pieces(found())
 
     def _srvr(self) -> list[str]:
-        return [f"Zookeeper version: {VERSION}\n", *_lines(self._figures.summary(), ": ")]
+        return [f"Zookeeper version: {VERSION}\n", *_lines(self._metrics.summary(), ": ")]
 
     def _stat(self) -> Iterator[str]:
         return chain(
             [f"Zookeeper version: {VERSION}\nClients:\n"],
             (f" {_briefly(one.report())})\n" for one in list(self._service.connections)),
-            ["\n", *_lines(self._figures.summary(), ": ")],
+            ["\n", *_lines(self._metrics.summary(), ": ")],
         )
 
     def _cons(self) -> Iterator[str]:
@@ -85,28 +85,28 @@ class FourLetterWords:
         return chain(each, ["\n"])
 
     def _crst(self) -> list[str]:
-        self._figures.reset_connections()
+        self._metrics.reset_connections()
         return ["Connection stats reset.\n"]
 
     def _srst(self) -> list[str]:
-        self._figures.reset()
+        self._metrics.reset()
         return ["Server stats reset.\n"]
 
     def _mntr(self) -> list[str]:
-        return [f"zk_{key}\t{value}\n" for key, value in self._figures.monitor().items()]
+        return [f"zk_{key}\t{value}\n" for key, value in self._metrics.monitor().items()]
 
     def _conf(self) -> list[str]:
-        return _lines(self._figures.configuration(), "=")
+        return _lines(self._metrics.configuration(), "=")
 
     def _dirs(self) -> list[str]:
-        snapshots, log = self._figures.sizes()
+        snapshots, log = self._metrics.sizes()
         return [f"datadir_size: {snapshots}\n", f"logdir_size: {log}\n"]
 
     def _envi(self) -> list[str]:
-        return ["Environment:\n", *_lines(self._figures.environment(), "=")]
+        return ["Environment:\n", *_lines(self._metrics.environment(), "=")]
 
     def _hash(self) -> list[str]:
-        zxid, digest = self._figures.digest()
+        zxid, digest = self._metrics.digest()
         return [f"{zxid:x}: {digest}\n"]
 
     def _wchs(self) -> list[str]:
@@ -169,7 +169,7 @@ class FourLetterWords:
             yield ""
         yield f"Sets ({len(sets)})/({total}):\n"
         for number in sorted(sets):
-            due_ms = self._figures.date_ms(number * tick)
+            due_ms = self._metrics.date_ms(number * tick)
             yield f"{len(sets[number])} expire at {_java_date(due_ms)}:\n"
             for one in sets[number]:
                 yield f"\t{one}\n"

@@ -21,7 +21,7 @@ from paddock.server.admin.commands import Commands
 from paddock.server.admin.data_commands import DATA_COMMANDS, RefusedError
 from paddock.server.admin.data_transfer import METHODS, Transfer
 from paddock.server.admin.origin import why_refused
-from paddock.server.admin.paced_writer import Stream
+from paddock.server.connections.paced_writer import PacedWriter
 
 if TYPE_CHECKING:
     from paddock.server.admin.http import AdminServer
@@ -48,7 +48,7 @@ class AdminConnection(asyncio.Protocol):
         # Whether only the head of an answer is wanted.
         self._is_head = False
         # The answer on its way.
-        self._stream: Stream | None = None
+        self._stream: PacedWriter | None = None
         # Ends a connection on which no whole request comes.
         self._deadline: asyncio.TimerHandle | None = None
         # Where the peer is, without its port.
@@ -196,7 +196,7 @@ class AdminConnection(asyncio.Protocol):
         response = h11.Response(status_code=status, headers=headers)
         body = iter([]) if self._is_head else _all_pieces(first, second, pieces)
         encoded = self._encoded(response, body)
-        self._stream = Stream(
+        self._stream = PacedWriter(
             self._transport,
             encoded,
             self._server.idle_timeout,

@@ -112,10 +112,10 @@ class _Kind:
         return True
 
 
-class Journal(logging.StreamHandler[TextIO]):
+class LogHandler(logging.StreamHandler[TextIO]):
     """Writes the log to a stream, within the limits.
 
-    Call `tell_suppressed` now and then, so that the end of a flood does not go unsaid.
+    Call `flush_suppressed` now and then, so that the end of a flood does not go unsaid.
     """
 
     def __init__(self, stream: TextIO, form: str, now: Callable[[], float]) -> None:
@@ -136,7 +136,7 @@ class Journal(logging.StreamHandler[TextIO]):
         finally:
             self.release()
 
-    def tell_suppressed(self, *, everything: bool = False) -> None:
+    def flush_suppressed(self, *, everything: bool = False) -> None:
         """Write the last line of each kind of which some were left out, if it is its time."""
         now = self._now()
         self.acquire()

@@ -80,8 +80,8 @@ def operation_name(operation: int) -> str:
     return _OPERATIONS.get(operation, "NA")
 
 
-class Figures:
-    """The figures of one server."""
+class Metrics:
+    """The metrics of one server."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import pytest
 from paddock.server.admin.commands import Commands
 from paddock.server.admin.http import AdminServer
 from paddock.server.admin.http_connection import AdminConnection
-from paddock.server.admin.metrics import Figures
+from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.origin import AdminHosts
 from paddock.testing.clock import run_virtually
 from tests.unit.server.harness import FakeTransport, Harness, turn
@@ -39,9 +39,9 @@ class Peer:
 
 def admin_server() -> AdminServer:
     made = Harness()
-    figures = Figures(made.service, None, 2181, asyncio.get_running_loop().time)
+    metrics = Metrics(made.service, None, 2181, asyncio.get_running_loop().time)
     server = AdminServer("/commands/", 30.0, lambda: made.wall_ms, AdminHosts("127.0.0.1"))
-    server.commands = Commands(figures)
+    server.commands = Commands(metrics)
     return server
 
 

@@ -37,7 +37,7 @@ def in_pieces(parts: Iterable[str]) -> Iterator[bytes]:
     yield "".join(gathered).encode()
 
 
-class Stream:
+class PacedWriter:
     """Sends pieces through a transport, whose owner tells it when to pause."""
 
     def __init__(
