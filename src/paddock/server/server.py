@@ -428,15 +428,14 @@ class Server:
         await self._admin.bind(host, port)
 
     async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
-        from paddock.server.admin.commands import Commands
+        from paddock.server.admin.commands import AdminCommands
         from paddock.server.admin.data_commands import DataCommands
 
-        machine = metrics.service.machine
         limits = self.admin_limits
         if self._audit is not None:
-            limits.tell_audit = self._tell_admin_audit
-        data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
-        await admin.start(Commands(metrics), data_commands)
+            limits.on_audit = self._tell_admin_audit
+        data_commands = DataCommands(self._config, self._snapshotter, limits)
+        await admin.start(AdminCommands(metrics), data_commands)
 
     def _tell_admin_audit(
         self, operation: str, result: str, identities: Identities, address: str
@@ -458,7 +457,7 @@ class Server:
 
     async def _let_go(self) -> None:
         # It outlives us, and would hold the state.
-        self.admin_limits.tell_audit = None
+        self.admin_limits.on_audit = None
         if self._admin is not None:
             await self._admin.close()
             self._admin = None

@@ -1,11 +1,11 @@
-"""Four-letter words: what a server says about itself to anybody with a socket.
+"""Four-letter words: the metrics of a server as text, on the client port.
 
-The formats are upstream's to the letter, because monitoring tools parse them. A word that is not
-on the whitelist is answered with a sentence that says so. While the server cannot serve sessions,
-the words say that instead of pretending.
+The formats are upstream's to the letter, because monitoring tools parse them. A word that is not on
+the whitelist is answered with a sentence that says so; so is any word while the server cannot serve
+sessions.
 
-An answer is a series of short texts, made while it is sent. Whatever it is about is listed at the
-beginning; what is gone when its turn comes is passed over.
+An answer is a series of short texts, made while it is sent. Its subjects are listed at the
+beginning; those that are gone when their turn comes are skipped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from paddock.server.statistics import ConnectionReport
 from paddock.state.watches import Watcher
 
 _UINT64: Final = (1 << 64) - 1
-# These say the same whether sessions are served or not.
+# Words that do not depend on whether sessions are served.
 _ALWAYS_ANSWERED: Final = frozenset({"envi", "gtmk", "stmk"})
 
 
 class FourLetterWords:
-    """Answers the words of one server."""
+    """The four-letter words of one server."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -37,7 +37,7 @@ class FourLetterWords:
             "cons": self._cons,
             "crst": self._crst,
             "dirs": self._dirs,
-            "dump": self._dump,
+            "dump": lambda: self._dump(list(self._service.connections)),
             "envi": self._envi,
             "gtmk": lambda: [str(metrics.trace_mask)],
             "hash": self._hash,
@@ -54,7 +54,7 @@ class FourLetterWords:
         }
 
     def answer(self, word: bytes) -> Iterator[bytes] | None:
-        """Answer a word, with what stands behind it; None if it is none, but part of a frame."""
+        """Return the answer to a word and its argument; None if it is part of a frame instead."""
         try:
             name = word[:4].decode("ascii")
         except UnicodeDecodeError:
@@ -136,10 +136,7 @@ class FourLetterWords:
                 yield f"\t0x{_session(watcher):x}\n"
         yield "\n"
 
-    def _dump(self) -> Iterator[str]:
-        return self._dump_of(list(self._service.connections))
-
-    def _dump_of(self, connections: list[Client]) -> Iterator[str]:
+    def _dump(self, connections: list[Client]) -> Iterator[str]:
         yield "SessionTracker dump:\nSession "
         tracker = self._service.tracker
         yield from self._sets(
@@ -159,7 +156,7 @@ class FourLetterWords:
         )
 
     def _sets(self, deadlines: Iterable[tuple[float, str]]) -> Iterator[str]:
-        """Give what comes to its end in the same tick together, the earliest first."""
+        """Yield those that expire in the same tick together, the earliest first."""
         tick = self._service.config.tick_time_ms / 1000
         sets: dict[int, list[str]] = {}
         total = 0
@@ -180,13 +177,13 @@ def _lines(values: Mapping[str, object], separator: str) -> list[str]:
 
 
 def _briefly(report: ConnectionReport) -> str:
-    """Give a connection in one line, of which the last bracket is left open."""
+    """Return a connection in one line, with its last bracket left open."""
     counts = f"queued={report.queued},recved={report.tally.received},sent={report.sent}"
     return f"/{report.where()}[{report.interest:x}]({counts}"
 
 
 def _fully(report: ConnectionReport) -> str:
-    """Give a connection and what its session did last, with the last bracket left open."""
+    """Return a connection and its session in one line, with the last bracket left open."""
     brief = _briefly(report)
     if not report.session:
         return brief
@@ -203,7 +200,7 @@ def _fully(report: ConnectionReport) -> str:
 
 
 def _java_date(time_ms: int) -> str:
-    """Write a time of day as Java does: `Sun Nov 15 06:30:01 UTC 2026`."""
+    """Return a date in Java's format: `Sun Nov 15 06:30:01 UTC 2026`."""
     local = datetime.fromtimestamp(time_ms // 1000, UTC).astimezone()
     return local.strftime("%a %b %d %H:%M:%S %Z %Y")
 

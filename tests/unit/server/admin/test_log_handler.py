@@ -213,4 +213,4 @@ def test_what_was_left_out_keeps_no_frames_alive(said: Said) -> None:
 def test_sentences_that_never_end_take_bounded_memory(said: Said) -> None:
     for number in range(5000):
         said.logger.warning(str(number))
-    assert len(said.log_handler._kinds) <= 1000
+    assert len(said.log_handler._messages) <= 1000
