@@ -72,7 +72,11 @@ def recipe(make: Callable[..., T]) -> Callable[..., T]:
     """Give a recipe of the API under test, for a client of `connect`: a class, or a function."""
     if _chosen == "asyncio":
         return make
-    home = import_module("paddock.sync" + make.__module__.removeprefix("paddock"))
+    module = make.__module__
+    if module.startswith("paddock.recipes."):
+        # The twins are generated into one folder.
+        module = f"paddock.recipes.{module.rpartition('.')[2]}"
+    home = import_module("paddock.sync" + module.removeprefix("paddock"))
     return _called(getattr(home, make.__name__), make)
 
 

@@ -28,18 +28,12 @@ from librt.strings import read_i32_be
 
 from paddock.errors import OK
 from paddock.protocol import opcodes
-from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.protocol.acl import ACL, format_acl, without_secrets
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.protocol.requests import (
-    CreateRequest,
-    CreateTTLRequest,
-    PathRequest,
-    SetACLRequest,
-    SetDataRequest,
-    VersionRequest,
-)
+from paddock.protocol.operations import BY_NUMBER, TABLE
+from paddock.protocol.requests import CreateRequest, CreateTTLRequest, SetACLRequest
 from paddock.server.admin.log_handler import escaped, iso_time
-from paddock.state.access import NOBODY, Identities, user_name, without_secrets
+from paddock.state.access import NOBODY, Identities, user_name
 from paddock.state.entry import EXPIRE, Entry
 from paddock.state.machine import Outcome
 from paddock.state.multi import read_steps
@@ -51,21 +45,10 @@ INVOKED: Final = "invoked"
 
 SERVER_START: Final = "serverStart"
 SERVER_STOP: Final = "serverStop"
-_MULTI: Final = "multiOperation"
 _EPHEMERAL_GONE: Final = "ephemeralZNodeDeletionOnSessionCloseOrExpire"
-_OPERATIONS: Final = {
-    opcodes.CREATE: "create",
-    opcodes.CREATE2: "create",
-    opcodes.CREATE_CONTAINER: "create",
-    opcodes.CREATE_TTL: "create",
-    opcodes.DELETE: "delete",
-    opcodes.DELETE_CONTAINER: "delete",
-    opcodes.SET_DATA: "setData",
-    opcodes.SET_ACL: "setAcl",
-    opcodes.RECONFIG: "reconfig",
-}
+_OPERATIONS: Final = {row.number: row.audit for row in TABLE if row.audit is not None}
 _ENDS: Final = frozenset({opcodes.CLOSE_SESSION, EXPIRE})
-AUDITED: Final = frozenset({*_OPERATIONS, *_ENDS, opcodes.MULTI})
+AUDITED: Final = frozenset({*_OPERATIONS, *_ENDS})
 # By the flags of a create.
 _TYPES: Final = (
     "persistent",
@@ -79,7 +62,6 @@ _TYPES: Final = (
 # The characters that separate fields, names and values, and items; and the one that escapes.
 _SEPARATORS: Final = {ord(one): f"\\x{ord(one):02x}" for one in " =,\\"}
 _LIST_SEPARATORS: Final = {ord(one): _SEPARATORS[ord(one)] for one in ",\\"}
-_PERMISSIONS: Final = ((CREATE, "c"), (DELETE, "d"), (READ, "r"), (WRITE, "w"), (ADMIN, "a"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +112,7 @@ def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Even
     elif entry.operation != opcodes.MULTI:
         yield _single(entry, outcome)
     elif _has_failed(outcome):
-        yield _event(entry, _MULTI, FAILURE)
+        yield _event(entry, _OPERATIONS[opcodes.MULTI], FAILURE)
     else:
         yield from _parts(entry, outcome)
 
@@ -200,24 +182,14 @@ def _parts(entry: Entry, outcome: Outcome) -> Iterator[Event]:
 
 def _read(operation: int, body: bytes) -> tuple[bytes | None, str | None, tuple[str, ...] | None]:
     """Return the path of a request, and its node type or its ACL if it has one."""
-    reader = Reader(body)
-    match operation:
-        case opcodes.CREATE_TTL:
-            limited = CreateTTLRequest.read(reader)
-            return limited.path, _type(operation, limited.flags), None
-        case opcodes.CREATE | opcodes.CREATE2 | opcodes.CREATE_CONTAINER:
-            wanted = CreateRequest.read(reader)
-            return wanted.path, _type(operation, wanted.flags), None
-        case opcodes.DELETE:
-            return VersionRequest.read(reader).path, None, None
-        case opcodes.DELETE_CONTAINER:
-            return PathRequest.read(reader).path, None, None
-        case opcodes.SET_DATA:
-            return SetDataRequest.read(reader).path, None, None
-        case opcodes.SET_ACL:
-            access = SetACLRequest.read(reader)
-            return access.path, None, _shown_acls(access.acls)
-    return None, None, None
+    record = BY_NUMBER[operation].request
+    request = None if record is None else record.read(Reader(body))
+    match request:
+        case CreateRequest() | CreateTTLRequest():
+            return request.path, _type(operation, request.flags), None
+        case SetACLRequest():
+            return request.path, None, _shown_acls(request.acls)
+    return getattr(request, "path", None), None, None
 
 
 def _event(
@@ -267,8 +239,4 @@ def _shown(path: bytes) -> str:
 
 def _shown_acls(acls: list[ACL | None] | None) -> tuple[str, ...]:
     whole = tuple(acl for acl in acls or () if acl is not None)
-    return tuple(
-        f"{acl.identity.scheme}:{acl.identity.id}:"
-        + "".join(letter for bit, letter in _PERMISSIONS if acl.permissions & bit)
-        for acl in without_secrets(whole)
-    )
+    return tuple(map(format_acl, without_secrets(whole)))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
-from paddock.protocol import opcodes
+from paddock.protocol import operations
 from paddock.server.core import Service
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
@@ -32,39 +32,6 @@ NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests"
 # Upstream's trace mask at its start.
 _TRACE_MASK: Final = 306
 
-# The names of operations in `cons`.
-_OPERATIONS: Final[dict[int, str]] = {
-    opcodes.CREATE_SESSION: "SESS",
-    opcodes.CLOSE_SESSION: "CLOS",
-    opcodes.PING: "PING",
-    opcodes.CREATE: "CREA",
-    opcodes.CREATE2: "CREA",
-    opcodes.CREATE_CONTAINER: "CREA",
-    opcodes.CREATE_TTL: "CREA",
-    opcodes.DELETE: "DELE",
-    opcodes.DELETE_CONTAINER: "DELE",
-    opcodes.SET_DATA: "SETD",
-    opcodes.SET_ACL: "SETA",
-    opcodes.RECONFIG: "RECO",
-    opcodes.CHECK: "CHEC",
-    opcodes.SYNC: "SYNC",
-    opcodes.MULTI: "MULT",
-    opcodes.MULTI_READ: "MLTR",
-    opcodes.EXISTS: "EXIS",
-    opcodes.GET_DATA: "GETD",
-    opcodes.GET_ACL: "GETA",
-    opcodes.GET_CHILDREN: "GETC",
-    opcodes.GET_CHILDREN2: "GETC",
-    opcodes.GET_ALL_CHILDREN_NUMBER: "GETACN",
-    opcodes.GET_EPHEMERALS: "GETE",
-    opcodes.SET_WATCHES: "SETW",
-    opcodes.SET_WATCHES2: "STW2",
-    opcodes.ADD_WATCH: "ADDW",
-    opcodes.CHECK_WATCHES: "CHKW",
-    opcodes.REMOVE_WATCHES: "REMW",
-    opcodes.WHO_AM_I: "HOMI",
-}
-
 # Characters that would break a line, or a terminal.
 _CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 
@@ -76,8 +43,9 @@ def path_text(path: bytes) -> str:
 
 
 def operation_name(operation: int) -> str:
-    """Return upstream's short name of an operation."""
-    return _OPERATIONS.get(operation, "NA")
+    """Return upstream's abbreviation of an operation."""
+    row = operations.BY_NUMBER.get(operation)
+    return "NA" if row is None else row.abbreviation
 
 
 class Metrics:
