@@ -17,10 +17,10 @@ from paddock.log.interface import Log, LogError
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
-from paddock.server.admin.metrics import Figures
+from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
-from paddock.server.config.settings_text import differing
+from paddock.server.config.settings import differing
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.ports import address_of, explained, start_listening
 from paddock.server.core import Core
@@ -39,7 +39,7 @@ from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     from paddock.server.admin.http import AdminServer
-    from paddock.server.tls.ports import SecurePorts
+    from paddock.server.tls.ports import TlsPorts
 
 logger: Final = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Server:
         # The plain port, and those on which TLS is spoken.
         self._listener: asyncio.Server | None = None
         self._admin: AdminServer | None = None
-        self._secure: SecurePorts | None = None
+        self._secure: TlsPorts | None = None
         self._outages: Outages | None = None
         # The supervisor hands the same one to each server that it runs.
         self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
@@ -274,10 +274,10 @@ class Server:
         if engine.snapshots is not None:
             _log_loaded(recovered, load_seconds)
         core = self._assemble(log, engine.snapshots, recovered)
-        figures = self._figures(core, engine.directory, recovered, load_seconds)
-        core.words = FourLetterWords(figures).answer
+        metrics = self._metrics(core, engine.directory, recovered, load_seconds)
+        core.words = FourLetterWords(metrics).answer
         if self._admin is not None:
-            await self._start_admin(self._admin, figures)
+            await self._start_admin(self._admin, metrics)
         core.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
@@ -307,9 +307,9 @@ class Server:
         config = self._config
         if config.speaks_tls():
             # Imported only where it is asked for.
-            from paddock.server.tls.ports import SecurePorts
+            from paddock.server.tls.ports import TlsPorts
 
-            self._secure = SecurePorts(config, self._wall_clock_ms)
+            self._secure = TlsPorts(config, self._wall_clock_ms)
         # Before the ports: the error about a folder in use names the server that has both.
         Engine.check(config)
         if config.port is not None and not config.port_unification:
@@ -386,15 +386,15 @@ class Server:
         pipeline.on_fatal = self._fail
         return self._core
 
-    def _figures(
+    def _metrics(
         self,
         core: Core,
         directory: DataDirectory | None,
         recovered: Recovered,
         load_seconds: float,
-    ) -> Figures:
+    ) -> Metrics:
         secure = self.secure_address
-        return Figures(
+        return Metrics(
             core,
             directory,
             -1 if self._config.port is None else self.address[1],
@@ -423,16 +423,15 @@ class Server:
         )
         await self._admin.bind(host, port)
 
-    async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
-        from paddock.server.admin.commands import Commands
+    async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
+        from paddock.server.admin.commands import AdminCommands
         from paddock.server.admin.data_commands import DataCommands
 
-        machine = figures.service.machine
         limits = self.admin_limits
         if self._audit is not None:
-            limits.tell_audit = self._audit_admin
-        data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
-        await admin.start(Commands(figures), data_commands)
+            limits.on_audit = self._audit_admin
+        data_commands = DataCommands(self._config, self._snapshotter, limits)
+        await admin.start(AdminCommands(metrics), data_commands)
 
     def _audit_admin(
         self, operation: str, result: str, identities: Identities, address: str
@@ -454,7 +453,7 @@ class Server:
 
     async def _close_all(self) -> None:
         # The supervisor keeps it, and it would keep the state.
-        self.admin_limits.tell_audit = None
+        self.admin_limits.on_audit = None
         if self._admin is not None:
             await self._admin.close()
             self._admin = None

@@ -14,8 +14,8 @@ from typing import Final, cast
 from librt.strings import read_i32_be
 
 from paddock.protocol.framing import FrameBuffer
-from paddock.server.admin.paced_writer import Stream
 from paddock.server.connections.admission import AdmittedConnection
+from paddock.server.connections.paced_writer import PacedWriter
 from paddock.server.connections.request_handler import (
     CLOSED,
     CLOSING,
@@ -54,7 +54,7 @@ class Connection(AdmittedConnection):
         # None.
         self._first: bytes | None = b""
         # The answer to a four-letter word, while it is being sent.
-        self._stream: Stream | None = None
+        self._word_writer: PacedWriter | None = None
         # Bytes of a frame that has come in part.
         self._partial = 0
         # Ends a connection that makes no progress, at its beginning or at its end.
@@ -118,14 +118,14 @@ class Connection(AdmittedConnection):
     def eof_received(self) -> bool:
         # The sender of a word may shut down its side, and still wait for the answer. TLS has no
         # half-open connections.
-        return self._stream is not None and not self._is_tls
+        return self._word_writer is not None and not self._is_tls
 
     def connection_lost(self, error: Exception | None) -> None:
         self._buffer.transport = None
         self._buffer.discard()
-        if self._stream is not None:
-            self._stream.stop()
-            self._stream = None
+        if self._word_writer is not None:
+            self._word_writer.stop()
+            self._word_writer = None
         self._cancel_deadline()
         if self.handler.stage in (OPEN, CLOSING):
             self._log_lost(error)
@@ -137,8 +137,8 @@ class Connection(AdmittedConnection):
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
         self._buffer.pause()
-        if self._stream is not None:
-            self._stream.pause()
+        if self._word_writer is not None:
+            self._word_writer.pause()
             return
         self._buffer.has_progressed()
         self.handler.pause()
@@ -146,8 +146,8 @@ class Connection(AdmittedConnection):
 
     def resume_writing(self) -> None:
         self._buffer.resume()
-        if self._stream is not None:
-            self._stream.resume()
+        if self._word_writer is not None:
+            self._word_writer.resume()
             return
         self._core.slow_peers.remove(self)
         # What waits goes out first; that may be enough for the transport to pause us again.
@@ -249,10 +249,10 @@ class Connection(AdmittedConnection):
         self._leave()
         # It may take as long as the peer goes on taking it.
         self._cancel_deadline()
-        self._stream = Stream(
+        self._word_writer = PacedWriter(
             transport, pieces, _GOODBYE_TIMEOUT, self._end_answer, self._core.turns
         )
-        self._stream.start()
+        self._word_writer.start()
         return True
 
     def _end_answer(self) -> None:

@@ -37,7 +37,7 @@ from paddock.errors import (
     SESSION_MOVED,
     UNIMPLEMENTED,
 )
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
 from paddock.protocol.requests import AuthPacket, SaslToken
@@ -348,8 +348,8 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if is_common or operation in opcodes.READS:
-            is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in opcodes.HEAVY)
+        if is_common or operation in operations.READS:
+            is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
                     self._put_back(frame)
@@ -365,7 +365,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
-        elif operation in opcodes.WRITES:
+        elif operation in operations.WRITES:
             self.queue.enter_write(len(frame) - _HEADER_BYTES)
             self._pipeline.submit(
                 Entry(
@@ -554,7 +554,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
             first = queue.take()
             self._pipeline.waiting_bytes -= len(first.body)
             self._pipeline.work += 1
-            if first.operation in opcodes.READS:
+            if first.operation in operations.READS:
                 self._answer(first.operation, first.xid, first.body, 0, first.identities)
                 if self.buffer.is_full():
                     self.buffer.flush()
