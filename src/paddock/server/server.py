@@ -34,7 +34,6 @@ from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
 from paddock.state.watches import Watches
-from paddock.storage.data_directory import DataDirectory
 from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
@@ -119,14 +118,13 @@ class Server:
 
     def config_with_ports(self) -> ServerConfig:
         """Return the settings with the ports that the system has assigned, for the next server."""
-        config = self._config
-        if config.port is not None:
-            config = dataclasses.replace(config, port=self.address[1])
-        if self.secure_address is not None:
-            config = dataclasses.replace(config, secure_port=self.secure_address[1])
-        if self._admin is not None:
-            config = dataclasses.replace(config, admin_port=self.admin_address[1])
-        return config
+        config, secure = self._config, self.secure_address
+        return dataclasses.replace(
+            config,
+            port=None if config.port is None else self.address[1],
+            secure_port=config.secure_port if secure is None else secure[1],
+            admin_port=config.admin_port if self._admin is None else self.admin_address[1],
+        )
 
     async def start(self) -> None:
         """Restore the state and open the port.
@@ -139,11 +137,6 @@ class Server:
             self._audit_server(SERVER_START, FAILURE)
             await self._close_all()
             raise
-
-    async def serve_until(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set, then stop."""
-        await stop.wait()
-        await self.stop()
 
     async def take_snapshot(self) -> int:
         """Write the state as it is now to a snapshot; return its index. Raises LogError."""
@@ -274,7 +267,17 @@ class Server:
         if engine.snapshots is not None:
             _log_loaded(recovered, load_seconds)
         core = self._assemble(log, engine.snapshots, recovered)
-        metrics = self._metrics(core, engine.directory, recovered, load_seconds)
+        secure = self.secure_address
+        metrics = Metrics(
+            core,
+            engine.directory,
+            -1 if config.port is None else self.address[1],
+            loop.time,
+            secure_port=-1 if secure is None else secure[1],
+            snapshotter=self._snapshotter,
+            load_seconds=load_seconds,
+            replayed_entries=recovered.replayed_entries,
+        )
         core.words = FourLetterWords(metrics).answer
         if self._admin is not None:
             await self._start_admin(self._admin, metrics)
@@ -386,25 +389,6 @@ class Server:
         pipeline.on_fatal = self._fail
         return self._core
 
-    def _metrics(
-        self,
-        core: Core,
-        directory: DataDirectory | None,
-        recovered: Recovered,
-        load_seconds: float,
-    ) -> Metrics:
-        secure = self.secure_address
-        return Metrics(
-            core,
-            directory,
-            -1 if self._config.port is None else self.address[1],
-            asyncio.get_running_loop().time,
-            secure_port=-1 if secure is None else secure[1],
-            snapshotter=self._snapshotter,
-            load_seconds=load_seconds,
-            replayed_entries=recovered.replayed_entries,
-        )
-
     def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:
             self._audit.server(operation, result, self._wall_clock_ms())
@@ -464,14 +448,12 @@ class Server:
             await self._secure.close()
             self._secure = None
         # These wait for threads.
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            await self._in_thread(engine.close_log)
         if self._audit is not None:
             await self._in_thread(self._audit.close)
             self._audit = None
-        if engine is not None:
-            engine.release()
+        if self._engine is not None:
+            await self._in_thread(self._engine.close)
+            self._engine = None
 
 
 def _log_start(config: ServerConfig) -> None:

@@ -80,18 +80,6 @@ class Statistics:
 class Tally:
     """The counters of a connection."""
 
-    __slots__ = (
-        "answered_at",
-        "established_ms",
-        "heard_at",
-        "last_latency_ms",
-        "latency_ms",
-        "operation",
-        "received",
-        "writes",
-        "xid",
-    )
-
     def __init__(self) -> None:
         # When the connection was made, in ms of the wall clock.
         self.established_ms = 0

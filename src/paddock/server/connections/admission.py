@@ -26,27 +26,21 @@ class AdmittedConnection(AttachedConnection, Protocol):
 
     def abort(self) -> None:
         """Close at once; what has not been sent is lost."""
-        ...
 
     def drop(self) -> None:
         """Forget what waits for a peer that does not read, and close at once."""
-        ...
 
     def shed(self) -> None:
         """Close, since the rest of a request is overdue and others need the memory."""
-        ...
 
     def is_lagging(self) -> bool:
         """Return whether the peer has more replies waiting than its share."""
-        ...
 
     def report(self) -> ConnectionReport:
         """Describe the connection as it is now."""
-        ...
 
     def reset_statistics(self) -> None:
         """Begin to count anew."""
-        ...
 
 
 class Regulated(Protocol):
@@ -54,7 +48,6 @@ class Regulated(Protocol):
 
     def regulate(self) -> None:
         """Read from the peer, or stop reading, as the limits ask for now."""
-        ...
 
 
 class Admission:

@@ -59,33 +59,31 @@ class Connection(AdmittedConnection):
         self._partial = 0
         # Ends a connection that makes no progress, at its beginning or at its end.
         self._deadline: asyncio.TimerHandle | None = None
+        # A connection that is refused gets no parts.
         self._is_admitted = False
-        self.handler = RequestHandler(core)
-        self._buffer = self.handler.buffer
-        self.handler.connection = self
 
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._buffer.transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername")
+        made = cast(asyncio.Transport, transport)
+        peer = made.get_extra_info("peername")
         address = ""
         if peer:
             address, self._port = str(peer[0]), int(peer[1])
-        self.handler.address = address
-        if not self._core.admission.admit(self, address):
-            self.handler.close()
-            self._buffer.abort()
+        self._is_admitted = self._core.admission.admit(self, address)
+        if not self._is_admitted:
+            made.abort()
             return
-        self._is_admitted = True
-        self.handler.tally.established_ms = self._core.wall_clock_ms()
-        self._abort_after(self._core.config.handshake_timeout_ms / 1000)
-        tls = transport.get_extra_info("ssl_object")
+        tls = made.get_extra_info("ssl_object")
         self._is_tls = tls is not None
-        socket = transport.get_extra_info("socket")
+        self.handler = RequestHandler(self._core, self, address, tls)
+        self.handler.tally.established_ms = self._core.wall_clock_ms()
+        self._buffer = self.handler.buffer
+        self._buffer.transport = made
+        socket = made.get_extra_info("socket")
         if socket is not None and not self._is_tls:
             self._buffer.file = socket.fileno()
-        self.handler.identify(address, tls)
+        self._abort_after(self._core.config.handshake_timeout_ms / 1000)
 
     def data_received(self, data: bytes) -> None:
         handler, statistics = self.handler, self._core.statistics
@@ -121,6 +119,8 @@ class Connection(AdmittedConnection):
         return self._word_writer is not None and not self._is_tls
 
     def connection_lost(self, error: Exception | None) -> None:
+        if not self._is_admitted:
+            return
         self._buffer.transport = None
         self._buffer.discard()
         if self._word_writer is not None:
@@ -131,8 +131,7 @@ class Connection(AdmittedConnection):
             self._log_lost(error)
         self._leave()
         self._core.slow_peers.remove(self)
-        if self._is_admitted:
-            self._core.admission.release(self.handler.address)
+        self._core.admission.release(self.handler.address)
 
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""

@@ -82,12 +82,14 @@ CLOSED: Final = 4
 class RequestHandler(Submitter, Regulated, TurnTaker):
     """The part of a connection that serves requests, once there is a session."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(
+        self, core: Core, connection: AdmittedConnection, address: str, tls: object
+    ) -> None:
         super().__init__()
         self.stage = NEW
         # None once it is closed: a circle of references would keep all parts in memory.
-        self.connection: AdmittedConnection | None = None
-        self.address = ""
+        self.connection: AdmittedConnection | None = connection
+        self.address = address
         # The session, as far as its life is concerned; None for a read-only one.
         self.liveness: Liveness | None = None
         self.tally = Tally()
@@ -98,7 +100,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
         self._queries = core.queries
         self._machine = core.machine
         self._turns = core.turns
-        self._authenticator = core.authenticator("")
+        self._authenticator = core.authenticator(address, tls)
         # The generation under which the connection is attached to its session.
         self._generation = 0
         # Frames that could not be served when they came; at most those of one read.
@@ -122,13 +124,8 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
         )
         self.buffer = SendBuffer(core.statistics, core.backlog)
         self.watcher = ConnectionWatcher(core.pipeline, self.buffer)
-        self.watcher.submitter = self
-
-    def identify(self, address: str, tls: object) -> None:
-        """Note the address of the peer, and its end of TLS if there is one."""
-        self.address = address
-        self._authenticator = self._core.authenticator(address, tls)
         self.watcher.identities = self._authenticator.start()
+        self.watcher.submitter = self
 
     def about(self) -> dict[str, object]:
         """Return the fields of a log record about this connection."""
@@ -484,9 +481,11 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         is_end = entry.operation == opcodes.CLOSE_SESSION and outcome.error == OK
+        if is_end:
+            self._core.tracker.remove(entry.session)
+            extra = {**self.about(), "reason": "closed"}
+            logger.info("session 0x%x closed by its client", entry.session, extra=extra)
         if self.stage == CLOSED:
-            if is_end:
-                self._session_closed(entry.session)
             return
         self._pipeline.mark_dirty(self)
         self.queue.leave_write(len(entry.body))
@@ -496,10 +495,9 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
             return
         self.buffer.reply(entry.xid, outcome.zxid, outcome.error, outcome.body)
         if is_end:
-            self._session_closed(entry.session)
             self._close()
-            return
-        self._answer_queue()
+        else:
+            self._answer_queue()
 
     def refuse(self, entry: Entry, code: int) -> None:
         if self.stage == CLOSED:
@@ -525,14 +523,6 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
     def _close(self) -> None:
         if self.connection is not None:
             self.connection.close()
-
-    def _session_closed(self, session: int) -> None:
-        self._core.tracker.remove(session)
-        logger.info(
-            "session 0x%x closed by its client",
-            session,
-            extra={**self.about(), "reason": "closed"},
-        )
 
     def _reply(self, xid: int, code: int) -> None:
         """Send a reply without a body."""

@@ -15,8 +15,6 @@ from paddock.state.access import Identities
 class Rejection:
     """The reply to a request that is not carried out; after a final one the connection closes."""
 
-    __slots__ = ("code", "is_final")
-
     def __init__(self, code: int, is_final: bool) -> None:
         self.code = code
         self.is_final = is_final
