@@ -1,4 +1,4 @@
-"""The limits that connections share: who is let in, and who goes when there is too much of all.
+"""Admission and load shedding: the limits that all connections share.
 
 * `Admission`: connections of one address and in all. A newcomer without a session gives way first.
 * `PartialRequests`: bytes of requests that have come in part. The oldest gives way first.
@@ -22,7 +22,7 @@ logger: Final = logging.getLogger(__name__)
 
 
 class AdmittedConnection(AttachedConnection, Protocol):
-    """A connection, with or without a session, as those see it who limit and report it."""
+    """A connection, with or without a session, for limits and reports."""
 
     def abort(self) -> None:
         """Close at once; what has not been sent is lost."""
