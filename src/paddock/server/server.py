@@ -17,10 +17,10 @@ from paddock.log.interface import Log, LogError
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
-from paddock.server.admin.metrics import Figures
+from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
-from paddock.server.config.settings_text import differing
+from paddock.server.config.settings import differing
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.ports import address_of, explained, start_listening
 from paddock.server.core import Core
@@ -35,13 +35,12 @@ from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
 from paddock.state.access import Identities
 from paddock.state.watches import Watches
-from paddock.storage.data_directory import DataDirectory
 from paddock.storage.replay import within_memory
 from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     from paddock.server.admin.http import AdminServer
-    from paddock.server.tls.ports import SecurePorts
+    from paddock.server.tls.ports import TlsPorts
 
 logger: Final = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ class Server:
         # The plain port, and those on which TLS is spoken.
         self._listener: asyncio.Server | None = None
         self._admin: AdminServer | None = None
-        self._secure: SecurePorts | None = None
+        self._secure: TlsPorts | None = None
         self._outages: Outages | None = None
         # The supervisor hands the same one to each server that it runs.
         self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
@@ -121,14 +120,13 @@ class Server:
 
     def config_with_ports(self) -> ServerConfig:
         """Return the settings with the ports that the system has assigned, for the next server."""
-        config = self._config
-        if config.port is not None:
-            config = dataclasses.replace(config, port=self.address[1])
-        if self.secure_address is not None:
-            config = dataclasses.replace(config, secure_port=self.secure_address[1])
-        if self._admin is not None:
-            config = dataclasses.replace(config, admin_port=self.admin_address[1])
-        return config
+        config, secure = self._config, self.secure_address
+        return dataclasses.replace(
+            config,
+            port=None if config.port is None else self.address[1],
+            secure_port=config.secure_port if secure is None else secure[1],
+            admin_port=config.admin_port if self._admin is None else self.admin_address[1],
+        )
 
     async def start(self) -> None:
         """Restore the state and open the port.
@@ -141,11 +139,6 @@ class Server:
             self._audit_server(SERVER_START, FAILURE)
             await self._close_all()
             raise
-
-    async def serve_until(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set, then stop."""
-        await stop.wait()
-        await self.stop()
 
     async def take_snapshot(self) -> int:
         """Write the state as it is now to a snapshot; return its index. Raises LogError."""
@@ -279,10 +272,20 @@ class Server:
             _log_loaded(restored, load_seconds)
         replayed = restored.replay.entries
         core = self._assemble(log, engine.snapshots, restored, replica)
-        figures = self._figures(core, engine.directory, replayed, load_seconds)
-        core.words = FourLetterWords(figures).answer
+        secure = self.secure_address
+        metrics = Metrics(
+            core,
+            engine.directory,
+            -1 if config.port is None else self.address[1],
+            loop.time,
+            secure_port=-1 if secure is None else secure[1],
+            snapshotter=self._snapshotter,
+            load_seconds=load_seconds,
+            replayed_entries=replayed,
+        )
+        core.words = FourLetterWords(metrics).answer
         if self._admin is not None:
-            await self._start_admin(self._admin, figures)
+            await self._start_admin(self._admin, metrics)
         core.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
@@ -312,9 +315,9 @@ class Server:
         config = self._config
         if config.speaks_tls():
             # Imported only where it is asked for.
-            from paddock.server.tls.ports import SecurePorts
+            from paddock.server.tls.ports import TlsPorts
 
-            self._secure = SecurePorts(config, self._wall_clock_ms)
+            self._secure = TlsPorts(config, self._wall_clock_ms)
         # Before the ports: the error about a folder in use names the server that has both.
         Engine.check(config)
         if config.port is not None and not config.port_unification:
@@ -390,25 +393,6 @@ class Server:
         replica.on_fatal = self._fail
         return self._core
 
-    def _figures(
-        self,
-        core: Core,
-        directory: DataDirectory | None,
-        replayed: int,
-        load_seconds: float,
-    ) -> Figures:
-        secure = self.secure_address
-        return Figures(
-            core,
-            directory,
-            -1 if self._config.port is None else self.address[1],
-            asyncio.get_running_loop().time,
-            secure_port=-1 if secure is None else secure[1],
-            snapshotter=self._snapshotter,
-            load_seconds=load_seconds,
-            replayed_entries=replayed,
-        )
-
     def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:
             self._audit.server(operation, result, self._wall_clock_ms())
@@ -427,16 +411,15 @@ class Server:
         )
         await self._admin.bind(host, port)
 
-    async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
-        from paddock.server.admin.commands import Commands
+    async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
+        from paddock.server.admin.commands import AdminCommands
         from paddock.server.admin.data_commands import DataCommands
 
-        machine = figures.service.machine
         limits = self.admin_limits
         if self._audit is not None:
-            limits.tell_audit = self._audit_admin
-        data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
-        await admin.start(Commands(figures), data_commands)
+            limits.on_audit = self._audit_admin
+        data_commands = DataCommands(self._config, self._snapshotter, limits)
+        await admin.start(AdminCommands(metrics), data_commands)
 
     def _audit_admin(
         self, operation: str, result: str, identities: Identities, address: str
@@ -458,7 +441,7 @@ class Server:
 
     async def _close_all(self) -> None:
         # The supervisor keeps it, and it would keep the state.
-        self.admin_limits.tell_audit = None
+        self.admin_limits.on_audit = None
         if self._admin is not None:
             await self._admin.close()
             self._admin = None
@@ -469,14 +452,12 @@ class Server:
             await self._secure.close()
             self._secure = None
         # These wait for threads.
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            await self._in_thread(engine.close_log)
         if self._audit is not None:
             await self._in_thread(self._audit.close)
             self._audit = None
-        if engine is not None:
-            engine.release()
+        if self._engine is not None:
+            await self._in_thread(self._engine.close)
+            self._engine = None
 
 
 def _log_start(config: ServerConfig) -> None:

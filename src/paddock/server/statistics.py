@@ -21,7 +21,10 @@ class Summary:
     __slots__ = ("count", "max", "min", "total")
 
     def __init__(self) -> None:
-        self.reset()
+        self.count = 0
+        self.total = 0.0
+        self.min = 0.0
+        self.max = 0.0
 
     def add(self, number: float, times: int = 1) -> None:
         """Add a number, or several that are equal."""
@@ -35,22 +38,11 @@ class Summary:
     def average(self) -> float:
         return self.total / self.count if self.count else 0.0
 
-    def reset(self) -> None:
-        self.count = 0
-        self.total = 0.0
-        self.min = 0.0
-        self.max = 0.0
-
 
 class Statistics:
     """The counters of a server since its start, or since they were reset."""
 
     def __init__(self) -> None:
-        # Of each write; of each batch until it was durable; and the writes in each batch.
-        self.latency_ms = Summary()
-        self.sync_ms = Summary()
-        self.batch_sizes = Summary()
-        self.snapshot_ms = Summary()
         # Of the last batch: its latency, and its end in the event loop's time.
         self.last_latency_ms = 0.0
         self.last_batch_at = 0.0
@@ -78,26 +70,15 @@ class Statistics:
         self.handshakes = 0
         self.handshakes_again = 0
         self.sessions_expired = 0
-        self.latency_ms.reset()
-        self.sync_ms.reset()
-        self.batch_sizes.reset()
-        self.snapshot_ms.reset()
+        # Of each write; of each batch until it was durable; and the writes in each batch.
+        self.latency_ms = Summary()
+        self.sync_ms = Summary()
+        self.batch_sizes = Summary()
+        self.snapshot_ms = Summary()
 
 
 class Tally:
     """The counters of a connection."""
-
-    __slots__ = (
-        "answered_at",
-        "established_ms",
-        "heard_at",
-        "last_latency_ms",
-        "latency_ms",
-        "operation",
-        "received",
-        "writes",
-        "xid",
-    )
 
     def __init__(self) -> None:
         # When the connection was made, in ms of the wall clock.
@@ -141,7 +122,7 @@ class Tally:
         self.xid = -1
         self.heard_at = 0.0
         self.answered_at = 0.0
-        self.latency_ms.reset()
+        self.latency_ms = Summary()
         self.last_latency_ms = 0.0
 
 

@@ -13,17 +13,19 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from paddock import __version__
 from paddock.errors import PaddockError
 from paddock.log.file.disk import Disk
-from paddock.server.admin.control_socket import Control, ControlError, Message
+from paddock.server.admin.control_socket import ControlError, ControlSocket, Message
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.storage.layout import Claim
 from paddock.storage.state_swap import Exchange, exchange, is_staged, undo_exchange
+
+T = TypeVar("T")
 
 logger: Final = logging.getLogger(__name__)
 
@@ -49,7 +51,7 @@ class Supervisor:
         self._make_server = make_server
         self._wall_clock_ms = wall_clock_ms
         self._server: Server | None = None
-        self._control: Control | None = None
+        self._control: ControlSocket | None = None
         # Held while servers are replaced.
         self._busy = asyncio.Lock()
         self._admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
@@ -60,21 +62,19 @@ class Supervisor:
     @property
     def address(self) -> tuple[str, int]:
         """Where the server listens."""
-        assert self._server is not None, "no server runs"
-        return self._server.address
+        return self._running().address
 
     @property
     def secure_address(self) -> tuple[str, int] | None:
         """Where the server listens with TLS, if it does."""
-        assert self._server is not None, "no server runs"
-        return self._server.secure_address
+        return self._running().secure_address
 
     async def start(self) -> None:
         """Start the first server. Raises what `Server.start` raises."""
         await self._start_server()
         self._config = self._running().config_with_ports()
         if self._config.data_directory is not None:
-            self._control = Control(self._config.data_directory, self._answer)
+            self._control = ControlSocket(self._config.data_directory, self._answer)
             await self._control.open()
 
     async def serve_until(self, stop: asyncio.Event) -> None:
@@ -157,7 +157,9 @@ class Supervisor:
         # Nothing may hold its state while the next one is loaded.
         del server
         done, problem = await self._exchange(folder, staged)
-        self._forget_the_old_state()
+        # Free the state of the last server: a frozen reference cycle would keep it for ever.
+        gc.unfreeze()
+        gc.collect()
         try:
             await self._start_server()
         except (PaddockError, OSError) as error:
@@ -166,7 +168,7 @@ class Supervisor:
             undone = done
             done, problem = None, error
             logger.error("the restored data cannot be served: %s", error)
-            await self._in_thread(folder, lambda: undo_exchange(folder, undone, Disk()))
+            await _in_thread(folder, lambda: undo_exchange(folder, undone, Disk()))
             await self._start_server()
         return done, problem
 
@@ -179,26 +181,18 @@ class Supervisor:
         self, folder: Path, staged: str
     ) -> tuple[Exchange | None, BaseException | None]:
         now = datetime.fromtimestamp(self._wall_clock_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
-        done: list[Exchange] = []
         try:
-            await self._in_thread(
-                folder, lambda: done.append(exchange(folder, staged, now, Disk()))
-            )
+            return await _in_thread(folder, lambda: exchange(folder, staged, now, Disk())), None
         except (PaddockError, OSError) as error:
             logger.error("no backup was restored: %s", error)
             return None, error
-        return done[0], None
 
-    async def _in_thread(self, folder: Path, work: Callable[[], None]) -> None:
-        """Change a folder that no server uses, in a thread."""
 
-        def claim_and_work() -> None:
-            with Claim(folder):
-                work()
+async def _in_thread(folder: Path, work: Callable[[], T]) -> T:
+    """Change a folder that no server uses, in a thread."""
 
-        await asyncio.get_running_loop().run_in_executor(None, claim_and_work)
+    def claim_and_work() -> T:
+        with Claim(folder):
+            return work()
 
-    def _forget_the_old_state(self) -> None:
-        """Free the state of the last server: a frozen reference cycle would keep it for ever."""
-        gc.unfreeze()
-        gc.collect()
+    return await asyncio.get_running_loop().run_in_executor(None, claim_and_work)

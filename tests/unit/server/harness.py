@@ -13,6 +13,8 @@ from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
+from paddock.server.connections.connection_watcher import ConnectionWatcher
+from paddock.server.connections.request_handler import RequestHandler
 from paddock.server.core import Core
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
@@ -149,12 +151,18 @@ class FakeClient:
     ) -> None:
         self.transport = FakeTransport(tls=tls, own_socket=own_socket)
         self.connection = Connection(harness.service)
-        self.handler = self.connection.handler
-        self.watcher = self.handler.watcher
         self.connection.connection_made(self.transport)
         self._harness = harness
         self.session = 0
         self.password = b""
+
+    @property
+    def handler(self) -> RequestHandler:
+        return self.connection.handler
+
+    @property
+    def watcher(self) -> ConnectionWatcher:
+        return self.handler.watcher
 
     async def attach(self, session: int = 0, password: bytes = b"") -> ConnectResponse:
         """Shake hands, with the log settling what it takes."""

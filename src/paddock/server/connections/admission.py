@@ -1,4 +1,4 @@
-"""The limits that connections share: who is let in, and who goes when there is too much of all.
+"""Admission and load shedding: the limits that all connections share.
 
 * `Admission`: connections of one address and in all. A newcomer without a session gives way first.
 * `PartialRequests`: bytes of requests that have come in part. The oldest gives way first.
@@ -22,31 +22,25 @@ logger: Final = logging.getLogger(__name__)
 
 
 class AdmittedConnection(AttachedConnection, Protocol):
-    """A connection, with or without a session, as those see it who limit and report it."""
+    """A connection, with or without a session, for limits and reports."""
 
     def abort(self) -> None:
         """Close at once; what has not been sent is lost."""
-        ...
 
     def drop(self) -> None:
         """Forget what waits for a peer that does not read, and close at once."""
-        ...
 
     def shed(self) -> None:
         """Close, since the rest of a request is overdue and others need the memory."""
-        ...
 
     def is_lagging(self) -> bool:
         """Return whether the peer has more replies waiting than its share."""
-        ...
 
     def report(self) -> ConnectionReport:
         """Describe the connection as it is now."""
-        ...
 
     def reset_statistics(self) -> None:
         """Begin to count anew."""
-        ...
 
 
 class Regulated(Protocol):
@@ -54,7 +48,6 @@ class Regulated(Protocol):
 
     def regulate(self) -> None:
         """Read from the peer, or stop reading, as the limits ask for now."""
-        ...
 
 
 class Admission:

@@ -14,8 +14,8 @@ from typing import Final, cast
 from librt.strings import read_i32_be
 
 from paddock.protocol.framing import FrameBuffer
-from paddock.server.admin.paced_writer import Stream
 from paddock.server.connections.admission import AdmittedConnection
+from paddock.server.connections.paced_writer import PacedWriter
 from paddock.server.connections.request_handler import (
     CLOSED,
     CLOSING,
@@ -54,38 +54,36 @@ class Connection(AdmittedConnection):
         # None.
         self._first: bytes | None = b""
         # The answer to a four-letter word, while it is being sent.
-        self._stream: Stream | None = None
+        self._word_writer: PacedWriter | None = None
         # Bytes of a frame that has come in part.
         self._partial = 0
         # Ends a connection that makes no progress, at its beginning or at its end.
         self._deadline: asyncio.TimerHandle | None = None
+        # A connection that is refused gets no parts.
         self._is_admitted = False
-        self.handler = RequestHandler(core)
-        self._buffer = self.handler.buffer
-        self.handler.connection = self
 
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._buffer.transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername")
+        made = cast(asyncio.Transport, transport)
+        peer = made.get_extra_info("peername")
         address = ""
         if peer:
             address, self._port = str(peer[0]), int(peer[1])
-        self.handler.address = address
-        if not self._core.admission.admit(self, address):
-            self.handler.close()
-            self._buffer.abort()
+        self._is_admitted = self._core.admission.admit(self, address)
+        if not self._is_admitted:
+            made.abort()
             return
-        self._is_admitted = True
-        self.handler.tally.established_ms = self._core.wall_clock_ms()
-        self._abort_after(self._core.config.handshake_timeout_ms / 1000)
-        tls = transport.get_extra_info("ssl_object")
+        tls = made.get_extra_info("ssl_object")
         self._is_tls = tls is not None
-        socket = transport.get_extra_info("socket")
+        self.handler = RequestHandler(self._core, self, address, tls)
+        self.handler.tally.established_ms = self._core.wall_clock_ms()
+        self._buffer = self.handler.buffer
+        self._buffer.transport = made
+        socket = made.get_extra_info("socket")
         if socket is not None and not self._is_tls:
             self._buffer.file = socket.fileno()
-        self.handler.identify(address, tls)
+        self._abort_after(self._core.config.handshake_timeout_ms / 1000)
 
     def data_received(self, data: bytes) -> None:
         handler, statistics = self.handler, self._core.statistics
@@ -118,27 +116,28 @@ class Connection(AdmittedConnection):
     def eof_received(self) -> bool:
         # The sender of a word may shut down its side, and still wait for the answer. TLS has no
         # half-open connections.
-        return self._stream is not None and not self._is_tls
+        return self._word_writer is not None and not self._is_tls
 
     def connection_lost(self, error: Exception | None) -> None:
+        if not self._is_admitted:
+            return
         self._buffer.transport = None
         self._buffer.discard()
-        if self._stream is not None:
-            self._stream.stop()
-            self._stream = None
+        if self._word_writer is not None:
+            self._word_writer.stop()
+            self._word_writer = None
         self._cancel_deadline()
         if self.handler.stage in (OPEN, CLOSING):
             self._log_lost(error)
         self._leave()
         self._core.slow_peers.remove(self)
-        if self._is_admitted:
-            self._core.admission.release(self.handler.address)
+        self._core.admission.release(self.handler.address)
 
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
         self._buffer.pause()
-        if self._stream is not None:
-            self._stream.pause()
+        if self._word_writer is not None:
+            self._word_writer.pause()
             return
         self._buffer.has_progressed()
         self.handler.pause()
@@ -146,8 +145,8 @@ class Connection(AdmittedConnection):
 
     def resume_writing(self) -> None:
         self._buffer.resume()
-        if self._stream is not None:
-            self._stream.resume()
+        if self._word_writer is not None:
+            self._word_writer.resume()
             return
         self._core.slow_peers.remove(self)
         # What waits goes out first; that may be enough for the transport to pause us again.
@@ -249,10 +248,10 @@ class Connection(AdmittedConnection):
         self._leave()
         # It may take as long as the peer goes on taking it.
         self._cancel_deadline()
-        self._stream = Stream(
+        self._word_writer = PacedWriter(
             transport, pieces, _GOODBYE_TIMEOUT, self._end_answer, self._core.turns
         )
-        self._stream.start()
+        self._word_writer.start()
         return True
 
     def _end_answer(self) -> None:

@@ -51,17 +51,6 @@ class Waiting:
 class ReplyQueue:
     """The requests of one connection that are not answered yet."""
 
-    __slots__ = (
-        "_answered",
-        "_bytes_max",
-        "_length_max",
-        "_size",
-        "_submitted",
-        "_waiting",
-        "length",
-        "waiting_bytes",
-    )
-
     def __init__(self, length_max: int, bytes_max: int) -> None:
         # The limits on requests and on their bytes; a length of 0 is unlimited.
         self._length_max = length_max

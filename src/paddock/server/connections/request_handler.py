@@ -37,7 +37,7 @@ from paddock.errors import (
     SESSION_MOVED,
     UNIMPLEMENTED,
 )
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
 from paddock.protocol.requests import AuthPacket, SaslToken
@@ -82,11 +82,14 @@ CLOSED: Final = 4
 class RequestHandler(Submitter, Regulated, TurnTaker):
     """The part of a connection that serves requests, once there is a session."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(
+        self, core: Core, connection: AdmittedConnection, address: str, tls: object
+    ) -> None:
         super().__init__()
         self.stage = NEW
         # None once it is closed: a circle of references would keep all parts in memory.
-        self.connection: AdmittedConnection | None = None
+        self.connection: AdmittedConnection | None = connection
+        self.address = address
         # The session, as far as its life is concerned; None for a read-only one.
         self.liveness: Liveness | None = None
         self.tally = Tally()
@@ -98,7 +101,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
         self._queries = core.queries
         self._machine = core.machine
         self._turns = core.turns
-        self._authenticator = core.authenticator("")
+        self._authenticator = core.authenticator(address, tls)
         # The generation under which the connection is attached to its session.
         self._generation = 0
         # Frames that could not be served when they came; at most those of one read.
@@ -122,13 +125,8 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
         )
         self.buffer = SendBuffer(core.statistics, core.backlog)
         self.watcher = ConnectionWatcher(core.replica, self.buffer)
-        self.watcher.submitter = self
-
-    def identify(self, address: str, tls: object) -> None:
-        """Note the address of the peer, and its end of TLS if there is one."""
-        self.address = address
-        self._authenticator = self._core.authenticator(address, tls)
         self.watcher.identities = self._authenticator.start()
+        self.watcher.submitter = self
 
     def about(self) -> dict[str, object]:
         """Return the fields of a log record about this connection."""
@@ -348,8 +346,8 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if is_common or operation in opcodes.READS:
-            is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in opcodes.HEAVY)
+        if is_common or operation in operations.READS:
+            is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
                     self._put_back(frame)
@@ -365,7 +363,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
-        elif operation in opcodes.WRITES:
+        elif operation in operations.WRITES:
             self.queue.enter_write(len(frame) - _HEADER_BYTES)
             self._proposer.submit(
                 Entry(
@@ -494,8 +492,8 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
         self.buffer.reply(entry.xid, outcome.zxid, outcome.error, outcome.body)
         if outcome.session is not None:
             self._close()
-            return
-        self._answer_queue()
+        else:
+            self._answer_queue()
 
     def refuse(self, entry: Entry, code: int) -> None:
         if self.stage == CLOSED:
@@ -542,7 +540,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
             first = queue.take()
             self._proposer.waiting_bytes -= len(first.body)
             self._replica.work += 1
-            if first.operation in opcodes.READS:
+            if first.operation in operations.READS:
                 self._answer(first.operation, first.xid, first.body, 0, first.identities)
                 if self.buffer.is_full():
                     self.buffer.flush()

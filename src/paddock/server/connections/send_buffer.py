@@ -31,8 +31,6 @@ _SHARE_BYTES: Final = 1 << 20
 class Backlog:
     """Bytes that wait for peers that do not read, of all connections of a server."""
 
-    __slots__ = ("_bodies", "bytes_max", "size", "size_max")
-
     def __init__(self, bytes_max: int, size_max: int) -> None:
         # For how many peers each large body waits, by its identity: it counts once for all.
         self._bodies: dict[int, int] = {}

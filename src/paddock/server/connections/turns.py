@@ -28,7 +28,6 @@ class TurnTaker(Protocol):
 
     def take_turn(self) -> None:
         """Do a part of the work; it must not raise."""
-        ...
 
 
 class Turns:

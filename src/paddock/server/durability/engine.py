@@ -43,14 +43,9 @@ class Engine:
             self._log = FileLog(self.directory.log_path, disk=self._disk)
         return self._log
 
-    def close_log(self) -> None:
-        """Close the log. It waits for a thread, so it blocks."""
-        log, self._log = self._log, None
-        if log is not None:
-            log.close()
-
-    def release(self) -> None:
-        """Let go of the data folder."""
-        directory, self.directory = self.directory, None
-        if directory is not None:
-            directory.close()
+    def close(self) -> None:
+        """Close the log, and release the data folder. It waits for a thread, so it blocks."""
+        if self._log is not None:
+            self._log.close()
+        if self.directory is not None:
+            self.directory.close()

@@ -1,4 +1,4 @@
-"""Authentication schemes: how a client proves who it is.
+"""Authentication schemes: how a client proves its identities.
 
 A client sends AUTH packets, each of which is answered and may add identities. The schemes here need
 one packet each; a scheme that needs several keeps its state in the `Authenticator`, which lives as

@@ -8,14 +8,12 @@ that all others pay nothing for it.
 from __future__ import annotations
 
 from paddock.errors import NOT_READ_ONLY, OK, SESSION_CLOSED_REQUIRE_SASL
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.state.access import Identities
 
 
 class Rejection:
     """The reply to a request that is not carried out; after a final one the connection closes."""
-
-    __slots__ = ("code", "is_final")
 
     def __init__(self, code: int, is_final: bool) -> None:
         self.code = code
@@ -41,7 +39,7 @@ class ReadOnly(SessionPolicy):
         if operation == opcodes.CLOSE_SESSION:
             return Rejection(OK, True)
         # Our state may not be the latest, so a sync is refused too, as upstream.
-        if operation in opcodes.WRITES or operation == opcodes.SYNC:
+        if operation in operations.WRITES or operation == opcodes.SYNC:
             return Rejection(NOT_READ_ONLY, False)
         return None
 

@@ -22,7 +22,7 @@ from paddock.state.tree import TTL_BASE, Node, Tree
 LOOKS_IN_A_STEP: Final = 1000
 
 
-class _Nobody(Submitter):
+class _Ignored(Submitter):
     """Ignores the outcome: a node that was not deleted is scanned again."""
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
@@ -55,7 +55,7 @@ class Reaper:
         self._unused_ms = config.max_unused_container_ms
         # The clock of mtime.
         self._time_ms = time_ms
-        self._nobody = _Nobody()
+        self._ignored = _Ignored()
         # The next round, or the next step of this one.
         self._timer: asyncio.Handle | None = None
         # Whether TTL nodes are scanned, and not containers, and how many are left of them.
@@ -102,7 +102,7 @@ class Reaper:
             if self._is_due(node, now_ms):
                 self._room -= 1
                 entry = Entry(REAP, reap_body(path, node.czxid, node.mzxid))
-                self._proposer.submit(entry, self._nobody)
+                self._proposer.submit(entry, self._ignored)
         if self._unseen > 0 and self._room > 0:
             self._timer = asyncio.get_running_loop().call_soon(self._step)
         else:

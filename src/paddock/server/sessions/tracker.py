@@ -19,23 +19,18 @@ class AttachedConnection(Protocol):
 
     def hold(self) -> None:
         """Hold what comes from now on: the end of the session has been proposed."""
-        ...
 
     def release(self) -> None:
         """Serve what was held: the session lives."""
-        ...
 
     def session_ended(self) -> None:
         """Answer what was held with SESSION_EXPIRED, and close."""
-        ...
 
     def close(self) -> None:
         """Serve nothing more, and close once everything that was answered has been sent."""
-        ...
 
     def is_excused(self) -> bool:
         """Return, for a connection that we do not read from, whether its silence is our doing."""
-        ...
 
 
 class Liveness:
