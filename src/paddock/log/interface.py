@@ -97,7 +97,7 @@ class Listener(Protocol):
         ...
 
     def unknown(self, reason: str) -> None:
-        """Take the news that nobody knows what was written of the proposals in flight."""
+        """Take the news that the outcome of all proposals in flight is unknown."""
         ...
 
 

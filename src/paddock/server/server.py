@@ -25,7 +25,7 @@ from paddock.server.connections.connection import Connection
 from paddock.server.connections.ports import address_of, explained, start_listening
 from paddock.server.core import Core
 from paddock.server.durability.engine import Engine
-from paddock.server.durability.log_recovery import Outages
+from paddock.server.durability.log_recovery import LogRecovery
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Restored, restore_newest
 from paddock.server.replication.proposer import Proposer
@@ -93,7 +93,7 @@ class Server:
         self._listener: asyncio.Server | None = None
         self._admin: AdminServer | None = None
         self._secure: TlsPorts | None = None
-        self._outages: Outages | None = None
+        self._recovery: LogRecovery | None = None
         # The supervisor hands the same one to each server that it runs.
         self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
 
@@ -165,9 +165,9 @@ class Server:
 
     async def stop(self) -> None:
         """Close the port, answer what is in flight, write a snapshot, release everything."""
-        core, outages = self._core, self._outages
+        core, recovery = self._core, self._recovery
         assert core is not None, "the server has not been started"
-        assert outages is not None
+        assert recovery is not None
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._audit_server(SERVER_STOP, INVOKED)
@@ -182,7 +182,7 @@ class Server:
         core.tracker.stop()
         if self._reaper is not None:
             self._reaper.stop()
-        await outages.stop()
+        await recovery.stop()
         for connection in list(core.connections):
             connection.hold()
         await core.proposer.drain()
@@ -191,7 +191,7 @@ class Server:
             return
         drained = loop.time() - begun
         # The log may have failed just now.
-        await outages.stop()
+        await recovery.stop()
         for connection in list(core.connections):
             connection.close()
         if self._snapshotter is not None:
@@ -388,8 +388,8 @@ class Server:
             self._random_bytes,
             monotonic,
         )
-        self._outages = Outages(self._core, log)
-        proposer.on_unknown = self._outages.begin
+        self._recovery = LogRecovery(self._core, log)
+        proposer.on_unknown = self._recovery.begin
         replica.on_fatal = self._fail
         return self._core
 

@@ -292,7 +292,7 @@ def attach_body(timeout_ms: int, password: bytes, last_zxid_seen: int) -> bytes:
 
 
 def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:
-    """Give the body of an entry that deletes a container or TTL node that is over."""
+    """Return the body of an entry that deletes a container or TTL node that is over."""
     writer = BytesWriter()
     write_buffer(writer, path)
     write_i64_be(writer, czxid)

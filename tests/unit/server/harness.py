@@ -10,6 +10,7 @@ from typing import Any
 
 from paddock.log.interface import Listener, Log, Proposal, Record
 from paddock.protocol.jute import Reader
+from paddock.protocol.opcodes import CREATE_SESSION
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
@@ -20,6 +21,7 @@ from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Statistics
+from paddock.state.entry import ATTACH, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
 from paddock.storage.replay import Replay
@@ -264,6 +266,20 @@ class Harness(Assembly):
                 self.log.settle(outcome)
             await turn()
         await turn()
+
+
+class SlowHarness(Harness):
+    """A server for which every entry takes a part of a slice, but none of a handshake."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now = 0.0
+        self.seconds = seconds
+        super().__init__(lambda: self.now)
+        self.replica.on_entry = lambda entry, _outcome: self.take_time(entry)
+
+    def take_time(self, entry: Entry) -> None:
+        if entry.operation not in (CREATE_SESSION, ATTACH):
+            self.now += self.seconds
 
 
 async def turn() -> None:

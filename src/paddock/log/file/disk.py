@@ -72,7 +72,7 @@ class Disk:
         os.fdatasync(file)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file another name, replacing what had it. Durable after `sync_folder`."""
+        """Rename a file, replacing another one. Durable after `sync_folder`."""
         os.replace(old, new)
 
     def remove(self, path: Path) -> None:

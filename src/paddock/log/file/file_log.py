@@ -190,7 +190,7 @@ class FileLog:
             try:
                 failure, is_doubtful = self._append(record.index, record.payload)
             except MemoryError:
-                # This thread must not end: then nobody would ever hear of this proposal.
+                # This thread must not end: the listener would never hear of this proposal.
                 failure, is_doubtful = "there is no memory for the log", True
             if not failure:
                 self._last_index = record.index

@@ -263,7 +263,7 @@ class SegmentReader:
         return self.end_offset + RECORD_HEADER_BYTES + int(length)
 
     def _misses_bytes(self) -> bool:
-        """Tell whether the bad record has zeros where a part of it may not have arrived."""
+        """Return whether the bad record has zeros where a part of it may not have arrived."""
         offset = self.end_offset
         end = max(self._begun_end(), offset + self.remains_bytes)
         if self._data[offset] == 0 or self._data[end - 1] == 0:

@@ -55,7 +55,7 @@ def segment_files(folder: Path) -> list[tuple[int, Path]]:
 
 
 def segment_name(first_index: int) -> str:
-    """Give the name of the segment whose records begin with this index."""
+    """Return the name of the segment whose records begin with this index."""
     return f"{first_index:020d}.log"
 
 
@@ -121,7 +121,7 @@ class ActiveSegment:
         self._growth = growth
 
     def has_room(self, payload: bytes) -> bool:
-        """Tell whether a record with this payload fits."""
+        """Return whether a record with this payload fits."""
         return self._end_with(payload) + SPARE_BYTES <= max(self._size, self._growth.limit_bytes)
 
     def make_space(self, payload: bytes) -> None:
@@ -307,7 +307,7 @@ class SegmentFolder:
                 del self._first_indices[0]
 
     def _oldest(self, below: int) -> int | None:
-        """Give the first segment if all of its records have an index of at most `below`."""
+        """Return the first segment if all of its records have an index of at most `below`."""
         with self._lock:
             first_indices = self._first_indices
             is_old = len(first_indices) > 1 and first_indices[1] <= below + 1

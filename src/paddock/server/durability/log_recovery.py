@@ -1,8 +1,8 @@
-"""A log that fails while the server serves: everybody is away until it works again.
+"""Recovery of a log that fails while the server serves.
 
-Nobody knows whether the last batch was written, so nobody may be told anything about it: all
-connections are closed, the log is read again, and what turns out to be durable is applied.
-Meanwhile those who ask for no more may read, if the settings allow that.
+The outcome of the proposals in flight is unknown, so none of them is answered: all connections are
+closed, the log is recovered, and the replica applies what turns out to be committed. Meanwhile
+read-only clients are served, if the settings allow that.
 """
 
 from __future__ import annotations
@@ -17,39 +17,38 @@ from paddock.server.core import Core
 
 logger: Final = logging.getLogger(__name__)
 
-# How long a broken log is left alone before it is tried again.
+# Seconds between two attempts.
 _PAUSE: Final = 1.0
 
 
-class Outages:
-    """Gets a server over the failures of its log."""
+class LogRecovery:
+    """Takes a server out of service when its log fails, and back when it is recovered."""
 
-    def __init__(self, service: Core, log: Log) -> None:
-        self._service = service
+    def __init__(self, core: Core, log: Log) -> None:
+        self._core = core
         self._log = log
         self._stopping = asyncio.Event()
-        # The way back from the one that there is now.
-        self._recovery: asyncio.Task[None] | None = None
+        # The recovery under way, if there is one.
+        self._task: asyncio.Task[None] | None = None
 
     def begin(self, reason: str) -> None:
-        """Disconnect everybody and read the log again: nobody knows what was written."""
-        service = self._service
+        """Disconnect all clients and recover the log."""
+        core = self._core
         logger.error("the log failed, clients are disconnected until it works again: %s", reason)
-        service.is_open = False
-        for connection in list(service.connections):
-            connection.abort()
-        service.is_read_only = service.config.read_only_mode_enabled
-        service.proposer.drop()
-        self._recovery = asyncio.get_running_loop().create_task(self._recover())
+        core.is_open = False
+        self._abort_connections()
+        core.is_read_only = core.config.read_only_mode_enabled
+        core.proposer.drop()
+        self._task = asyncio.get_running_loop().create_task(self._recover())
 
     async def stop(self) -> None:
         """Try no more, and wait for the attempt under way: the log is not closed in its middle."""
         self._stopping.set()
-        if self._recovery is not None:
-            await self._recovery
+        if self._task is not None:
+            await self._task
 
     async def _recover(self) -> None:
-        service = self._service
+        core = self._core
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             try:
@@ -61,18 +60,21 @@ class Outages:
                     async with asyncio.timeout(_PAUSE):
                         await self._stopping.wait()
                 continue
-            # Nobody could be heard meanwhile, so nobody is to be expired for that.
-            service.proposer.drop()
-            service.is_read_only = False
-            for connection in list(service.connections):
-                connection.abort()
+            core.is_read_only = False
+            self._abort_connections()
             # What turned out to be written comes by the replica, like every record.
-            await service.replica.catch_up()
-            if service.replica.is_dead():
+            await core.replica.catch_up()
+            if core.replica.is_dead():
                 break
-            service.proposer.resume()
-            service.tracker.renew_all()
-            service.is_open = not self._stopping.is_set()
+            # No client could be heard meanwhile, so no session is expired for that.
+            core.proposer.drop()
+            core.tracker.renew_all()
+            core.proposer.resume()
+            core.is_open = not self._stopping.is_set()
             logger.warning("the log works again, clients may come back")
             break
-        self._recovery = None
+        self._task = None
+
+    def _abort_connections(self) -> None:
+        for connection in list(self._core.connections):
+            connection.abort()

@@ -3,8 +3,8 @@
 As long as all that waits fits into one batch, by what the caller allows in bytes and in number, a
 batch is all of it, in the order in which it came. When more waits, origins take turns:
 
-* The next small entry of each origin in turn, round after round, as many as fit. Who has sent much
-  does not keep who has sent little waiting.
+* The next small entry of each origin in turn, round after round, as many as fit. One that
+  has sent much does not keep one that has sent little waiting.
 * Behind them the large entries that are first of their origin, the oldest first, as many as fit
   in bytes and in number, and one in any case. So a small write waits for the large ones of one
   batch that is being applied and of one that is under way, however many there are.

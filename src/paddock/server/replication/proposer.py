@@ -33,7 +33,7 @@ logger: Final = logging.getLogger(__name__)
 # How long a batch should take to be applied, as far as that can be foreseen, if more waits.
 _BATCH_SECONDS: Final = 0.05
 _BATCH_ENTRIES_MAX: Final = 1_000
-# Nobody knows what an entry costs before it is applied. So a batch has no more entries than this,
+# The cost of an entry is not known before it is applied. So a batch has no more entries than this,
 # or than twice those of the last ones.
 _BATCH_ENTRIES_START: Final = 32
 # While a batch with more bytes is applied, none is proposed.
@@ -90,7 +90,7 @@ class Proposer(Proposals):
         self._scheduled = False
         # Whether the log has not been recovered since an unknown outcome.
         self._is_in_doubt = False
-        # Whether nothing is proposed: everybody knows that the log is broken, or we are stopping.
+        # Whether nothing is proposed: the log is being recovered, or the server stops.
         self._halted = False
         # Waits for the batches under way, when the server stops.
         self._drained: asyncio.Future[None] | None = None
@@ -113,11 +113,11 @@ class Proposer(Proposals):
         return count
 
     def is_syncing(self) -> bool:
-        """Tell whether the log has something to do, in a thread of its own."""
+        """Return whether the log has something to do, in a thread of its own."""
         return len(self._in_flight) > 0
 
     def is_congested(self, share: int) -> bool:
-        """Tell whether more has gathered than this share of the limit: 1 all of it, 2 half."""
+        """Return whether more has gathered than this share of the limit: 1 all of it, 2 half."""
         return (
             0 < self._entries_max // share < self._gathered.length
             or 0 < self._bytes_max // share < self._gathered.size + self.waiting_bytes
@@ -180,9 +180,9 @@ class Proposer(Proposals):
         self.on_unknown(reason)
 
     def learn(self, batch: PendingBatch, seconds: float) -> None:
-        """Take note of how long entries take to be applied, and make batches no longer than that
-        allows: a client that writes little should not wait for long behind one that makes every
-        write expensive.
+        """Note how long entries take to be applied, and limit batches by that.
+
+        So a client that writes little does not wait for long behind one with expensive writes.
         """
         count = len(batch.entries)
         if not count:

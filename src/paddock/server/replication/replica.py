@@ -5,8 +5,8 @@ one way. Everything happens on the event loop, except the log's own work. The ru
 
 * An entry is applied when, and only when, the log has committed it, in the order of the log.
 * A record that names a proposal of ours in flight is not decoded: the proposer still has its
-  entries, and those who wait for them. Any other record is decoded, its digest is compared with
-  that of our own state (`paddock.storage.replay`), and nobody here waits for it.
+  entries and their submitters. Any other record is decoded, its digest is compared with
+  that of our own state (`paddock.storage.replay`), and it has no submitters here.
 * After an entry is applied, watchers are told of its changes, then the sessions are, then its
   submitter is, and only then is the next one applied. So an event comes before any reply that shows
   the change, and a submitter sees the state right after its entry.
@@ -73,7 +73,7 @@ class PendingBatch:
 
     def __init__(self, entries: list[Entry], submitters: list[Submitter], size: int) -> None:
         self.entries = entries
-        # Who waits for the entries; empty if nobody here does.
+        # The submitter of each entry; empty if they are not of this process.
         self.submitters = submitters
         # Bytes of the batch in the log.
         self.size = size
@@ -98,10 +98,10 @@ class Proposals:
         return None
 
     def doubt(self, now: float) -> None:
-        """Let go of all batches in flight: nobody knows what became of them."""
+        """Let go of all batches in flight: their outcome is unknown."""
 
     def begin(self, batch: PendingBatch) -> None:
-        """Take note that a committed batch is about to be applied; none is half applied now."""
+        """Note that a committed batch is about to be applied; none is half applied now."""
 
     def refuse(self, batch: PendingBatch, reason: str) -> None:
         """Tell the submitters of a batch that it was not written."""
@@ -110,7 +110,7 @@ class Proposals:
         """Propose nothing more until the log has been recovered."""
 
     def learn(self, batch: PendingBatch, seconds: float) -> None:
-        """Take note of how long a batch took to be applied."""
+        """Note how long a batch took to be applied."""
 
     def go_on(self, is_behind: bool) -> None:
         """Propose what has gathered, unless the replica is behind what the log has told."""
@@ -244,15 +244,15 @@ class Replica:
         return count
 
     def is_dead(self) -> bool:
-        """Tell whether the state was given up."""
+        """Return whether the state was given up."""
         return self._is_dead
 
     def is_behind(self) -> bool:
-        """Tell whether something that the log has said is still to be done."""
+        """Return whether something that the log has said is still to be done."""
         return self._applying is not None or len(self._told) > 0
 
     def is_between_batches(self) -> bool:
-        """Tell whether no batch is half applied."""
+        """Return whether no batch is half applied."""
         return self._applying is None
 
     def between_batches(self, callback: Callable[[], None]) -> None:
@@ -425,10 +425,10 @@ class Replica:
             if submitter is not None:
                 submitter.deliver(entry, outcome)
         except (MemoryError, RecursionError):
-            # Others may not have been told: better nobody is than only some.
+            # Some watchers may not have been told, so no other reply may go out.
             raise
         except Exception:
-            # Whatever one answer runs into, the rest of the batch is durable and must be applied.
+            # The rest of the batch is durable and must be applied, whatever one reply runs into.
             logger.exception("session 0x%x: the outcome could not be told", entry.session)
             if submitter is not None:
                 submitter.abort()

@@ -74,7 +74,7 @@ class ServiceClock:
         return int(self._time_ms)
 
     def _is_believed(self, ahead_ms: float, now_ms: float) -> bool:
-        """Tell whether a clock that is so much ahead has been so for long enough."""
+        """Return whether a clock that is so much ahead has been so for long enough."""
         moved_ms = abs(ahead_ms - self._ahead_by_ms)
         if self._ahead_since_ms is None or moved_ms > _TOLERANCE_MS:
             # It has just jumped, or jumps about.

@@ -1,4 +1,4 @@
-"""Who submits writes, and is told what became of them."""
+"""The submitter of an entry: it is told the outcome."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ class Submitter:
         raise NotImplementedError
 
     def abort(self) -> None:
-        """Take the news that an outcome could not be told: nobody may go on waiting for it."""
+        """Give up: an outcome could not be delivered, so no client may go on waiting for it."""

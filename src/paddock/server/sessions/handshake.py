@@ -50,7 +50,7 @@ def decide(request: ConnectRequest, core: Core, address: str) -> Decision:
             body = attach_body(timeout_ms, password, request.last_zxid_seen)
             return Decision(PROPOSE, Entry(ATTACH, body, request.session_id))
         if is_ahead(request, core, address):
-            # Before a session is made that nobody would use.
+            # Before a session is opened that no client would use.
             return Decision(TURN_AWAY)
         body = session_body(timeout_ms, core.random_bytes(PASSWORD_BYTES))
         return Decision(PROPOSE, Entry(opcodes.CREATE_SESSION, body))
@@ -105,7 +105,7 @@ def response(
     password: bytes,
     read_only: bool = False,
 ) -> bytes:
-    """Give the frame that answers a handshake."""
+    """Return the frame that answers a handshake."""
     writer = BytesWriter()
     # An old client asks without the read-only byte, and is answered without it.
     said = None if request.read_only is None else read_only
@@ -117,5 +117,5 @@ def response(
 
 
 def expired(request: ConnectRequest) -> bytes:
-    """Give the frame that says that the session asked for is over."""
+    """Return the frame that says that the session asked for is over."""
     return response(request, 0, 0, bytes(PASSWORD_BYTES))

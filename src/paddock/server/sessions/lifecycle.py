@@ -9,8 +9,8 @@ else: never from a reply, whose connection may be gone. The rules:
 * A session has one connection. The older one is closed when a newer one is attached, here or
   elsewhere: its generation is over, so it can write no more.
 * A session that has been silent for its timeout gets an EXPIRE under its generation. It ends when
-  that is applied, whoever proposed it. If it was attached meanwhile, EXPIRE does nothing; if it was
-  not written, the session lives on with its whole timeout.
+  that is applied, whichever server proposed it. If it was attached meanwhile, EXPIRE does nothing;
+  if EXPIRE was not written, the session lives on with its whole timeout.
 """
 
 from __future__ import annotations

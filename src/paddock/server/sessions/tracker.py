@@ -88,11 +88,11 @@ class SessionTracker:
             self._timer = None
 
     def now(self) -> float:
-        """Give the time in which silence is counted."""
+        """Return the time in which silence is counted."""
         return self._time() - self.lost
 
     def deadline(self, liveness: Liveness) -> float:
-        """Give the moment, in the event loop's time, until which a session may be silent."""
+        """Return the moment, in the event loop's time, until which a session may be silent."""
         return liveness.heard + liveness.timeout + self.lost
 
     def all(self) -> list[Liveness]:
@@ -116,7 +116,7 @@ class SessionTracker:
         return liveness
 
     def renew(self, liveness: Liveness, timeout: float) -> None:
-        """Give a session that was attached again its timeout, which may be another one now.
+        """Restart the timeout of a session that was attached again; it may be another one now.
 
         An end that has been proposed is void.
         """
@@ -125,7 +125,7 @@ class SessionTracker:
         self.spare(liveness)
 
     def renew_all(self) -> None:
-        """Give every session its whole timeout, though its end may have been proposed."""
+        """Restart the timeout of every session, also of one whose end was proposed."""
         for liveness in self._sessions.values():
             self.renew(liveness, liveness.timeout)
 

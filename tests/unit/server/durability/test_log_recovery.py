@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from paddock.log.interface import LogError
-from paddock.server.durability.log_recovery import Outages
+from paddock.server.durability.log_recovery import LogRecovery
 from tests.support import requests as rq
 from tests.support.logs import Durability
 from tests.unit.server.harness import Harness, errors, run
@@ -25,7 +25,7 @@ def test_a_log_that_cannot_be_read_yet_is_tried_again(error: Exception) -> None:
                 raise failures.pop()
 
         harness.log.recover = recover  # type: ignore[method-assign]
-        harness.proposer.on_unknown = Outages(harness.service, harness.log).begin
+        harness.proposer.on_unknown = LogRecovery(harness.service, harness.log).begin
         client.send(rq.create("/a"))
         await harness.settle(Durability.UNKNOWN)
         assert not client.transport.is_open

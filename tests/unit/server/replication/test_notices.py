@@ -82,7 +82,7 @@ def test_many_quotas_do_not_flood_the_log_nor_memory(
     assert len(notices._told) == 1
 
 
-def test_the_pipeline_tells_what_goes_over_a_soft_limit(
+def test_the_replica_tells_what_goes_over_a_soft_limit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:

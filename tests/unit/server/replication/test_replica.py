@@ -1,17 +1,14 @@
-"""What the replica and the proposer do with a batch, whatever becomes of those who wait for it."""
+"""What the replica does with a batch, whatever becomes of those who wait for it."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable
 
 import pytest
 
-from paddock.protocol.opcodes import CREATE_SESSION
 from paddock.server.replication.replica import SLICE_SECONDS
-from paddock.state.entry import ATTACH, Batch, Entry
 from paddock.state.tree import Node
 from tests.support import requests as rq
 from tests.support.logs import Durability
@@ -20,6 +17,7 @@ from tests.unit.server.harness import (
     FakeClient,
     FakeTransport,
     Harness,
+    SlowHarness,
     errors,
     numbers,
     run,
@@ -64,20 +62,6 @@ def test_the_bytes_of_what_was_applied_are_counted() -> None:
         assert harness.replica.replay.size_bytes == sum(map(len, harness.log.proposals)) > 10_000
 
     asyncio.run(scenario())
-
-
-class SlowHarness(Harness):
-    """A server for which every entry takes a part of a slice, but none of a handshake."""
-
-    def __init__(self, seconds: float) -> None:
-        self.now = 0.0
-        self.seconds = seconds
-        super().__init__(lambda: self.now)
-        self.replica.on_entry = lambda entry, _outcome: self.take_time(entry)
-
-    def take_time(self, entry: Entry) -> None:
-        if entry.operation not in (CREATE_SESSION, ATTACH):
-            self.now += self.seconds
 
 
 def test_others_are_served_between_two_slices_of_a_batch() -> None:
@@ -165,66 +149,6 @@ def test_an_outcome_nobody_knows_waits_for_the_batch_that_is_being_applied() -> 
         for _ in range(10):
             await turn()
         assert told == [("as the test wants it", 28)]
-
-    run(scenario)
-
-
-def test_who_makes_every_write_expensive_does_not_keep_others_waiting_for_a_long_batch() -> None:
-    async def scenario() -> None:
-        harness = SlowHarness(0.01)
-        much, little = await harness.client(), await harness.client()
-        for _ in range(5):
-            much.send(*[rq.set_data("/", b"")] * 100)
-            await harness.settle()
-        much.send(rq.set_data("/", b""))
-        await turn()
-        much.send(*[rq.set_data("/", b"")] * 2_000)
-        little.send(rq.set_data("/", b""))
-        numbers(much)
-        harness.log.settle()
-        await turn()
-        harness.log.settle()
-        while not numbers(little):  # noqa: ASYNC110 (no time passes)
-            await asyncio.sleep(0)
-        # The one that was proposed already, and a batch as long as the pace allows.
-        assert len(numbers(much)) <= 1 + 5
-
-    run(scenario)
-
-
-def test_batches_grow_step_by_step_as_long_as_entries_are_cheap() -> None:
-    async def scenario() -> None:
-        harness = Harness()
-        client = await harness.client()
-        first = len(harness.log.proposals)
-        client.send(*[rq.set_data("/", b"")] * 400)
-        await harness.settle()
-        lengths = [len(Batch.decode(one).entries) for one in harness.log.proposals[first:]]
-        assert lengths[0] == 32
-        assert all(after <= 2 * before for before, after in itertools.pairwise(lengths))
-        assert max(lengths) > 64
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(("seconds", "size"), [(0.1, 0), (0.0, 300_000)], ids=["slow", "large"])
-def test_nothing_is_proposed_while_a_batch_is_applied_that_takes_long(
-    seconds: float, size: int
-) -> None:
-    async def scenario() -> None:
-        harness = SlowHarness(seconds)
-        much, little = await harness.client(), await harness.client()
-        much.send(rq.set_data("/", bytes(size)))
-        await harness.settle()
-        much.send(*[rq.set_data("/", bytes(size))] * 8)
-        await turn()
-        harness.log.settle()
-        # What comes before the batch is applied is in the next one.
-        little.send(rq.set_data("/", b""))
-        await asyncio.sleep(0)
-        proposed = len(harness.log.proposals)
-        await turn()
-        assert len(harness.log.proposals) == proposed + 1
 
     run(scenario)
 

@@ -10,7 +10,7 @@ import pytest
 from paddock.errors import NO_NODE, OK, SESSION_EXPIRED, SYSTEM_ERROR
 from paddock.log.interface import Proposal
 from paddock.protocol.opcodes import CREATE, CREATE_SESSION
-from paddock.server.durability.log_recovery import Outages
+from paddock.server.durability.log_recovery import LogRecovery
 from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import EXPIRE, Batch, Entry
 from paddock.state.machine import Outcome
@@ -338,7 +338,7 @@ def test_what_survives_an_unknown_outcome_comes_out_of_the_log_like_every_record
     async def scenario() -> None:
         world = SharedWorld()
         first, second = world.members
-        first.proposer.on_unknown = Outages(first.service, first.port).begin
+        first.proposer.on_unknown = LogRecovery(first.service, first.port).begin
         here, there = await first.client(), await second.client()
         for number in range(2):
             here.receive(rq_frame(number, f"/own{number}"))
@@ -372,7 +372,7 @@ def test_a_session_that_an_unknown_outcome_opened_is_tracked() -> None:
     async def scenario() -> None:
         world = SharedWorld()
         first, second = world.members
-        first.proposer.on_unknown = Outages(first.service, first.port).begin
+        first.proposer.on_unknown = LogRecovery(first.service, first.port).begin
         client = first.new_client()
         client.send_handshake()
         await turn()

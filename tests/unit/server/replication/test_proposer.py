@@ -1,0 +1,72 @@
+"""How the proposer makes batches: no longer than they may be, none while a long one is applied."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from paddock.state.entry import Batch
+from tests.support import requests as rq
+from tests.unit.server.harness import Harness, SlowHarness, numbers, run, turn
+
+
+def test_who_makes_every_write_expensive_does_not_keep_others_waiting_for_a_long_batch() -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(0.01)
+        much, little = await harness.client(), await harness.client()
+        for _ in range(5):
+            much.send(*[rq.set_data("/", b"")] * 100)
+            await harness.settle()
+        much.send(rq.set_data("/", b""))
+        await turn()
+        much.send(*[rq.set_data("/", b"")] * 2_000)
+        little.send(rq.set_data("/", b""))
+        numbers(much)
+        harness.log.settle()
+        await turn()
+        harness.log.settle()
+        while not numbers(little):  # noqa: ASYNC110 (no time passes)
+            await asyncio.sleep(0)
+        # The one that was proposed already, and a batch as long as the pace allows.
+        assert len(numbers(much)) <= 1 + 5
+
+    run(scenario)
+
+
+def test_batches_grow_step_by_step_as_long_as_entries_are_cheap() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        first = len(harness.log.proposals)
+        client.send(*[rq.set_data("/", b"")] * 400)
+        await harness.settle()
+        lengths = [len(Batch.decode(one).entries) for one in harness.log.proposals[first:]]
+        assert lengths[0] == 32
+        assert all(after <= 2 * before for before, after in itertools.pairwise(lengths))
+        assert max(lengths) > 64
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("seconds", "size"), [(0.1, 0), (0.0, 300_000)], ids=["slow", "large"])
+def test_nothing_is_proposed_while_a_batch_is_applied_that_takes_long(
+    seconds: float, size: int
+) -> None:
+    async def scenario() -> None:
+        harness = SlowHarness(seconds)
+        much, little = await harness.client(), await harness.client()
+        much.send(rq.set_data("/", bytes(size)))
+        await harness.settle()
+        much.send(*[rq.set_data("/", bytes(size))] * 8)
+        await turn()
+        harness.log.settle()
+        # What comes before the batch is applied is in the next one.
+        little.send(rq.set_data("/", b""))
+        await asyncio.sleep(0)
+        proposed = len(harness.log.proposals)
+        await turn()
+        assert len(harness.log.proposals) == proposed + 1
+
+    run(scenario)
