@@ -11,6 +11,7 @@ from paddock.log.file.file_log import FileLog
 from paddock.log.interface import LogError, Record
 from paddock.protocol import opcodes
 from paddock.protocol.acl import Identity
+from paddock.protocol.requests import SetDataRequest
 from paddock.server.durability import startup
 from paddock.state.access import Identities
 from paddock.state.entry import Batch, Entry
@@ -22,8 +23,10 @@ from paddock.storage.maintenance import check as checking
 from paddock.storage.maintenance.check import check
 from paddock.storage.maintenance.repair import repair
 from paddock.storage.replay import (
+    DIGESTS_MAX,
     KNOWN_BYTES_MAX,
     KNOWN_MAX,
+    OtherStateError,
     Replay,
     TooMuchForThisMachineError,
 )
@@ -31,7 +34,7 @@ from paddock.storage.snapshots import SnapshotStore
 from tests.support.logs import recover_state
 from tests.unit.log.folders import SESSION, FolderBuilder, contents, names, paths
 from tests.unit.log.helpers import segments
-from tests.unit.state.driver import PASSWORD
+from tests.unit.state.driver import PASSWORD, encode
 
 EPOCH = 1 << 32
 
@@ -109,6 +112,35 @@ def test_identities_that_are_kept_do_not_grow_with_the_log(size: int, records: i
         most = max(most[0], kept(replay)[0]), max(most[1], kept(replay)[1])
     assert 1 < most[0] <= KNOWN_MAX
     assert most[1] <= KNOWN_BYTES_MAX
+
+
+@pytest.mark.parametrize("behind", [0, 1, DIGESTS_MAX - 1, DIGESTS_MAX])
+def test_a_batch_is_checked_against_the_state_that_its_proposer_had(behind: int) -> None:
+    """Several may be in flight, so that is not always the last one."""
+    replay = Replay(StateMachine(), 0)
+    digests = {}
+    for index in range(1, DIGESTS_MAX + 2):
+        digests[replay.index] = replay.machine.digest()
+        if index == 1:
+            entry = Entry(opcodes.CREATE_SESSION, session_body(30_000, PASSWORD), SESSION)
+        else:
+            body = encode(SetDataRequest(b"/", b"%d" % index, -1))
+            entry = Entry(opcodes.SET_DATA, body, SESSION, 1)
+        replay.apply(Record(index, Batch([entry], -1, 0).encode()))
+    digests[replay.index] = replay.machine.digest()
+    assert len(set(digests.values())) > DIGESTS_MAX
+    digest_index = replay.index - behind
+    wrong = Batch([], digest_index, digests[digest_index] + 1).encode()
+    if behind < DIGESTS_MAX:
+        with pytest.raises(OtherStateError, match=f"at batch {digest_index} "):
+            replay.apply(Record(replay.index + 1, wrong))
+        right = Batch([], digest_index, digests[digest_index]).encode()
+        replay.apply(Record(replay.index + 1, right))
+        assert replay.verified_index == digest_index
+    else:
+        # Too long ago to be known.
+        replay.apply(Record(replay.index + 1, wrong))
+        assert replay.verified == 0
 
 
 def test_identities_of_the_same_client_are_decoded_once() -> None:

@@ -28,6 +28,7 @@ from typing import Final
 
 from paddock.log.interface import Log, LogCorruptError, Record
 from paddock.server.replication.notices import Notices
+from paddock.server.replication.proposals import PendingBatch, Proposals
 from paddock.server.replication.submitter import Submitter
 from paddock.server.statistics import Statistics
 from paddock.state.entry import Entry
@@ -53,70 +54,6 @@ _UNKNOWN: Final = 2
 
 class MachineFailure(Exception):  # noqa: N818
     """The machine has failed while an entry was applied."""
-
-
-class PendingBatch:
-    """A batch on its way: proposed by us, or told by the log; then being applied."""
-
-    __slots__ = (
-        "applied",
-        "begun",
-        "entries",
-        "index",
-        "is_ours",
-        "record",
-        "seconds",
-        "size",
-        "submitters",
-        "synced",
-    )
-
-    def __init__(self, entries: list[Entry], submitters: list[Submitter], size: int) -> None:
-        self.entries = entries
-        # The submitter of each entry; empty if they are not of this process.
-        self.submitters = submitters
-        # Bytes of the batch in the log.
-        self.size = size
-        # What to decode the entries from, unless we have them.
-        self.record: Record | None = None
-        # Whether this server proposed it.
-        self.is_ours = False
-        # When it was proposed and when the log was done with it.
-        self.begun = 0.0
-        self.synced = 0.0
-        # Its index, how many of its entries are applied, and how long earlier slices took.
-        self.index = 0
-        self.applied = 0
-        self.seconds = 0.0
-
-
-class Proposals:
-    """The proposals of this server, as its replica sees them. This one makes none."""
-
-    def claim(self, number: int, now: float) -> PendingBatch | None:
-        """Hand over a batch in flight: the log is done with it."""
-        return None
-
-    def doubt(self, now: float) -> None:
-        """Let go of all batches in flight: their outcome is unknown."""
-
-    def begin(self, batch: PendingBatch) -> None:
-        """Note that a committed batch is about to be applied; none is half applied now."""
-
-    def refuse(self, batch: PendingBatch, reason: str) -> None:
-        """Tell the submitters of a batch that it was not written."""
-
-    def halt(self, reason: str) -> None:
-        """Propose nothing more until the log has been recovered."""
-
-    def learn(self, batch: PendingBatch, seconds: float) -> None:
-        """Note how long a batch took to be applied."""
-
-    def go_on(self, is_behind: bool) -> None:
-        """Propose what has gathered, unless the replica is behind what the log has told."""
-
-    def stop(self) -> None:
-        """Propose nothing any more: the state was given up."""
 
 
 class SessionListener:

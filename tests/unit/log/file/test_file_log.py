@@ -206,6 +206,34 @@ def test_snapshot_behind_the_log_changes_nothing(tmp_path: Path) -> None:
     assert len(segments(tmp_path)) == 1
 
 
+def test_start_tells_the_records_behind_the_snapshot_in_order(tmp_path: Path) -> None:
+    fill(tmp_path, b"a", b"b", b"c", segment_bytes=1)
+    for after in range(4):
+        with contextlib.closing(FileLog(tmp_path)) as log:
+            listener = Reports(log, lambda *_: None)
+            log.start(listener, after)
+            told = [Record(1, b"a"), Record(2, b"b"), Record(3, b"c")]
+            assert listener.records == told[after:]
+
+
+def test_a_listener_that_cannot_take_a_record_leaves_the_files_as_they_were(
+    tmp_path: Path,
+) -> None:
+    class Refusing(Reports):
+        def committed(self, record: Record) -> None:
+            raise MemoryError
+
+    fill(tmp_path, b"a", b"b")
+    (path,) = segments(tmp_path)
+    # A torn tail, which `start` would cut.
+    path.write_bytes(path.read_bytes().rstrip(b"\0") + b"\0\0\0\5")
+    before = path.read_bytes()
+    with contextlib.closing(FileLog(tmp_path)) as log:
+        with pytest.raises(MemoryError):
+            log.start(Refusing(log, lambda *_: None))
+    assert path.read_bytes() == before
+
+
 def test_close_waits_for_the_proposal_under_way(tmp_path: Path) -> None:
     reported: list[int] = []
     log = FileLog(tmp_path)

@@ -12,7 +12,8 @@ from paddock.log.interface import LogError
 from paddock.server.durability import snapshotter
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Restored
-from paddock.server.replication.replica import PendingBatch, Replica
+from paddock.server.replication.proposals import PendingBatch
+from paddock.server.replication.replica import Replica
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import BACKLOG_BYTES_MAX, Snapshot, restore
