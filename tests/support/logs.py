@@ -39,7 +39,7 @@ class Reports:
 
     def committed(self, record: Record) -> None:
         self.records.append(record)
-        if record.proposal is not None:
+        if record.server is not None:
             self._report(record.index, Durability.DURABLE, "")
 
     def refused(self, number: int, reason: str) -> None:

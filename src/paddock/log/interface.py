@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from paddock.errors import PaddockError
 
@@ -51,21 +51,17 @@ def ends_before_snapshot(last: int, index: int, torn: Torn | None) -> str:
     )
 
 
-class Proposal(NamedTuple):
-    """The name of a proposal: the server that made it, and its number there."""
-
-    server: bytes
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for each batch, and that would take three times as long.
+@dataclass(slots=True)
 class Record:
-    """A committed batch and its place in the log."""
+    """A committed batch, its place in the log, and the proposal that it came from."""
 
     index: int
     payload: bytes
-    # None if the log does not know it: a file log knows those of its own process.
-    proposal: Proposal | None = None
+    # The server that proposed it, and its number there. None if the log does not know it: a file
+    # log knows those of its own process.
+    server: bytes | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from paddock.log.interface import Listener, LogCorruptError, Proposal, Record
+from paddock.log.interface import Listener, LogCorruptError, Record
 
 
 class MemoryLog:
@@ -52,7 +52,7 @@ class MemoryLog:
         self._last_index += 1
         if self._keep:
             self._records.append(Record(self._last_index, payload))
-        self._listener.committed(Record(self._last_index, payload, Proposal(self.server, number)))
+        self._listener.committed(Record(self._last_index, payload, self.server, number))
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the records with an index above `after`; LogCorruptError if they are not kept."""

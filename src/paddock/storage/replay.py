@@ -63,8 +63,8 @@ class OtherStateError(LogCorruptError):
 class Replay:
     """A state on its way along the log.
 
-    A batch is applied at once with `apply`; or it is taken apart with `open`, its entries are
-    applied, and `close` counts it.
+    A batch is applied at once with `apply`; or it is taken apart with `open`, and the caller
+    applies its entries and moves `index`.
     """
 
     def __init__(self, machine: StateMachine, index: int) -> None:
@@ -92,7 +92,9 @@ class Replay:
             entries = self.open(record)
             for entry in entries:
                 self.machine.apply(entry)
-            self.close(record.index, len(entries), len(record.payload))
+            self.index = record.index
+            self.entries += len(entries)
+            self.size_bytes += len(record.payload)
         except MemoryError:
             reason = "takes more memory than this machine has, or than a limit on it allows"
         except (RecursionError, OSError) as error:
@@ -129,13 +131,6 @@ class Replay:
         if len(self._known) > known:
             self._forget()
         return batch.entries
-
-    def close(self, index: int, entries: int, size_bytes: int) -> None:
-        """Count a batch whose entries have been applied."""
-        assert index == self.index + 1
-        self.index = index
-        self.entries += entries
-        self.size_bytes += size_bytes
 
     def note_digest(self) -> int:
         """Return the digest of the state, and keep it; only between two batches."""

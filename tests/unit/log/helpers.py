@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paddock.log.file.disk import Disk
 from paddock.log.file.file_log import FileLog
-from paddock.log.interface import Proposal, Record
+from paddock.log.interface import Record
 from tests.support.logs import Durability, Reports
 
 _WAIT_S = 30  # only a hanging log ever waits so long
@@ -88,10 +88,10 @@ class Proposer:
         report = self._reports.get(timeout=_WAIT_S)
         assert report[0] == index
         assert self._reports.empty(), "a proposal is reported once"
-        name = Proposal(self.log.server, self._number)
+        name = (self.log.server, self._number)
         match report[1]:
             case Durability.DURABLE:
-                assert self._listener.records[-1] == Record(index, payload, name)
+                assert self._listener.records[-1] == Record(index, payload, *name)
             case Durability.NOT_WRITTEN:
                 assert self._listener.refusals[-1] == self._number
         return report
@@ -103,7 +103,7 @@ class Proposer:
         found = self._listener.records[before:]
         for one in found:
             assert self._reports.get_nowait() == (one.index, Durability.DURABLE, "")
-        assert all(one.proposal == Proposal(self.log.server, self._number) for one in found)
+        assert all((one.server, one.number) == (self.log.server, self._number) for one in found)
         return [Record(one.index, one.payload) for one in found]
 
     def write(self, *payloads: bytes) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.log.interface import Log, LogCorruptError, Proposal, Record
+from paddock.log.interface import Log, LogCorruptError, Record
 from paddock.log.memory import MemoryLog
 from tests.support.logs import Durability, Reports
 
@@ -77,4 +77,4 @@ def test_log_can_be_started_again_after_it_is_closed() -> None:
     assert (len(first), second) == (1, [2])
     log.recover()
     # What was there is told first, and is nobody's proposal any more.
-    assert listener.records == [Record(1, b"a"), Record(2, b"b", Proposal(b"", 2))]
+    assert listener.records == [Record(1, b"a"), Record(2, b"b", b"", 2)]

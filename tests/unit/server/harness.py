@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from paddock.log.interface import Listener, Log, Proposal, Record
+from paddock.log.interface import Listener, Log, Record
 from paddock.protocol.jute import Reader
 from paddock.protocol.opcodes import CREATE_SESSION
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
@@ -64,8 +64,8 @@ class HeldLog:
         match outcome:
             case Durability.DURABLE:
                 self.last_index += 1
-                name = Proposal(self.server, number)
-                self.listener.committed(Record(self.last_index, self.proposals[-1], name))
+                payload = self.proposals[-1]
+                self.listener.committed(Record(self.last_index, payload, self.server, number))
             case Durability.NOT_WRITTEN:
                 self.listener.refused(number, "as the test wants it")
             case Durability.UNKNOWN:

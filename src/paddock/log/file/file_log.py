@@ -37,7 +37,7 @@ from typing import Final
 from paddock.log.file.disk import Disk
 from paddock.log.file.segment import PAYLOAD_BYTES_MAX
 from paddock.log.file.segments import ActiveSegment, Growth, SegmentFolder
-from paddock.log.interface import Listener, LogError, Proposal, Record, Torn
+from paddock.log.interface import Listener, LogError, Record, Torn
 
 SEGMENT_BYTES: Final = 8 << 20
 STEP_BYTES: Final = 1 << 20
@@ -128,8 +128,7 @@ class FileLog:
         assert self._doubtful is None, "the last outcome is unknown: recover first"
         assert len(payload) <= PAYLOAD_BYTES_MAX
         self._under_way = True
-        proposal = Proposal(self.server, number)
-        self._proposals.put(Record(self._last_index + 1, payload, proposal))
+        self._proposals.put(Record(self._last_index + 1, payload, self.server, number))
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the durable records with an index above `after`, in order.
@@ -159,7 +158,9 @@ class FileLog:
         doubtful, self._doubtful = self._doubtful, None
         if record is not None:
             self._last_index = index
-            self._listener.committed(Record(index, record.payload, doubtful.proposal))
+            self._listener.committed(
+                Record(index, record.payload, doubtful.server, doubtful.number)
+            )
 
     def purge(self, below: int) -> None:
         """Remove the segments that only hold records with an index of at most `below`."""
@@ -202,8 +203,7 @@ class FileLog:
             elif is_doubtful:
                 listener.unknown(failure)
             else:
-                assert record.proposal is not None
-                listener.refused(record.proposal.number, failure)
+                listener.refused(record.number, failure)
 
     def _append(self, index: int, payload: bytes) -> tuple[str, bool]:
         """Make one record durable; return why it is not, if so, and whether that is in doubt."""

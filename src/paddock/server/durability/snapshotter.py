@@ -114,12 +114,12 @@ class Snapshotter:
             self._task = self._loop.create_task(self._take())
 
     def _is_due(self) -> bool:
-        replay = self._replica.replay
-        tree = replay.machine.tree
-        if replay.entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
+        replica = self._replica
+        tree = replica.machine.tree
+        if replica.applied_entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
             return True
         due_bytes = max(self._every_bytes, tree.data_bytes)
-        return self._every_bytes > 0 and replay.size_bytes - self._bytes >= due_bytes
+        return self._every_bytes > 0 and replica.applied_bytes - self._bytes >= due_bytes
 
     async def take_now(self) -> int:
         """Take a snapshot of the state as it is now, unless there is one; give its index.
@@ -192,11 +192,11 @@ class Snapshotter:
         def begin() -> None:
             if begun.done():
                 return
-            replay = self._replica.replay
-            self._entries, self._bytes = replay.entries, replay.size_bytes
+            replica = self._replica
+            self._entries, self._bytes = replica.applied_entries, replica.applied_bytes
             try:
-                self._writer = self._store.begin(replay.index)
-                self._snapshot = Snapshot(replay.machine, self._spill)
+                self._writer = self._store.begin(replica.applied)
+                self._snapshot = Snapshot(replica.machine, self._spill)
             except (LogError, MemoryError) as error:
                 begun.set_exception(error)
                 return

@@ -90,8 +90,13 @@ class Replica:
         statistics: Statistics,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
-        # The state, the index of the last batch applied, how much was applied.
+        # Applies the records before `follow` returns, and checks those that are not ours.
         self.replay = replay
+        # The index of the last batch that was applied as a whole.
+        self.applied = replay.index
+        # Entries applied since the snapshot that we started with, and their bytes in the log.
+        self.applied_entries = 0
+        self.applied_bytes = 0
         self.machine = replay.machine
         self.watches = watches
         self.statistics = statistics
@@ -136,7 +141,10 @@ class Replica:
         Raises LogError, as `Log.start` and `Replay.apply` do.
         """
         self._server, self._is_shared = log.server, log.is_shared
-        log.start(self, self.replay.index)
+        replay = self.replay
+        log.start(self, replay.index)
+        self.applied = replay.index
+        self.applied_entries, self.applied_bytes = replay.entries, replay.size_bytes
         self._is_live = True
 
     # What the log calls.
@@ -155,11 +163,6 @@ class Replica:
         self._loop.call_soon_threadsafe(self._hear_unknown, reason, self._loop.time())
 
     # What the rest of the server calls.
-
-    @property
-    def applied(self) -> int:
-        """The index of the last batch that was applied as a whole."""
-        return self.replay.index
 
     def mark_dirty(self, submitter: Submitter) -> None:
         """Have a submitter flushed once, when the slice being applied is through, or else soon."""
@@ -220,11 +223,8 @@ class Replica:
     def _hear_committed(self, record: Record, now: float) -> None:
         if self._is_dead:
             return
-        name = record.proposal
-        is_ours = name is not None and name.server == self._server
-        batch: PendingBatch | None = None
-        if name is not None and is_ours:
-            batch = self.proposals.claim(name.number, now)
+        is_ours = record.server == self._server
+        batch = self.proposals.claim(record.number, now) if is_ours else None
         if batch is None:
             batch = PendingBatch([], [], len(record.payload))
             batch.record = record
@@ -262,6 +262,7 @@ class Replica:
         else:
             try:
                 if batch.record is not None:
+                    self.replay.index = self.applied
                     batch.entries = self.replay.open(batch.record)
                     batch.record = None
             except (MemoryError, RecursionError, LogCorruptError) as error:
@@ -311,8 +312,11 @@ class Replica:
             self._flush_dirty()
             return
         self._applying = None
-        self.replay.close(batch.index, len(entries), batch.size)
+        self.applied = batch.index
+        self.applied_entries += len(entries)
+        self.applied_bytes += batch.size
         if self._is_shared:
+            self.replay.index = batch.index
             self.replay.note_digest()
         self.proposals.learn(batch, batch.seconds + self._clock() - begun)
         if is_awaited:

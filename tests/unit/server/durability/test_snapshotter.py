@@ -52,6 +52,7 @@ class Bench:
         replay = Replay(machine, 1)
         replay.size_bytes = replayed_bytes
         self.replica = Replica(replay, Watches(), Statistics())
+        self.replica.follow(log)
         store = SnapshotStore(folder, disk=self.disk)
         restored = Restored(replay)
         self.snapshotter = Snapshotter(self.replica, log, store, 1000, None, restored, every_bytes)
@@ -132,9 +133,9 @@ def test_a_large_tree_waits_for_more_entries_in_proportion(
         client = bench.world.open()
         while len(bench.world.machine.tree) < 1200:
             client.create(b"/node-%d" % len(bench.world.machine.tree))
-        bench.replica.replay.entries = after - 1
+        bench.replica.applied_entries = after - 1
         assert not await bench.begins_one()
-        bench.replica.replay.entries = after
+        bench.replica.applied_entries = after
         assert await bench.begins_one()
         await bench.snapshotter.close()
 
@@ -146,11 +147,11 @@ def test_a_log_of_so_many_bytes_gets_a_snapshot_and_then_so_many_more(tmp_path: 
         bench = Bench(tmp_path, every_bytes=50_000)
         bench.fill()
         for applied in (50_000, 100_000):
-            bench.replica.replay.size_bytes = applied - 1
+            bench.replica.applied_bytes = applied - 1
             assert not await bench.begins_one()
-            bench.replica.replay.size_bytes = applied
+            bench.replica.applied_bytes = applied
             assert await bench.begins_one()
-            bench.replica.replay.index += 1
+            bench.replica.applied += 1
             await bench.snapshotter.take_now()
         await bench.snapshotter.close()
 
@@ -161,9 +162,9 @@ def test_bytes_that_were_replayed_at_the_start_count(tmp_path: Path) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path, every_bytes=50_000, replayed_bytes=49_000)
         bench.fill()
-        bench.replica.replay.size_bytes += 999
+        bench.replica.applied_bytes += 999
         assert not await bench.begins_one()
-        bench.replica.replay.size_bytes += 1
+        bench.replica.applied_bytes += 1
         assert await bench.begins_one()
         await bench.snapshotter.close()
 
@@ -177,9 +178,9 @@ def test_a_large_tree_waits_for_as_many_bytes_as_it_has(tmp_path: Path) -> None:
         bench.world.open().create(b"/large", bytes(LARGE))
         size = bench.world.machine.tree.data_bytes
         assert size > LARGE
-        bench.replica.replay.size_bytes = size - 1
+        bench.replica.applied_bytes = size - 1
         assert not await bench.begins_one()
-        bench.replica.replay.size_bytes = size
+        bench.replica.applied_bytes = size
         assert await bench.begins_one()
         await bench.snapshotter.close()
 
@@ -190,7 +191,7 @@ def test_no_number_of_bytes_gets_a_snapshot_if_they_do_not_count(tmp_path: Path)
     async def scenario() -> None:
         bench = Bench(tmp_path)
         bench.fill()
-        bench.replica.replay.size_bytes = 1 << 40
+        bench.replica.applied_bytes = 1 << 40
         assert not await bench.begins_one()
         await bench.snapshotter.close()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from paddock.log.interface import Listener, Proposal, Record
+from paddock.log.interface import Listener, Record
 from tests.unit.server.harness import Assembly, FakeClient, turn
 
 IN_FLIGHT_MAX = 4
@@ -21,8 +21,8 @@ class SharedLog:
     def __init__(self) -> None:
         self.records: list[Record] = []
 
-    def append(self, payload: bytes, name: Proposal) -> None:
-        self.records.append(Record(len(self.records) + 1, payload, name))
+    def append(self, payload: bytes, server: bytes, number: int) -> None:
+        self.records.append(Record(len(self.records) + 1, payload, server, number))
 
 
 class Port:
@@ -63,7 +63,7 @@ class Port:
     def commit(self) -> None:
         """Write the oldest proposal in flight to the log; nobody is told yet."""
         number, payload = self.in_flight.pop(0)
-        self._log.append(payload, Proposal(self.server, number))
+        self._log.append(payload, self.server, number)
 
     def deliver(self) -> bool:
         """Tell the next record; return whether there was one."""

@@ -56,10 +56,10 @@ def test_the_bytes_of_what_was_applied_are_counted() -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
-        assert harness.replica.replay.size_bytes == sum(map(len, harness.log.proposals))
+        assert harness.replica.applied_bytes == sum(map(len, harness.log.proposals))
         client.send(rq.create("/large", bytes(10_000)))
         await harness.settle()
-        assert harness.replica.replay.size_bytes == sum(map(len, harness.log.proposals)) > 10_000
+        assert harness.replica.applied_bytes == sum(map(len, harness.log.proposals)) > 10_000
 
     asyncio.run(scenario())
 

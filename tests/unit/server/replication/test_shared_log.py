@@ -8,7 +8,6 @@ import random
 import pytest
 
 from paddock.errors import NO_NODE, OK, SESSION_EXPIRED, SYSTEM_ERROR
-from paddock.log.interface import Proposal
 from paddock.protocol.opcodes import CREATE, CREATE_SESSION
 from paddock.server.durability.log_recovery import LogRecovery
 from paddock.server.replication.submitter import Submitter
@@ -393,7 +392,7 @@ def test_a_batch_of_another_state_ends_the_server() -> None:
         await first.client()
         entry = Entry(CREATE, b"", 1, 1)
         batch = Batch([entry], first.replica.applied, first.machine.digest() + 1)
-        world.log.append(batch.encode(), Proposal(b"stranger", 0))
+        world.log.append(batch.encode(), b"stranger", 0)
         first.port.deliver()
         await turn()
         assert first.replica.is_dead()
