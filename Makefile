@@ -112,7 +112,7 @@ check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py
+	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/tools/test_twin_generated.py
 	$(BIN)/python -m pytest -q --no-header -m source tests/integration/test_reference.py
 	$(BIN)/python -m pytest -q --no-header \
 		tests/integration/test_commands_reference.py::test_the_page_is_that_of_the_code
