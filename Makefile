@@ -24,6 +24,7 @@ COMPILED_SUITES := $(wildcard tests/unit tests/property)
 # so that what a file starts is started once; each has an Apache ZooKeeper and an ensemble of its own.
 # Three have something to do on two processors, since tests wait for servers and for other processes.
 WORKERS ?= 3
+QUICK_WORKERS ?= 2
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`,
@@ -99,9 +100,12 @@ test: announce $(VENV)/.dev judges ## check, then every test on the compiled bui
 announce:
 	@tools/announce.sh $(if $(wildcard $(VENV)/.dev),,$(VENV))
 
-quick: $(VENV)/.dev ## an answer within two minutes: lint, import rules, tests without sockets, a server
+# What finds most mistakes soonest: every unit test, the traces of the state machine, and each part in
+# use once: the command as a process, asyncio and blocking programs, a lock.
+QUICK := tests/unit tests/scenarios tests/integration/test_readme.py
+quick: $(VENV)/.dev ## an answer in two minutes: lint, unit tests, scenarios, the programs of the README
 	$(BIN)/ruff check --quiet
-	$(PURE) $(BIN)/python -m pytest $(SHARED) $(QUICK)
+	$(PURE) $(BIN)/python -m pytest -q --no-header -n $(QUICK_WORKERS) --dist loadfile $(QUICK)
 
 test-all: announce $(VENV)/.dev judges ## the same, with the tests that take minutes, and those on Apache ZooKeeper 3.9
 	-@tools/judges.sh zookeeper-3.9
