@@ -19,7 +19,7 @@ from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operatio
 from paddock.server.admin.paced_writer import in_pieces
 from paddock.server.sessions.tracker import Client
 from paddock.server.statistics import ConnectionReport
-from paddock.state.watches import Watcher
+from paddock.state.watcher import Watcher
 
 _UINT64: Final = (1 << 64) - 1
 # These say the same whether sessions are served or not.
