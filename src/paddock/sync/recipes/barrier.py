@@ -13,7 +13,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.groups.barrier import Barrier as AsyncBarrier
 from paddock.recipes.groups.barrier import DoubleBarrier as AsyncDoubleBarrier
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 
 
@@ -31,9 +31,8 @@ class Barrier(Twin[AsyncBarrier]):
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncBarrier, client._inner, path, acl=acl), client
-        )
+        bridge = bridge_of("client", client)
+        super().__init__(bridge, bridge.run(AsyncBarrier, client._inner, path, acl=acl), client)
 
     def is_open(self) -> bool:
         """Tell whether nobody would have to wait now."""
@@ -70,10 +69,9 @@ class DoubleBarrier(Twin[AsyncDoubleBarrier]):
     def __init__(
         self, client: Client, path: str, size: int, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncDoubleBarrier, client._inner, path, size, acl=acl),
-            client,
+            bridge, bridge.run(AsyncDoubleBarrier, client._inner, path, size, acl=acl), client
         )
 
     @property

@@ -11,7 +11,7 @@ from typing import Self
 from paddock.recipes.cache.cache import Cache as AsyncCache
 from paddock.recipes.cache.cache import CacheChange
 from paddock.recipes.cache.tree import CachedNode, Snapshot
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -28,9 +28,8 @@ class Cache(Twin[AsyncCache]):
     """
 
     def __init__(self, client: Client, path: str, *, depth: int | None = None) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncCache, client._inner, path, depth=depth), client
-        )
+        bridge = bridge_of("client", client)
+        super().__init__(bridge, bridge.run(AsyncCache, client._inner, path, depth=depth), client)
 
     @property
     def path(self) -> str:

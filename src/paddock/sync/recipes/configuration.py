@@ -14,7 +14,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.configuration import Configuration as AsyncConfiguration
 from paddock.recipes.values.configuration import T
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -41,9 +41,10 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
         validate: Callable[[T], str | None] | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(
+            bridge,
+            bridge.run(
                 AsyncConfiguration,
                 client._inner,
                 path,

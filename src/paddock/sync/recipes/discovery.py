@@ -14,7 +14,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.discovery.discovery import InstancesListener
 from paddock.recipes.discovery.discovery import ServiceRegistry as AsyncServiceRegistry
 from paddock.recipes.discovery.instance import ServiceInstance
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -31,10 +31,9 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncServiceRegistry, client._inner, base, acl=acl),
-            client,
+            bridge, bridge.run(AsyncServiceRegistry, client._inner, base, acl=acl), client
         )
 
     @property

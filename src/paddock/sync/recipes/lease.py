@@ -14,7 +14,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.locks.lease import Lease as AsyncLease
 from paddock.recipes.locks.lease import LeaseGrant as AsyncLeaseGrant
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.transaction import Transaction
 
@@ -33,10 +33,9 @@ class Lease(Twin[AsyncLease]):
     def __init__(
         self, client: Client, path: str, *, seconds: float, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncLease, client._inner, path, seconds=seconds, acl=acl),
-            client,
+            bridge, bridge.run(AsyncLease, client._inner, path, seconds=seconds, acl=acl), client
         )
 
     @property

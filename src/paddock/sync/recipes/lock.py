@@ -14,7 +14,7 @@ from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.locks.line import Contender
 from paddock.recipes.locks.lock import Lock as AsyncLock
 from paddock.recipes.locks.lock import SimpleMutex as AsyncSimpleMutex
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 
@@ -40,11 +40,10 @@ class Lock(Twin[AsyncLock]):
         acl: Sequence[ACL] = OPEN_TO_ALL,
         reentrant: bool = False,
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncLock, client._inner, path, data=data, acl=acl, reentrant=reentrant
-            ),
+            bridge,
+            bridge.run(AsyncLock, client._inner, path, data=data, acl=acl, reentrant=reentrant),
             client,
         )
 
@@ -132,10 +131,9 @@ class SimpleMutex(Twin[AsyncSimpleMutex]):
     def __init__(
         self, client: Client, path: str, name: str, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncSimpleMutex, client._inner, path, name, acl=acl),
-            client,
+            bridge, bridge.run(AsyncSimpleMutex, client._inner, path, name, acl=acl), client
         )
 
     @property

@@ -12,7 +12,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.log_room.log_room import LogChannel as AsyncLogChannel
 from paddock.recipes.log_room.log_room import LogRoom as AsyncLogRoom
 from paddock.recipes.log_room.room import LogEntry, RoomEvent
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.streams import Stream
@@ -72,9 +72,8 @@ class LogRoom(Twin[AsyncLogRoom]):
     """Channels, and those who follow them."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncLogRoom, client._inner, path, acl=acl), client
-        )
+        bridge = bridge_of("client", client)
+        super().__init__(bridge, bridge.run(AsyncLogRoom, client._inner, path, acl=acl), client)
 
     @property
     def path(self) -> str:

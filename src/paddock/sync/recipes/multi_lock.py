@@ -11,7 +11,7 @@ from types import TracebackType
 from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.locks.multi_lock import MultiGrant as AsyncMultiGrant
 from paddock.recipes.locks.multi_lock import MultiLock as AsyncMultiLock
-from paddock.sync.bridge import Twin, first_of
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.recipes.lock import Lock, SimpleMutex
 from paddock.sync.recipes.rw_lock import ReadLock, WriteLock
 from paddock.sync.recipes.semaphore import Semaphore
@@ -108,11 +108,8 @@ class MultiLock(Twin[AsyncMultiLock]):
     def __init__(
         self, locks: Sequence[Lock | SimpleMutex | ReadLock | WriteLock | Semaphore]
     ) -> None:
-        super().__init__(
-            first_of("locks", locks)._bridge,
-            first_of("locks", locks)._bridge.run(AsyncMultiLock, [_one._inner for _one in locks]),
-            first_of("locks", locks),
-        )
+        bridge = bridge_of("locks", locks)
+        super().__init__(bridge, bridge.run(AsyncMultiLock, [_one._inner for _one in locks]), locks)
 
     @property
     def is_held(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.naming import Naming as AsyncNaming
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -22,9 +22,8 @@ class Naming(Twin[AsyncNaming]):
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncNaming, client._inner, base, acl=acl), client
-        )
+        bridge = bridge_of("client", client)
+        super().__init__(bridge, bridge.run(AsyncNaming, client._inner, base, acl=acl), client)
 
     @property
     def base(self) -> str:

@@ -14,7 +14,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.groups.partitioner import Partitioner as AsyncPartitioner
 from paddock.recipes.groups.partitioner import Share
 from paddock.recipes.locks.line import Contender
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.streams import Stream
@@ -41,9 +41,10 @@ class Partitioner(Twin[AsyncPartitioner]):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncPartitioner, client._inner, path, items, data=data, acl=acl),
+            bridge,
+            bridge.run(AsyncPartitioner, client._inner, path, items, data=data, acl=acl),
             client,
         )
 

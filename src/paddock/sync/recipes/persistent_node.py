@@ -12,7 +12,7 @@ from typing import Self
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.persistent_node import PersistentNode as AsyncPersistentNode
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 
 
@@ -38,9 +38,10 @@ class PersistentNode(Twin[AsyncPersistentNode]):
         recreate: bool = True,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(
+            bridge,
+            bridge.run(
                 AsyncPersistentNode,
                 client._inner,
                 path,

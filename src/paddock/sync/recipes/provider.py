@@ -12,7 +12,7 @@ from paddock.recipes.discovery.instance import ServiceInstance
 from paddock.recipes.discovery.provider import Choice
 from paddock.recipes.discovery.provider import ServiceCache as AsyncServiceCache
 from paddock.recipes.discovery.provider import ServiceProvider as AsyncServiceProvider
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.streams import Stream
 
@@ -27,11 +27,8 @@ class ServiceCache(Twin[AsyncServiceCache]):
     """
 
     def __init__(self, registry: ServiceRegistry, name: str) -> None:
-        super().__init__(
-            registry._bridge,
-            registry._bridge.run(AsyncServiceCache, registry._inner, name),
-            registry,
-        )
+        bridge = bridge_of("registry", registry)
+        super().__init__(bridge, bridge.run(AsyncServiceCache, registry._inner, name), registry)
 
     @property
     def name(self) -> str:
@@ -99,9 +96,10 @@ class ServiceProvider(Twin[AsyncServiceProvider]):
         errors_max: int = 3,
         down_seconds: float = 30.0,
     ) -> None:
+        bridge = bridge_of("registry", registry)
         super().__init__(
-            registry._bridge,
-            registry._bridge.run(
+            bridge,
+            bridge.run(
                 AsyncServiceProvider,
                 registry._inner,
                 name,

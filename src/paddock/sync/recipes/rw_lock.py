@@ -14,7 +14,7 @@ from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.locks.rw_lock import ReadLock as AsyncReadLock
 from paddock.recipes.locks.rw_lock import ReadWriteLock as AsyncReadWriteLock
 from paddock.recipes.locks.rw_lock import WriteLock as AsyncWriteLock
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 
@@ -102,10 +102,9 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncReadWriteLock, client._inner, path, data=data, acl=acl),
-            client,
+            bridge, bridge.run(AsyncReadWriteLock, client._inner, path, data=data, acl=acl), client
         )
 
     @property

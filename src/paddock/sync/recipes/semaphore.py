@@ -13,7 +13,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.locks.line import Contender
 from paddock.recipes.locks.semaphore import Semaphore as AsyncSemaphore
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 
@@ -38,11 +38,10 @@ class Semaphore(Twin[AsyncSemaphore]):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncSemaphore, client._inner, path, leases=leases, data=data, acl=acl
-            ),
+            bridge,
+            bridge.run(AsyncSemaphore, client._inner, path, leases=leases, data=data, acl=acl),
             client,
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.value import SharedValue as AsyncSharedValue
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -19,11 +19,8 @@ class SharedValue(Twin[AsyncSharedValue]):
     """The data of one node, or None while there is no such node."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncSharedValue, client._inner, path, acl=acl),
-            client,
-        )
+        bridge = bridge_of("client", client)
+        super().__init__(bridge, bridge.run(AsyncSharedValue, client._inner, path, acl=acl), client)
 
     @property
     def path(self) -> str:
