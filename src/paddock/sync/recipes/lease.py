@@ -20,14 +20,14 @@ from paddock.sync.transaction import Transaction
 
 
 class Lease(Twin[AsyncLease]):
-    """One contender for a lease of so many seconds.
+    """One contender for a lease.
 
         lease = Lease(client, "/leases/report", seconds=30)
         grant = lease.acquire()
         grant.renew()
         grant.release()
 
-    Contenders need not agree on the seconds: those of its holder count.
+    Contenders need not agree on the seconds: those of the holder count.
     """
 
     def __init__(
@@ -54,17 +54,18 @@ class Lease(Twin[AsyncLease]):
         """Where it is."""
         return self._inner.path
 
-    def acquire(self) -> LeaseGrant:
-        """Wait until it is ours, as long as it takes; the grant is to be renewed or released.
+    def acquire(self, *, timeout: float | None = None) -> LeaseGrant:
+        """Wait until it is ours; the grant is to be renewed or released.
 
-        As a rule `with lease` is better, since leaving it says whether the grant was lost. Who does
-        not notice for too long that it is its turn loses its place, and waits again behind the
-        others. Raises SessionExpiredError; and LockStateError if it is ours already.
+        As a rule `with lease` is better, since leaving it says whether the grant was lost. A waiter
+        that does not notice its turn for too long waits again, behind the others. Raises
+        TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if it is ours already.
         """
-        return LeaseGrant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return LeaseGrant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> LeaseGrant | None:
-        """Take it if it can be had at once; give None otherwise."""
+        """Acquire it if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
@@ -80,21 +81,21 @@ class Lease(Twin[AsyncLease]):
         return self._inner.is_held
 
     def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+        """Release what `acquire` returned; raises LockStateError if it is not held.
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+        If it was lost, there is nothing to release, and no error.
         """
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
 
     def __exit__(
@@ -107,7 +108,7 @@ class Lease(Twin[AsyncLease]):
 
 
 class LeaseGrant(Twin[AsyncLeaseGrant]):
-    """That a lease is held, for some more seconds."""
+    """Proof that a lease is held, for some more seconds."""
 
     @property
     def path(self) -> str:
@@ -120,54 +121,22 @@ class LeaseGrant(Twin[AsyncLeaseGrant]):
         return self._inner.token
 
     @property
-    def is_held(self) -> bool:
-        """Whether it is surely held, at this moment."""
-        return self._inner.is_held
-
-    @property
     def remaining(self) -> float:
         """The seconds that are left, by our own clock, until it is renewed."""
         return self._inner.remaining
 
     def renew(self) -> None:
-        """Have it for as long again, counted from now; raises GrantLostError if it is too late."""
+        """Hold it for as long again, counted from now; raises GrantLostError if it is too late."""
         self._bridge.call(self._inner.renew)
 
-    def check(self) -> None:
-        """Raise GrantLostError unless it is surely held at this moment."""
-        self._bridge.run(self._inner.check)
-
-    def guard(self) -> Transaction:
-        """Begin a transaction that only succeeds while this is held.
-
-            with grant.guard() as transaction:
-                transaction.set("/report", b"done")
-
-        It begins with a check that the grant is held, whose result is None. Raises
-        GrantLostError if it is lost already; the commit raises TransactionFailedError if the
-        service finds that it is.
-        """
-        return Transaction._of(self._bridge, self._bridge.run(self._inner.guard))
-
-    def fence(self, transaction: Transaction) -> None:
-        """Have a transaction succeed only while this is held, beside what else it needs.
-
-        It adds what `guard` begins with. Raises GrantLostError if it is lost already.
-        """
-        self._bridge.run(self._inner.fence, transaction._inner)
-
-    def release(self) -> None:
-        """Give it up; when this returns, the next one has it or can have it.
-
-        While the connection is lost it waits for the next one, but not longer than the session
-        surely lives: then it is others' anyway. If it is given up, the node is deleted all the
-        same, as soon as a server can be reached. Releasing again, or what was lost, does nothing.
-        """
-        self._bridge.call(self._inner.release)
-
     def deepen(self) -> None:
-        """Have it released only when it was released once more."""
+        """Require one more release."""
         self._bridge.run(self._inner.deepen)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is surely held, at this moment."""
+        return self._inner.is_held
 
     @property
     def is_lost(self) -> bool:
@@ -179,21 +148,53 @@ class LeaseGrant(Twin[AsyncLeaseGrant]):
         """Whether it has been released."""
         return self._inner.is_released
 
+    def check(self) -> None:
+        """Raise GrantLostError unless it is surely held at this moment."""
+        self._bridge.run(self._inner.check)
+
+    def guard(self) -> Transaction:
+        """Begin a transaction that only succeeds while this is held.
+
+            with grant.guard() as transaction:
+                transaction.set("/report", b"done")
+
+        It begins with a check of each node that stands for the grant, whose result is None. Raises
+        GrantLostError if it is lost already; the commit raises TransactionFailedError if the
+        service finds that it is.
+        """
+        return Transaction._of(self._bridge, self._bridge.run(self._inner.guard))
+
+    def fence(self, transaction: Transaction) -> None:
+        """Make a transaction succeed only while this is held, in addition to its own checks.
+
+        It adds the checks that `guard` begins with. Raises GrantLostError if it is lost already.
+        """
+        self._bridge.run(self._inner.fence, transaction._inner)
+
+    def release(self) -> None:
+        """Release it; when this returns, the next contender holds it or can.
+
+        While the connection is lost it waits for the next one, but not longer than the session
+        surely lives. If it is given up, the node is deleted all the same, as soon as a server can
+        be reached. Releasing again, or after a loss, does nothing.
+        """
+        self._bridge.call(self._inner.release)
+
     def wait_over(self) -> None:
-        """Wait until it is held no more: released, or lost."""
+        """Wait until it is released or lost."""
         self._bridge.call(self._inner.wait_over)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called with everything that happens to it from now on.
+        """Call a function with every later event of this grant.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
 
     def lost(self) -> GrantLostError:
-        """Give the error that says that it is lost."""
+        """Return the error that says that it is lost, and why."""
         return self._bridge.run(self._inner.lost)

@@ -26,9 +26,9 @@ class Lock(Twin[AsyncLock]):
         with lock as grant:
             print(grant.is_held)  # True
 
-    A lock is one contender: whoever shares it shares its place. Taking it again while it is held
-    raises LockStateError, unless it is `reentrant`: then it is held until it has been released as
-    often as it was taken. `data` is what others read of us in `contenders`.
+    A `Lock` object is one contender, with one place in the line. Acquiring it again while it is
+    held raises LockStateError, unless it is `reentrant`: then it has to be released as often as it
+    was acquired. Others read `data` in `contenders`.
     """
 
     def __init__(
@@ -59,54 +59,54 @@ class Lock(Twin[AsyncLock]):
         return self._inner.path
 
     def contenders(self) -> list[Contender]:
-        """Give all who hold it or wait for it, in their order: the holder first."""
+        """Return all who hold it or wait for it, in order: the holder first."""
         return self._bridge.call(self._inner.contenders)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
+    def acquire(self, *, timeout: float | None = None) -> Grant:
+        """Wait until it is ours; the grant is to be released.
 
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
+            grant = lock.acquire(timeout=10)
             grant.release()
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
+        TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if it is ours already, or if our node was deleted while we waited.
         """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
+        """Acquire it if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
             else Grant._of(self._bridge, _found)
         )
 
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+    def __enter__(self) -> Grant:
+        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+    @property
+    def is_held(self) -> bool:
+        """Whether we surely hold it, at this moment."""
+        return self._inner.is_held
+
+    def release(self) -> None:
+        """Release what `acquire` returned; raises LockStateError if it is not held.
+
+        If it was lost, there is nothing to release, and no error.
         """
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
     def __exit__(
         self,
@@ -118,15 +118,14 @@ class Lock(Twin[AsyncLock]):
 
 
 class SimpleMutex(Twin[AsyncSimpleMutex]):
-    """A lock that is one ephemeral node: whoever creates it holds it, and all others race again.
+    """A lock that is one ephemeral node: its creator holds it, and all others race again.
 
         with SimpleMutex(client, "/mutexes", "report") as grant:
             print(grant.path)  # /mutexes/report
 
-    It is neither fair nor without herd effect: a release wakes up everybody. It is for few
-    contenders, and for those who want to see at one path who holds it. Whoever deletes that node by
-    hand frees it; the holder hears of it, but may have written something under its guard meanwhile,
-    unless the node beside it, with a mark in its name, is deleted first.
+    It is not FIFO, and it has a herd effect: a release wakes every waiter. It is for few
+    contenders, and where one path must show the holder. To free it by hand, delete the node beside
+    it, with a mark in its name, first: it is what a guarded write of the holder checks.
     """
 
     def __init__(
@@ -148,51 +147,51 @@ class SimpleMutex(Twin[AsyncSimpleMutex]):
         """Where it is."""
         return self._inner.path
 
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
+    def acquire(self, *, timeout: float | None = None) -> Grant:
+        """Wait until it is ours; the grant is to be released.
 
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
+            grant = lock.acquire(timeout=10)
             grant.release()
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
+        TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if it is ours already, or if our node was deleted while we waited.
         """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
+        """Acquire it if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
             else Grant._of(self._bridge, _found)
         )
 
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+    def __enter__(self) -> Grant:
+        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+    @property
+    def is_held(self) -> bool:
+        """Whether we surely hold it, at this moment."""
+        return self._inner.is_held
+
+    def release(self) -> None:
+        """Release what `acquire` returned; raises LockStateError if it is not held.
+
+        If it was lost, there is nothing to release, and no error.
         """
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
     def __exit__(
         self,

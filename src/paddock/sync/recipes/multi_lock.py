@@ -19,7 +19,7 @@ from paddock.sync.transaction import Transaction
 
 
 class MultiGrant(Twin[AsyncMultiGrant]):
-    """That several locks are held, until they are released, or one of them is lost."""
+    """Proof that several locks are held, until they are released, or one of them is lost."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -33,40 +33,8 @@ class MultiGrant(Twin[AsyncMultiGrant]):
 
     @property
     def is_held(self) -> bool:
-        """Whether all of them are surely held, at this moment."""
+        """Whether it is surely held, at this moment."""
         return self._inner.is_held
-
-    def check(self) -> None:
-        """Raise GrantLostError unless all of them are surely held at this moment."""
-        self._bridge.run(self._inner.check)
-
-    def guard(self) -> Transaction:
-        """Begin a transaction that only succeeds while all of them are held.
-
-            with grant.guard() as transaction:
-                transaction.set("/report", b"done")
-
-        It begins with a check of each, whose results are None. Raises GrantLostError if one is lost
-        already; the commit raises TransactionFailedError if the service finds that it is.
-        """
-        return Transaction._of(self._bridge, self._bridge.run(self._inner.guard))
-
-    def fence(self, transaction: Transaction) -> None:
-        """Have a transaction succeed only while all of them are held, beside what else it needs.
-
-        It adds what `guard` begins with. Raises GrantLostError if one is lost already.
-        """
-        self._bridge.run(self._inner.fence, transaction._inner)
-
-    def release(self) -> None:
-        """Give up all of them; when this returns, the next ones have them or can have them.
-
-        While the connection is lost it waits for the next one, but not longer than the session
-        surely lives: then they are others' anyway. If it is given up, the nodes are deleted all
-        the same, as soon as a server can be reached. Releasing again, or what was lost, does
-        nothing.
-        """
-        self._bridge.call(self._inner.release)
 
     @property
     def is_lost(self) -> bool:
@@ -78,19 +46,51 @@ class MultiGrant(Twin[AsyncMultiGrant]):
         """Whether it has been released."""
         return self._inner.is_released
 
+    def check(self) -> None:
+        """Raise GrantLostError unless it is surely held at this moment."""
+        self._bridge.run(self._inner.check)
+
+    def guard(self) -> Transaction:
+        """Begin a transaction that only succeeds while this is held.
+
+            with grant.guard() as transaction:
+                transaction.set("/report", b"done")
+
+        It begins with a check of each node that stands for the grant, whose result is None. Raises
+        GrantLostError if it is lost already; the commit raises TransactionFailedError if the
+        service finds that it is.
+        """
+        return Transaction._of(self._bridge, self._bridge.run(self._inner.guard))
+
+    def fence(self, transaction: Transaction) -> None:
+        """Make a transaction succeed only while this is held, in addition to its own checks.
+
+        It adds the checks that `guard` begins with. Raises GrantLostError if it is lost already.
+        """
+        self._bridge.run(self._inner.fence, transaction._inner)
+
+    def release(self) -> None:
+        """Release it; when this returns, the next contender holds it or can.
+
+        While the connection is lost it waits for the next one, but not longer than the session
+        surely lives. If it is given up, the node is deleted all the same, as soon as a server can
+        be reached. Releasing again, or after a loss, does nothing.
+        """
+        self._bridge.call(self._inner.release)
+
     def wait_over(self) -> None:
-        """Wait until it is held no more: released, or lost."""
+        """Wait until it is released or lost."""
         self._bridge.call(self._inner.wait_over)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called with everything that happens to it from now on.
+        """Call a function with every later event of this grant.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
 
 
@@ -101,8 +101,8 @@ class MultiLock(Twin[AsyncMultiLock]):
         with lock as grant:
             print(grant.is_held, len(grant.tokens))  # True 2
 
-    The locks are its own while it waits or holds: whoever takes one of them beside it is told that
-    it is held already, and whoever releases one ends the grant.
+    The locks are its own while it waits or holds: acquiring one of them beside it raises
+    LockStateError, and releasing one ends the grant.
     """
 
     def __init__(
@@ -114,51 +114,51 @@ class MultiLock(Twin[AsyncMultiLock]):
             first_of("locks", locks),
         )
 
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold all of them, at this moment."""
-        return self._inner.is_held
+    def acquire(self, *, timeout: float | None = None) -> MultiGrant:
+        """Wait until all are ours; the grant is to be released.
 
-    def acquire(self) -> MultiGrant:
-        """Wait until all are ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
+            grant = lock.acquire(timeout=10)
             grant.release()
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if one of them is ours already, or if somebody has
-        deleted our node while we waited.
+        TimeoutError, which names a holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if one of them is ours already, or if our node was deleted while we waited.
         """
-        return MultiGrant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return MultiGrant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> MultiGrant | None:
-        """Take all of them if they can be had at once; give None otherwise."""
+        """Acquire all of them if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
             else MultiGrant._of(self._bridge, _found)
         )
 
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+    def __enter__(self) -> MultiGrant:
+        return MultiGrant._of(self._bridge, self._enter_scope(self._inner))
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+    @property
+    def is_held(self) -> bool:
+        """Whether we surely hold it, at this moment."""
+        return self._inner.is_held
+
+    def release(self) -> None:
+        """Release what `acquire` returned; raises LockStateError if it is not held.
+
+        If it was lost, there is nothing to release, and no error.
         """
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> MultiGrant:
-        return MultiGrant._of(self._bridge, self._enter_scope(self._inner))
 
     def __exit__(
         self,

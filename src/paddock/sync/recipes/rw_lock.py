@@ -20,7 +20,7 @@ from paddock.sync.recipes.grant import Grant
 
 
 class ReadLock(Twin[AsyncReadLock]):
-    """The side of a read-write lock for those who read."""
+    """The side of a read-write lock for readers."""
 
     @property
     def client(self) -> Client:
@@ -32,51 +32,51 @@ class ReadLock(Twin[AsyncReadLock]):
         """Where it is."""
         return self._inner.path
 
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
+    def acquire(self, *, timeout: float | None = None) -> Grant:
+        """Wait until it is ours; the grant is to be released.
 
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
+            grant = lock.acquire(timeout=10)
             grant.release()
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
+        TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if it is ours already, or if our node was deleted while we waited.
         """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
+        """Acquire it if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
             else Grant._of(self._bridge, _found)
         )
 
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+    def __enter__(self) -> Grant:
+        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+    @property
+    def is_held(self) -> bool:
+        """Whether we surely hold it, at this moment."""
+        return self._inner.is_held
+
+    def release(self) -> None:
+        """Release what `acquire` returned; raises LockStateError if it is not held.
+
+        If it was lost, there is nothing to release, and no error.
         """
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
     def __exit__(
         self,
@@ -96,7 +96,7 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
         print(reading.is_held)  # True
         reading.release()
 
-    It is one contender: whoever shares it shares its places. `data` is what others find in them.
+    It is one contender, with one place for each side. Others find `data` there.
     """
 
     def __init__(
@@ -110,17 +110,17 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
 
     @property
     def read(self) -> ReadLock:
-        """What many can hold, as long as nobody holds the other."""
+        """Held by many, as long as nobody holds the other."""
         return ReadLock._of(self._bridge, self._inner.read)
 
     @property
     def write(self) -> WriteLock:
-        """What one can hold, as long as nobody else holds either."""
+        """Held by one, as long as nobody else holds either."""
         return WriteLock._of(self._bridge, self._inner.write)
 
 
 class WriteLock(Twin[AsyncWriteLock]):
-    """The side of a read-write lock for those who write."""
+    """The side of a read-write lock for writers."""
 
     @property
     def client(self) -> Client:
@@ -132,51 +132,51 @@ class WriteLock(Twin[AsyncWriteLock]):
         """Where it is."""
         return self._inner.path
 
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
+    def acquire(self, *, timeout: float | None = None) -> Grant:
+        """Wait until it is ours; the grant is to be released.
 
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
+            grant = lock.acquire(timeout=10)
             grant.release()
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
+        TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if it is ours already, or if our node was deleted while we waited.
         """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
+        """Acquire it if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
             else Grant._of(self._bridge, _found)
         )
 
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+    def __enter__(self) -> Grant:
+        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+    @property
+    def is_held(self) -> bool:
+        """Whether we surely hold it, at this moment."""
+        return self._inner.is_held
+
+    def release(self) -> None:
+        """Release what `acquire` returned; raises LockStateError if it is not held.
+
+        If it was lost, there is nothing to release, and no error.
         """
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
     def __exit__(
         self,

@@ -19,14 +19,14 @@ from paddock.sync.recipes.grant import Grant
 
 
 class Semaphore(Twin[AsyncSemaphore]):
-    """One of those who share a number of leases; it holds one at a time.
+    """One contender for a number of leases; it holds one at a time.
 
         semaphore = Semaphore(client, "/semaphores/printers", leases=3, data=b"worker 7")
         with semaphore as grant:
             print(len(semaphore.holders()))  # 1
 
-    `try_acquire` gives None also if somebody else is just being served. `data` is what others read
-    of us in `holders`.
+    `try_acquire` returns None also while another contender is first in the line. Others read `data`
+    in `holders`.
     """
 
     def __init__(
@@ -57,54 +57,54 @@ class Semaphore(Twin[AsyncSemaphore]):
         return self._inner.path
 
     def holders(self) -> list[Contender]:
-        """Give all who hold a lease, in the order in which they got it."""
+        """Return all who hold a lease, in the order in which they got it."""
         return self._bridge.call(self._inner.holders)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
+    def acquire(self, *, timeout: float | None = None) -> Grant:
+        """Wait until it is ours; the grant is to be released.
 
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
+            grant = lock.acquire(timeout=10)
             grant.release()
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
+        TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if it is ours already, or if our node was deleted while we waited.
         """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
+        """Acquire it if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
             else Grant._of(self._bridge, _found)
         )
 
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+    def __enter__(self) -> Grant:
+        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+    @property
+    def is_held(self) -> bool:
+        """Whether we surely hold it, at this moment."""
+        return self._inner.is_held
+
+    def release(self) -> None:
+        """Release what `acquire` returned; raises LockStateError if it is not held.
+
+        If it was lost, there is nothing to release, and no error.
         """
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
 
     def __exit__(
         self,
