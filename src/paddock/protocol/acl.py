@@ -1,16 +1,24 @@
-"""Who may do what: permissions, identities and access control lists.
+"""Permissions, identities and access control lists: as records, on the wire and as text.
 
 An identity is a scheme and an id within it. An ACL is a list of identities with the permissions
-each of them has; its order means nothing, and what it does not grant is refused.
+of each. Its order means nothing, and what it does not grant is refused.
+
+As text an entry is `scheme:id:permissions`. An id may have colons and commas in it, as digests and
+the names in certificates do: the scheme ends at the first colon, the permissions begin behind the
+last one.
 
 >>> digest_id("alice:secret")
 'alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E='
+>>> format_acl(parse_acl("world:anyone:rc"))
+'world:anyone:cr'
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,10 +37,15 @@ DELETE: Final = 8
 ADMIN: Final = 16
 ALL: Final = 31
 
+# In the order in which upstream prints them.
+PERMISSION_LETTERS: Final = {"c": CREATE, "d": DELETE, "r": READ, "w": WRITE, "a": ADMIN}
+# Shown in the place of a digest without ADMIN on the node.
+_MASK: Final = ":x"
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody, as one authentication scheme knows them."""
+    """A client, as one authentication scheme knows it."""
 
     scheme: str
     id: str
@@ -48,7 +61,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class ACL:
-    """What one identity may do with a node."""
+    """One entry of a node's ACL: the permissions of one identity."""
 
     permissions: int
     identity: Identity
@@ -168,37 +181,48 @@ def read_identities(reader: Reader) -> tuple[Identity, ...]:
 
 
 def digest_id(credentials: str) -> str:
-    """Give the id of the digest scheme for `user:password`: existing ACLs hold exactly this."""
+    """Return the id of the digest scheme for `user:password`, as existing ACLs hold it."""
     user = credentials.split(":", 1)[0]
     digest = hashlib.sha1(credentials.encode("utf-8", "replace"), usedforsecurity=False).digest()
     return f"{user}:{b64encode(digest).decode()}"
 
 
-__all__ = [
-    "ACL",
-    "ADMIN",
-    "ALL",
-    "ANYONE",
-    "CREATE",
-    "CREATOR",
-    "CREATOR_ALL",
-    "DELETE",
-    "NOT_UNDERSTOOD",
-    "OPEN",
-    "OPEN_LIST",
-    "OPEN_WIRE",
-    "READ",
-    "READ_ONLY",
-    "SUPER",
-    "TOO_LONG",
-    "WRITE",
-    "Identity",
-    "digest_id",
-    "encode_acls",
-    "encode_identities",
-    "read_acls",
-    "read_identities",
-    "read_whole_acls",
-    "write_acls",
-    "write_identities",
-]
+def letters(permissions: int) -> str:
+    """Return permissions as letters, such as `cdrwa` for all."""
+    return "".join([letter for letter, bit in PERMISSION_LETTERS.items() if permissions & bit])
+
+
+def format_acl(acl: ACL) -> str:
+    """Return an entry as `scheme:id:permissions`."""
+    return f"{acl.identity.scheme}:{acl.identity.id}:{letters(acl.permissions)}"
+
+
+def parse_acl(text: str) -> ACL:
+    """Parse `scheme:id:permissions`. No letters are no permissions. Raises ValueError."""
+    scheme, colon, rest = text.partition(":")
+    identifier, second, given = rest.rpartition(":")
+    if not (scheme and colon and second):
+        raise ValueError(f"{text!r} is not scheme:id:permissions")
+    permissions = 0
+    for letter in given:
+        if letter not in PERMISSION_LETTERS:
+            raise ValueError(f"{text!r} has other permissions than {letters(ALL)}")
+        permissions |= PERMISSION_LETTERS[letter]
+    return ACL(permissions, Identity(scheme, identifier))
+
+
+def without_secrets(acls: Iterable[ACL]) -> list[ACL]:
+    """Return an ACL as a server shows it without ADMIN on the node: digests are masked."""
+    return [
+        ACL(entry.permissions, Identity("digest", re.sub(":.*", _MASK, entry.identity.id)))
+        if entry.identity.scheme == "digest"
+        else entry
+        for entry in acls
+    ]
+
+
+def is_masked(acls: Iterable[ACL]) -> bool:
+    """Return whether a server has masked a digest in the ACL."""
+    return any(
+        entry.identity.scheme == "digest" and entry.identity.id.endswith(_MASK) for entry in acls
+    )

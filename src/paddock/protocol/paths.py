@@ -1,4 +1,4 @@
-"""Which paths are valid, and what is above a path.
+"""Valid paths, and the paths above and below a path.
 
 A path is UTF-8 `bytes`. It starts with a slash, has no empty, `.` or `..` component, and ends
 without a slash unless it is the root. Control characters, private-use characters, the specials
@@ -11,17 +11,17 @@ import re
 from typing import Final
 
 ROOT: Final = b"/"
-# To be looked for as a number, as `NUL in path`. For bytes in bytes CPython first makes an error
-# that they are no number, and forgets it: a thousand instructions.
+# A number, for `NUL in path`: to look for bytes in bytes, CPython first raises and drops a
+# TypeError, which takes a thousand instructions.
 NUL: Final = 0
 
-# What a path in ASCII may hold; nearly every path has nothing else.
+# The characters of a valid path in ASCII, as nearly every path is.
 _PRINTABLE: Final = bytes(range(0x20, 0x7F))
 _REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 
 
 def is_valid(path: bytes) -> bool:
-    """Tell whether a node may have this path."""
+    """Return whether a node may have this path."""
     if not path.startswith(b"/"):
         return False
     if path.endswith(b"/") or path.find(b"//") >= 0:
@@ -42,12 +42,17 @@ def is_valid(path: bytes) -> bool:
 
 
 def parent(path: bytes) -> bytes:
-    """Give the path above, `/` for a top-level node. The root has none above it."""
+    """Return the path above, `/` for a top-level node. The root has none."""
     assert path != ROOT, "nothing is above the root"
     cut = path.rfind(b"/")
     return path[:cut] if cut > 0 else ROOT
 
 
-def join(above: bytes, name: bytes) -> bytes:
-    """Give the path of a child."""
-    return above + name if above == ROOT else above + b"/" + name
+def parent_path(path: str) -> str:
+    """Return the path above a path as text, `/` for the root as well."""
+    return path[: path.rfind("/")] or "/"
+
+
+def child_path(above: str, name: str) -> str:
+    """Return the path of a child as text."""
+    return f"/{name}" if above == "/" else f"{above}/{name}"

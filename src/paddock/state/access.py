@@ -28,6 +28,7 @@ from paddock.protocol.acl import (
     encode_acls,
     encode_identities,
     read_whole_acls,
+    without_secrets,
 )
 from paddock.protocol.jute import Reader
 from paddock.protocol.replies import ClientInfo, WhoAmIResponse
@@ -233,16 +234,6 @@ class ACLTable:
         assert acl.users >= 0
         if acl.users == 0:
             del self._by_key[acl.key]
-
-
-def without_secrets(entries: tuple[ACL, ...]) -> list[ACL]:
-    """Return an ACL as it is shown without ADMIN on the node."""
-    return [
-        ACL(entry.permissions, Identity("digest", re.sub(":.*", ":x", entry.identity.id)))
-        if entry.identity.scheme == "digest"
-        else entry
-        for entry in entries
-    ]
 
 
 def _key(identity: Identity) -> str:

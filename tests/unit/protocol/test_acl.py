@@ -8,19 +8,26 @@ from hypothesis import strategies as st
 
 from paddock.protocol.acl import (
     ACL,
+    ADMIN,
     ALL,
     ANYONE,
     CREATOR,
     NOT_UNDERSTOOD,
     OPEN_LIST,
     READ,
+    WRITE,
     Identity,
     digest_id,
     encode_acls,
     encode_identities,
+    format_acl,
+    is_masked,
+    letters,
+    parse_acl,
     read_acls,
     read_identities,
     read_whole_acls,
+    without_secrets,
 )
 from paddock.protocol.jute import BytesWriter, DecodeError, Reader, write_buffer, write_i32_be
 
@@ -118,3 +125,47 @@ def test_any_bytes_are_identities_or_a_decode_error(junk: bytes) -> None:
 def test_identities_that_are_not_utf8_are_a_decode_error() -> None:
     with pytest.raises(DecodeError, match="UTF-8"):
         read_identities(Reader(b"\0\0\0\1\0\0\0\1\xff\0\0\0\1x"))
+
+
+def test_hashes_are_masked_and_the_rest_is_shown() -> None:
+    home = Identity("ip", "127.0.0.1")
+    bob = ACL(READ, Identity("digest", digest_id("bob:secret")))
+    shown = without_secrets((bob, ACL(ALL, ANYONE), ACL(ALL, home)))
+    assert shown == [ACL(READ, Identity("digest", "bob:x")), ACL(ALL, ANYONE), ACL(ALL, home)]
+    assert is_masked(shown)
+    assert not is_masked([bob, ACL(ALL, ANYONE)])
+
+
+@pytest.mark.parametrize(
+    ("acl", "text"),
+    [
+        (ACL(ALL, ANYONE), "world:anyone:cdrwa"),
+        (ACL(READ | ADMIN, CREATOR), "auth::ra"),
+        (ACL(READ, Identity("digest", "alice:x=")), "digest:alice:x=:r"),
+        (ACL(WRITE, Identity("ip", "::1/64")), "ip:::1/64:w"),
+        (ACL(0, Identity("x509", "CN=a,O=b")), "x509:CN=a,O=b:"),
+    ],
+)
+def test_an_entry_as_text_is_read_as_it_was_written(acl: ACL, text: str) -> None:
+    assert format_acl(acl) == text
+    assert parse_acl(text) == acl
+
+
+def test_permissions_are_read_in_any_order_and_number() -> None:
+    assert parse_acl("world:anyone:wrrw").permissions == READ | WRITE
+    assert letters(READ | WRITE) == "rw"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "is not scheme:id:permissions"),
+        ("world:anyone", "is not scheme:id:permissions"),
+        ("::r", "is not scheme:id:permissions"),
+        ("world:anyone:rz", "has other permissions than cdrwa"),
+        ("world:anyone: r", "has other permissions than cdrwa"),
+    ],
+)
+def test_text_that_is_no_entry_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        parse_acl(text)

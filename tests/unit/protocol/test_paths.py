@@ -122,6 +122,9 @@ def test_parent_cuts_the_last_component() -> None:
         paths.parent(b"/")
 
 
-def test_join_is_the_way_back_from_parent() -> None:
-    assert paths.join(b"/", b"a") == b"/a"
-    assert paths.join(b"/a", b"b") == b"/a/b"
+def test_paths_as_text_go_up_and_down() -> None:
+    assert paths.parent_path("/a/b/c") == "/a/b"
+    assert paths.parent_path("/a") == "/"
+    assert paths.parent_path("/") == "/"
+    assert paths.child_path("/", "a") == "/a"
+    assert paths.child_path("/a", "b") == "/a/b"

@@ -42,9 +42,10 @@ from paddock.errors import (
     NoNodeError,
     SessionExpiredError,
 )
+from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.cache.tree import CachedNode, Snapshot, Tree, is_below, names_below
 from paddock.recipes.common.background import Background
-from paddock.recipes.common.retry import check_recipe, child, parent, retry
+from paddock.recipes.common.retry import check_recipe, retry
 
 T = TypeVar("T")
 
@@ -284,7 +285,7 @@ class Cache(Background):
             for start in range(0, len(level), _READS_MAX):
                 some = level[start : start + _READS_MAX]
                 for path, names in await self._ask(self._client.children, some):
-                    following.extend(child(path, name) for name in names or [])
+                    following.extend(child_path(path, name) for name in names or [])
             level, listed = following, listed + following
             depth += 1
         return listed
@@ -331,7 +332,7 @@ class Cache(Background):
         for _, _, node in sorted(news, key=lambda one: one[:2]):
             if not self._has_place(node.path):
                 # It was created since we read its parent, or deleted before.
-                self._told |= {parent(node.path): None, node.path: None}
+                self._told |= {parent_path(node.path): None, node.path: None}
                 continue
             old = self._tree.get(node.path)
             self._tree.put(node)
@@ -347,7 +348,7 @@ class Cache(Background):
         """Return whether the parent of a node is known."""
         if path == self.path:
             return True
-        above = parent(path)
+        above = parent_path(path)
         return above in self._hidden or self._tree.get(above) is not None
 
     def _tell(self, path: str, old: CachedNode | None, new: CachedNode | None) -> None:

@@ -22,6 +22,7 @@ from paddock.errors import (
     SessionExpiredError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
 from paddock.recipes.common.background import Background
 from paddock.recipes.common.retry import (
@@ -29,7 +30,6 @@ from paddock.recipes.common.retry import (
     Signal,
     make_container,
     newest_stat,
-    parent,
     retry,
     wait_in_session,
 )
@@ -197,7 +197,7 @@ class RecreatedNode(Background):
             # The watch of `_look` fires.
             return
         except NoNodeError:
-            await make_container(client, parent(self.path))
+            await make_container(client, parent_path(self.path))
             self._signal.set()
             return
         self._written = wanted

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from paddock.client.client import Client
+from paddock.client.operations.compound import ATTEMPTS_MAX
 from paddock.client.requests.arguments import checked_acl, checked_path
-from paddock.client.requests.compound import ATTEMPTS_MAX
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches.watches import Watcher
 from paddock.errors import (
@@ -26,6 +26,7 @@ from paddock.errors import (
     SessionExpiredError,
 )
 from paddock.protocol.acl import ACL, OPEN
+from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
 
 T = TypeVar("T")
@@ -48,16 +49,6 @@ def check_client(client: object) -> None:
             "; a blocking client needs paddock.sync.recipes" if hasattr(client, "_bridge") else ""
         )
         raise InvalidArgumentError(f"client: expected one of paddock.connect, not {client!r}{hint}")
-
-
-def child(above: str, name: str) -> str:
-    """Return the path of a child."""
-    return f"/{name}" if above == "/" else f"{above}/{name}"
-
-
-def parent(path: str) -> str:
-    """Return the path of the parent."""
-    return path[: path.rfind("/")] or "/"
 
 
 def name_of(path: str) -> str:
@@ -199,7 +190,7 @@ async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequen
 
     async def find() -> str | None:
         await client.sync(path)
-        names = await list_children(client, parent(path))
+        names = await list_children(client, parent_path(path))
         return next((name for name in names if mark in name), None)
 
     limit = RetryLimit()

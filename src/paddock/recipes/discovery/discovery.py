@@ -36,16 +36,11 @@ from paddock.client.states import SessionState
 from paddock.errors import RecipeClosedError, SessionExpiredError
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot
 from paddock.recipes.common.recreated_node import RecreatedNode
-from paddock.recipes.common.retry import (
-    check_recipe,
-    child,
-    delete_if_exists,
-    list_children,
-    request_each,
-)
+from paddock.recipes.common.retry import check_recipe, delete_if_exists, list_children, request_each
 from paddock.recipes.common.session_renewer import SessionRenewer
 from paddock.recipes.discovery.instance import (
     MalformedInstanceError,
@@ -151,7 +146,7 @@ class ServiceRegistry:
         path = self._path_of(name)
 
         async def read(client: Client) -> list[ServiceInstance]:
-            paths = [child(path, one) for one in await list_children(client, path)]
+            paths = [child_path(path, one) for one in await list_children(client, path)]
             answers = zip(paths, await request_each(client.get, paths), strict=True)
             nodes = [CachedNode(one, *answer) for one, answer in answers if answer is not None]
             return _in_order(filter(None, map(_instance_of, nodes)))
@@ -263,10 +258,10 @@ class ServiceRegistry:
 
     def _path_of(self, name: str, *ids: str) -> str:
         check_name("name", name)
-        path = child(self.base, name)
+        path = child_path(self.base, name)
         for one in ids:
             check_name("id", one)
-            path = child(path, one)
+            path = child_path(path, one)
         return path
 
 

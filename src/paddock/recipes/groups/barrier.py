@@ -47,13 +47,12 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.common.retry import (
     Signal,
     check_recipe,
-    child,
     make_node,
     newest_stat,
-    parent,
     retry,
     wait_gone,
     wait_writable,
@@ -145,7 +144,7 @@ class Barrier:
                 return True
             if not isinstance(refusal.results[0], NoNodeError):
                 raise
-            await make_node(self._client, parent(self._path))
+            await make_node(self._client, parent_path(self._path))
             return False
         return True
 
@@ -187,7 +186,7 @@ class DoubleBarrier:
         self._path = path
         self._size = size
         self._acl = acl
-        self._ready_path = child(path, "ready")
+        self._ready_path = child_path(path, "ready")
         # From the beginning of `enter` to the end of `leave`.
         self._is_busy = False
         # Set while we are a member.
@@ -313,10 +312,10 @@ class DoubleBarrier:
         new_round = _Round(self._client.new_mark(), names)
         transaction = self._client.transaction()
         for name in names:
-            transaction.check(child(self._path, name))
+            transaction.check(child_path(self._path, name))
         transaction.create(self._ready_path, new_round.encoded(), acl=self._acl)
         # Ending a round deletes this node, so it never ends another one.
-        transaction.create(child(self._ready_path, new_round.mark), acl=self._acl)
+        transaction.create(child_path(self._ready_path, new_round.mark), acl=self._acl)
         try:
             await transaction.commit()
         except TransactionFailedError as refusal:
@@ -330,7 +329,7 @@ class DoubleBarrier:
         left = [entry for entry in members if entry.name in ready.members]
         if left:
             # Its last member ends it; but all of them may die.
-            path = child(self._path, left[0].name)
+            path = child_path(self._path, left[0].name)
             try:
                 await retry(self._client, lambda: self._client.get(path, watch=signal))
             except NoNodeError:
@@ -360,7 +359,7 @@ class DoubleBarrier:
     async def _end(self, ended: _Round) -> bool:
         """End a round that has no members left; return whether it was us."""
         transaction = self._client.transaction()
-        transaction.delete(child(self._ready_path, ended.mark)).delete(self._ready_path)
+        transaction.delete(child_path(self._ready_path, ended.mark)).delete(self._ready_path)
         try:
             await transaction.commit()
         except TransactionFailedError:

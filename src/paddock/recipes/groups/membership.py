@@ -33,8 +33,9 @@ from paddock.client.requests.arguments import check_watcher, checked_bytes, chec
 from paddock.errors import InvalidArgumentError, LockStateError, SessionExpiredError
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.listeners import Listeners
-from paddock.recipes.common.retry import check_recipe, child
+from paddock.recipes.common.retry import check_recipe
 from paddock.recipes.groups.presence import Presence
 from paddock.recipes.groups.roster import (
     Member,
@@ -279,7 +280,7 @@ def _is_over(grant: Grant) -> bool:
 def _checked_node(path: str, name: object) -> str:
     if not isinstance(name, str) or not name or "/" in name:
         raise InvalidArgumentError(f"name: expected text without a slash, not {name!r}")
-    node = child(path, name)
+    node = child_path(path, name)
     try:
         checked_path(node)
     except InvalidArgumentError as error:

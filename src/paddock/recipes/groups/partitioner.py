@@ -44,7 +44,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import Signal, child, retry, watch_signal
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import Signal, retry, watch_signal
 from paddock.recipes.groups.division import Division, decoded, divide, encoded
 from paddock.recipes.locks.claim import Claim
 from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
@@ -94,7 +95,7 @@ class Partitioner:
         self._data = data
         self._acl = acl
         # Its node has the division as its data, and goes with the last member.
-        self._line = Line(client, child(path, "members"), [_KIND], data, acl)
+        self._line = Line(client, child_path(path, "members"), [_KIND], data, acl)
         self._place: Place | None = None
         self._grant: Grant | None = None
         self._scope: GrantScope | None = None
@@ -279,7 +280,7 @@ class Partitioner:
                 self._client.start_task(self._grants.pop(item).release())
 
     async def _take(self, item: str) -> None:
-        path = child(child(self._path, "items"), _ITEM + quote(item, safe=""))
+        path = child_path(child_path(self._path, "items"), _ITEM + quote(item, safe=""))
         claim = Claim(self._client, path, self._acl, self._data)
         with claim.left_on_error():
             await claim.enter()

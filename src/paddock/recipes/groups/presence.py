@@ -21,6 +21,7 @@ from paddock.errors import (
     NotReadOnlyError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
 from paddock.recipes.common.departure import OwnedNode
 from paddock.recipes.common.retry import (
@@ -28,7 +29,6 @@ from paddock.recipes.common.retry import (
     delete_if_exists,
     make_container,
     newest_stat,
-    parent,
     retry,
     wait_gone,
     wait_writable,
@@ -77,7 +77,7 @@ class Presence(OwnedNode):
                 await wait_gone(self.client, self.path)
             except NoNodeError:
                 self._is_asked = is_in_doubt
-                await make_container(self.client, parent(self.path))
+                await make_container(self.client, parent_path(self.path))
             except NotReadOnlyError:
                 self._is_asked = is_in_doubt
                 await wait_writable(self.client)

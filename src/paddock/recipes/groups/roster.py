@@ -16,7 +16,8 @@ from paddock.client.client import Client
 from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType
 from paddock.errors import NoAuthError, NoNodeError
-from paddock.recipes.common.retry import child, name_of, request_each, retry
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import name_of, request_each, retry
 
 # The owner of a container, and the first byte of the owner of a node with a TTL.
 _CONTAINER: Final = -(2**63)
@@ -117,7 +118,7 @@ class Roster:
         wanted = sorted(names - {*found})
         # A node may be gone by now, as an event will tell; or not be readable.
         answers = await request_each(
-            lambda name: self._client.get(child(self._path, name), watch=self._watcher),
+            lambda name: self._client.get(child_path(self._path, name), watch=self._watcher),
             wanted,
             (NoNodeError, NoAuthError),
         )

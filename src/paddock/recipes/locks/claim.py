@@ -20,13 +20,13 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
 from paddock.recipes.common.retry import (
     RetryLimit,
     check_recipe,
     discard,
     make_container,
-    parent,
     retry,
     wait_writable,
     watch_signal,
@@ -69,7 +69,7 @@ class Claim(Contending):
                     return
                 if not isinstance(failed.cause, NoNodeError):
                     raise
-                await make_container(self.client, parent(self.path))
+                await make_container(self.client, parent_path(self.path))
             except NotReadOnlyError:
                 await wait_writable(self.client)
             except ConnectionLostError as error:

@@ -39,7 +39,8 @@ from paddock.client.requests.arguments import check_positive_seconds
 from paddock.errors import BadVersionError, LockStateError, NoNodeError
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import Signal, child, retry, watch_signal
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import Signal, retry, watch_signal
 from paddock.recipes.locks.grant import DELETED, Grant, GrantEvent
 from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Entry, Line, Place, predecessor
@@ -215,7 +216,7 @@ class _LeasePlace(Place):
 
     async def _wait(self, first: Entry, ahead: Entry) -> None:
         """Wait until the one ahead has gone, or the time of the first one is over."""
-        self.blocked_by = child(self.line.path, first.name)
+        self.blocked_by = child_path(self.line.path, first.name)
         with watch_signal(self.client) as signal:
             watcher = signal if ahead == first else None
             deadline = await retry(self.client, lambda: self._judge(first, watcher))
@@ -228,14 +229,14 @@ class _LeasePlace(Place):
 
     async def _watch(self, ahead: Entry, signal: Signal) -> bool:
         try:
-            await self.client.get(child(self.line.path, ahead.name), watch=signal)
+            await self.client.get(child_path(self.line.path, ahead.name), watch=signal)
         except NoNodeError:
             return False
         return True
 
     async def _judge(self, first: Entry, watcher: Signal | None) -> float:
         """Return when the time of the first one is over; delete its node if it is."""
-        path = child(self.line.path, first.name)
+        path = child_path(self.line.path, first.name)
         try:
             data, stat = await self.client.get(path, watch=watcher)
             now = self._loop.time()

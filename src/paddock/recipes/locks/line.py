@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from paddock.client.client import Client
+from paddock.client.operations.compound import PROTECTION_PREFIX
 from paddock.client.requests.arguments import checked_data
-from paddock.client.requests.compound import PROTECTION_PREFIX
 from paddock.client.results import Created
 from paddock.client.watches.watches import Watcher
 from paddock.errors import (
@@ -31,11 +31,11 @@ from paddock.errors import (
     SessionExpiredError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.departure import Departure
 from paddock.recipes.common.retry import (
     RetryLimit,
     check_recipe,
-    child,
     delete_if_exists,
     discard,
     list_children,
@@ -128,7 +128,7 @@ class Line:
         """Return those who stand in the line, or some of them, in order, with their data."""
         if entries is None:
             entries = await self.entries()
-        paths = [child(self.path, entry.name) for entry in entries]
+        paths = [child_path(self.path, entry.name) for entry in entries]
         answers = await retry(self.client, lambda: request_each(self.client.get, paths))
         return [
             Contender(path, node.data, node.stat.ephemeral_owner, node.stat.czxid)
@@ -208,7 +208,7 @@ class Place(Contending):
         """Return the contender to wait for; raise LockStateError if our node was deleted."""
         before = await self.before()
         if before:
-            self.blocked_by = child(self.line.path, before[0].name)
+            self.blocked_by = child_path(self.line.path, before[0].name)
         return self.find_blocker(before)
 
     async def is_reached(self) -> bool:
@@ -233,7 +233,7 @@ class Place(Contending):
 
     async def wait_gone(self, entry: Entry) -> None:
         """Wait until a contender has left the line, or may have: then read the line again."""
-        path = child(self.line.path, entry.name)
+        path = child_path(self.line.path, entry.name)
 
         async def watch() -> bool:
             try:
@@ -277,7 +277,7 @@ class Place(Contending):
         # the client need not start a task for it.
         name = f"{PROTECTION_PREFIX}{self._mark}-{self.kind}"
         return self.client.create_with_stat(
-            child(self.line.path, name),
+            child_path(self.line.path, name),
             self.line.data,
             acl=self.line.acl,
             ephemeral=True,
@@ -312,7 +312,7 @@ class Place(Contending):
         # This server may be behind the one that took our request.
         await self.client.sync(self.line.path)
         names = await list_children(self.client, self.line.path)
-        return [child(self.line.path, name) for name in names if self._mark in name]
+        return [child_path(self.line.path, name) for name in names if self._mark in name]
 
     def _cut(self, entries: list[Entry]) -> list[Entry] | None:
         for position, entry in enumerate(entries):

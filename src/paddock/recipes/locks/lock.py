@@ -27,7 +27,7 @@ from paddock.client.requests.arguments import check_flag
 from paddock.errors import InvalidArgumentError
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import child
+from paddock.protocol.paths import child_path
 from paddock.recipes.locks.claim import Claim
 from paddock.recipes.locks.holder import Holder
 from paddock.recipes.locks.line import Contender, Line, Place
@@ -85,7 +85,7 @@ class SimpleMutex(Holder):
     ) -> None:
         if "/" in name:
             raise InvalidArgumentError(f"name: {name!r} has a slash")
-        super().__init__(client, child(path, name))
+        super().__init__(client, child_path(path, name))
         self._acl = acl
         # Refuses other bad arguments now, and not when it is acquired.
         self._new_place()

@@ -38,7 +38,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import child, delete_if_exists, retry
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import delete_if_exists, retry
 from paddock.recipes.locks.grant import Grant
 from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Entry, Line, Place
@@ -132,7 +133,7 @@ class _DowngradedPlace(Contending):
         self.line = line
         self.writing = writing
         number = writing.path.rpartition(_WRITE)[2]
-        self.path = child(line.path, f"_c_{self.client.new_mark()}-{_READ}{number}")
+        self.path = child_path(line.path, f"_c_{self.client.new_mark()}-{_READ}{number}")
         self.token = 0
 
     async def enter(self) -> None:

@@ -34,7 +34,8 @@ from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import check_recipe, child, watch_signal
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import check_recipe, watch_signal
 from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Contender, Line
 
@@ -67,8 +68,8 @@ class Semaphore(Holder):
         check_count("leases", leases)
         super().__init__(client, path)
         self._count = leases
-        self._turns = Line(client, child(path, "locks"), [_TURN], data, acl, within=path)
-        self._leases = Line(client, child(path, "leases"), [_LEASE], data, acl, within=path)
+        self._turns = Line(client, child_path(path, "locks"), [_TURN], data, acl, within=path)
+        self._leases = Line(client, child_path(path, "leases"), [_LEASE], data, acl, within=path)
 
     async def holders(self) -> list[Contender]:
         """Return all who hold a lease, in the order in which they got it."""

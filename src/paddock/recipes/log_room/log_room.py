@@ -52,9 +52,9 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import (
     check_recipe,
-    child,
     delete_if_exists,
     list_children,
     make_node,
@@ -101,13 +101,13 @@ class LogRoom:
         [made] = await _SequentialCreate(self._client, self.path, CHANNEL, self._acl, grant).create(
             [b""]
         )
-        return LogChannel(self._client, child(self.path, made.name), made.number, self._acl)
+        return LogChannel(self._client, child_path(self.path, made.name), made.number, self._acl)
 
     async def channels(self) -> list[LogChannel]:
         """Return all channels, by their numbers."""
         names = await retry(self._client, lambda: list_children(self._client, self.path))
         return [
-            LogChannel(self._client, child(self.path, one.name), one.number, self._acl)
+            LogChannel(self._client, child_path(self.path, one.name), one.number, self._acl)
             for one in in_order(names, CHANNEL)
         ]
 
@@ -170,7 +170,7 @@ class LogChannel:
     async def entries(self) -> list[LogEntry]:
         """Return all entries, by their numbers."""
         listed = await self._listed()
-        paths = [child(self.path, one.name) for one in listed]
+        paths = [child_path(self.path, one.name) for one in listed]
         nodes = await retry(self._client, lambda: request_each(self._client.get, paths))
         return [
             LogEntry(self.number, one.number, node.data, node.stat.czxid)
@@ -215,7 +215,9 @@ class LogChannel:
             # This server may not have the last entries yet.
             await self._client.sync(self.path)
             entries = await self._listed()
-            await request_each(self._client.delete, [child(self.path, one.name) for one in entries])
+            await request_each(
+                self._client.delete, [child_path(self.path, one.name) for one in entries]
+            )
             try:
                 await delete_if_exists(self._client, self.path)
             except NotEmptyError:
@@ -263,7 +265,7 @@ class _SequentialCreate:
         if self._kind == ENTRY:
             transaction.check(self._above, version=_OPEN)
         for one in data:
-            path = child(self._above, self._mark + self._kind)
+            path = child_path(self._above, self._mark + self._kind)
             transaction.create(path, one, acl=self._acl, sequential=True)
         paths = [result for result in await transaction.commit() if result is not None]
         return [name_of(path) for path in paths]
@@ -285,7 +287,7 @@ class _SequentialCreate:
 
     def _is_here(self, why: ServiceError) -> bool:
         """Return whether it is about our nodes, and not about those of the grant."""
-        return why.path is not None and f"{why.path}/".startswith(child(self._above, ""))
+        return why.path is not None and f"{why.path}/".startswith(child_path(self._above, ""))
 
     async def _repair(self, why: ServiceError) -> None:
         """Create a missing room, or raise the meaning of a refusal."""

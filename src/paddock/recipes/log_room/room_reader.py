@@ -22,7 +22,8 @@ from paddock.client.client import Client
 from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType
 from paddock.errors import ConnectionLostError
-from paddock.recipes.common.retry import child, request_each, retry
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import request_each, retry
 from paddock.recipes.log_room.room import (
     CHANNEL,
     ENTRY,
@@ -143,7 +144,7 @@ class RoomReader:
         deleted: dict[int, _Change] = {}
         [listed] = await request_each(self._client.children, [self._path])
         channels = in_order(listed or [], CHANNEL)
-        paths = [child(self._path, one.name) for one in channels]
+        paths = [child_path(self._path, one.name) for one in channels]
         lists = await request_each(self._client.children, paths)
         for channel, path, names in zip(channels, paths, lists, strict=True):
             if channel.number > self._newest:
@@ -151,7 +152,7 @@ class RoomReader:
             told = self._channels.get(channel.number, _Progress()).next
             for entry in in_order(names or [], ENTRY):
                 if entry.number >= told:
-                    below = child(path, entry.name)
+                    below = child_path(path, entry.name)
                     created[below] = _Change(True, below, channel.number, entry.number)
         there = {channel.number for channel in channels}
         for number, progress in self._channels.items():

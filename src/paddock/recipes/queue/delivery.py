@@ -33,8 +33,9 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.departure import OwnedNode
-from paddock.recipes.common.retry import child, discard, newest_stat, retry, wait_writable
+from paddock.recipes.common.retry import discard, newest_stat, retry, wait_writable
 from paddock.recipes.common.sweeper import Sweeper
 from paddock.recipes.queue.queue_index import Entry, QueuePaths
 
@@ -192,7 +193,7 @@ class Delivery(OwnedNode):
         # This fails if it is taken.
         transaction.create(self.path, ephemeral=True).delete(self.path)
         transaction.delete(self._counter_path, version=version)
-        transaction.create(child(self._paths.dead, self.entry.name), data, acl=self._acl)
+        transaction.create(child_path(self._paths.dead, self.entry.name), data, acl=self._acl)
         transaction.delete(self._entry_path)
         try:
             await transaction.commit()

@@ -56,11 +56,11 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import (
     RetryLimit,
     Signal,
     check_recipe,
-    child,
     list_children,
     newest_stat,
     random_fraction,
@@ -279,7 +279,7 @@ class Queue:
         """Return the items that were taken too often; delete the node of one to drop it."""
         entries = await self._entries(self._paths.dead)
         return [
-            DeadLetter(entry.id, child(self._paths.dead, entry.name), data, entry.priority)
+            DeadLetter(entry.id, child_path(self._paths.dead, entry.name), data, entry.priority)
             for entry, data in await self._read(self._paths.dead, entries)
         ]
 
@@ -294,7 +294,7 @@ class Queue:
         for letter in await self.dead_letters():
             if letter.id == letter_id:
                 return await self._put(letter.data, letter.priority, 0, letter.path)
-        raise NoNodeError("put_back", child(self._paths.dead, letter_id))
+        raise NoNodeError("put_back", child_path(self._paths.dead, letter_id))
 
     # Putting.
 
@@ -302,8 +302,8 @@ class Queue:
         self, data: bytes, priority: int, due_ms: int, letter_path: str | None = None
     ) -> str:
         item_id = self._client.new_mark()
-        path = child(self._paths.entries, new_name(priority, item_id, due_ms))
-        receipt_path = child(self._paths.receipts, item_id)
+        path = child_path(self._paths.entries, new_name(priority, item_id, due_ms))
+        receipt_path = child_path(self._paths.receipts, item_id)
         limit = RetryLimit()
         try:
             while True:
@@ -328,7 +328,7 @@ class Queue:
             self._sweeper.add(receipt_path)
 
     async def _is_put(self, item_id: str) -> bool:
-        if await newest_stat(self._client, child(self._paths.receipts, item_id)) is not None:
+        if await newest_stat(self._client, child_path(self._paths.receipts, item_id)) is not None:
             return True
         # The receipt may have been deleted.
         names = await list_children(self._client, self._paths.entries)
@@ -429,7 +429,7 @@ class Queue:
 
     async def _read(self, above: str, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:
         """Return the items that still exist, with their data."""
-        paths = [child(above, entry.name) for entry in entries]
+        paths = [child_path(above, entry.name) for entry in entries]
         found = await retry(self._client, lambda: request_each(self._client.get, paths))
         return [(one, node.data) for one, node in zip(entries, found, strict=True) if node]
 

@@ -20,8 +20,9 @@ from typing import Final, NamedTuple
 from paddock.client.client import Client
 from paddock.client.results import Children
 from paddock.errors import NoNodeError
+from paddock.protocol.paths import child_path
 from paddock.protocol.records import Stat
-from paddock.recipes.common.retry import Signal, child, discard, make_container, retry
+from paddock.recipes.common.retry import Signal, discard, make_container, retry
 from paddock.recipes.common.sequence import NUMBER, Order
 from paddock.recipes.common.service_clock import ServiceClock
 
@@ -87,19 +88,19 @@ class QueuePaths:
         self._client = client
         self._making: asyncio.Task[None] | None = None
         self.path = path
-        self.entries = child(path, "entries")
-        self.taken = child(path, "taken")
-        self.receipts = child(path, "receipts")
-        self.dead = child(path, "dead")
+        self.entries = child_path(path, "entries")
+        self.taken = child_path(path, "taken")
+        self.receipts = child_path(path, "receipts")
+        self.dead = child_path(path, "dead")
 
     def entry(self, entry: Entry) -> str:
-        return child(self.entries, entry.name)
+        return child_path(self.entries, entry.name)
 
     def attempts(self, entry: Entry) -> str:
         return f"{self.entries}/{entry.name}/attempts"
 
     def claim(self, entry: Entry) -> str:
-        return child(self.taken, entry.id)
+        return child_path(self.taken, entry.id)
 
     async def make(self) -> None:
         """Create the containers of a queue."""

@@ -18,7 +18,8 @@ from paddock.errors import (
     RecipeError,
     TransactionFailedError,
 )
-from paddock.recipes.common.retry import Signal, child, retry
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import Signal, retry
 from paddock.recipes.locks.grant import Grant
 from paddock.recipes.tasks.task_paths import (
     Listing,
@@ -86,7 +87,7 @@ class Assigner:
         await self._workers.refresh()
         for worker in self._folders.names:
             if worker not in self._assigned:
-                path = child(self._paths.assign, worker)
+                path = child_path(self._paths.assign, worker)
                 self._assigned[worker] = Listing(self._client, path, self._signal)
         for worker in [*self._assigned]:
             if worker not in self._folders.names:
@@ -97,7 +98,7 @@ class Assigner:
                 await self._meet(worker)
 
     async def _meet(self, worker: str) -> None:
-        path = child(self._paths.workers, worker)
+        path = child_path(self._paths.workers, worker)
         try:
             data, _ = await retry(self._client, lambda: self._client.get(path))
             self._known[worker] = decode_worker(data)
@@ -121,7 +122,7 @@ class Assigner:
 
     async def _take_back(self, worker: str, task: str) -> bool:
         transaction = self._grant.guard().delete(self._paths.assignment(worker, task))
-        path = child(self._paths.tasks, task)
+        path = child_path(self._paths.tasks, task)
         try:
             data, stat = await retry(self._client, lambda: self._client.get(path))
         except NoNodeError:
@@ -152,7 +153,7 @@ class Assigner:
         return True
 
     async def _give_away(self, task: str) -> bool:
-        path = child(self._paths.tasks, task)
+        path = child_path(self._paths.tasks, task)
         with_capacity = self._with_capacity()
         try:
             data, stat = await retry(self._client, lambda: self._client.get(path))
@@ -175,7 +176,7 @@ class Assigner:
         if chosen not in {worker.id for worker in with_capacity}:
             raise RecipeError(f"assign: {chosen!r} is not the id of a worker with free capacity")
         # Not to a dead worker, nor a task that is done, whatever we have read.
-        transaction.check(child(self._paths.workers, chosen))
+        transaction.check(child_path(self._paths.workers, chosen))
         transaction.check(path, version=stat.version)
         transaction.create(self._paths.assignment(chosen, task), acl=self._paths.acl)
         is_done = await self._carry_out(transaction)

@@ -39,10 +39,10 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import (
     Signal,
     check_recipe,
-    child,
     create_numbered,
     delete_if_exists,
     make_node,
@@ -81,7 +81,7 @@ class TaskClient:
         If it is cancelled, it may have been submitted.
         """
         checked_size("data", data)
-        path = child(self._paths.tasks, TASK_KIND)
+        path = child_path(self._paths.tasks, TASK_KIND)
         return await create_numbered(self._client, path, data, acl=self._paths.acl)
 
     async def result(self, task: str) -> TaskStatus:
@@ -106,7 +106,7 @@ class TaskClient:
 
     async def forget(self, task: str) -> None:
         """Delete the result of a task, if it exists."""
-        path = child(self._paths.status, task)
+        path = child_path(self._paths.status, task)
         await retry(self._client, lambda: delete_if_exists(self._client, path))
 
     async def run(self, data: bytes) -> TaskStatus:
@@ -120,7 +120,7 @@ class TaskClient:
         return status
 
     async def _follow(self, task: str) -> AsyncGenerator[TaskStatus, None]:
-        path = child(self._paths.status, task)
+        path = child_path(self._paths.status, task)
         async with aclosing(self._client.watch(path)) as changes:
             async for change in changes:
                 if change.data is not None:
@@ -137,8 +137,8 @@ class TaskClient:
         async def look() -> bool:
             _, *found = await asyncio.gather(
                 self._client.sync(),
-                self._client.exists(child(self._paths.tasks, task)),
-                self._client.exists(child(self._paths.status, task)),
+                self._client.exists(child_path(self._paths.tasks, task)),
+                self._client.exists(child_path(self._paths.status, task)),
             )
             return any(found)
 
@@ -213,7 +213,7 @@ class Worker:
 
     async def _work(self, grant: Grant) -> None:
         worker = name_of(grant.path)
-        folder = child(self._paths.assign, worker)
+        folder = child_path(self._paths.assign, worker)
         await make_node(self._client, folder)
         signal = Signal()
         assigned = Listing(self._client, folder, signal)
@@ -250,7 +250,7 @@ class Worker:
             await self._paths.remove_folder(worker)
 
     async def _do(self, grant: Grant, name: str) -> None:
-        path = child(self._paths.tasks, name)
+        path = child_path(self._paths.tasks, name)
         try:
             data, stat = await retry(self._client, lambda: self._client.get(path))
         except NoNodeError:
@@ -275,7 +275,7 @@ class Worker:
         """Record the state of a task, as long as it is ours, by this very attempt."""
         paths, worker = self._paths, name_of(grant.path)
         assignment = paths.assignment(worker, task.name)
-        path = child(paths.tasks, task.name)
+        path = child_path(paths.tasks, task.name)
         status = TaskStatus(state, data, self._name, task.attempt)
         while await self._is_there(assignment):
             stat = await retry(self._client, lambda: self._client.exists(path))

@@ -27,8 +27,9 @@ from paddock.client.states import Event
 from paddock.client.transaction import Transaction
 from paddock.errors import InvalidArgumentError, NoNodeError, NotEmptyError
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.json_object import decode_object
-from paddock.recipes.common.retry import Signal, child, make_node, retry
+from paddock.recipes.common.retry import Signal, make_node, retry
 
 TASK_KIND: Final = "task-"
 WORKER_KIND: Final = "worker-"
@@ -144,10 +145,10 @@ class TaskPaths:
         self.client = client
         self.path = path
         self.acl = acl
-        self.workers = child(path, "workers")
-        self.tasks = child(path, "tasks")
-        self.assign = child(path, "assign")
-        self.status = child(path, "status")
+        self.workers = child_path(path, "workers")
+        self.tasks = child_path(path, "tasks")
+        self.assign = child_path(path, "assign")
+        self.status = child_path(path, "status")
 
     async def make(self) -> None:
         """Create the nodes that do not exist yet."""
@@ -157,7 +158,7 @@ class TaskPaths:
     async def remove_folder(self, worker: str) -> None:
         """Delete the node above a worker's assignments, unless there are some."""
         with suppress(NoNodeError, NotEmptyError):
-            await retry(self.client, lambda: self.client.delete(child(self.assign, worker)))
+            await retry(self.client, lambda: self.client.delete(child_path(self.assign, worker)))
 
     def assignment(self, worker: str, task: str) -> str:
         return f"{self.assign}/{worker}/{task}"
@@ -165,7 +166,9 @@ class TaskPaths:
     async def read_status(self, task: str) -> TaskStatus | None:
         """Return the status of a task, or None."""
         try:
-            kept, _ = await retry(self.client, lambda: self.client.get(child(self.status, task)))
+            kept, _ = await retry(
+                self.client, lambda: self.client.get(child_path(self.status, task))
+            )
         except NoNodeError:
             return None
         return TaskStatus.decode(kept)
@@ -175,7 +178,7 @@ class TaskPaths:
 
         The transaction is refused if the status was created or deleted meanwhile.
         """
-        path = child(self.status, task)
+        path = child_path(self.status, task)
         if await retry(self.client, lambda: self.client.exists(path)) is None:
             transaction.create(path, status.encode(), acl=self.acl)
         else:

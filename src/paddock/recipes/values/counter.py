@@ -5,7 +5,7 @@
     print(await visits.subtract())  # 1
 
 The number is the text of one node, `42`, as in kazoo's counter; a missing or empty node counts as
-the initial number. Guaranteed is that every addition happens exactly once, also if its reply is lost
+the initial number. Guaranteed is that every addition happens exactly once, even if a reply is lost
 (`paddock.recipes.values.value` says how, and which permissions that needs), and that it returns the
 sum with this addition as the last one. Of concurrent additions one is first, and the others try
 again after a random, growing pause.

@@ -35,9 +35,9 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import (
     check_recipe,
-    child,
     list_children,
     make_node,
     newest_stat,
@@ -60,8 +60,8 @@ class Naming:
         self.base: str = base
         self._client = client
         self._acl = acl
-        self._names = child(base, "names")
-        self._ids = child(base, "ids")
+        self._names = child_path(base, "names")
+        self._ids = child_path(base, "ids")
 
     def __repr__(self) -> str:
         return f"<Naming {self.base}>"
@@ -127,7 +127,7 @@ class Naming:
         given: object = name
         if not isinstance(given, str) or not given or "/" in given:
             raise InvalidArgumentError(f"name: {name!r} is no name, which is text without a slash")
-        return VersionedNode(self._client, child(self._names, name), self._acl)
+        return VersionedNode(self._client, child_path(self._names, name), self._acl)
 
     async def _delete(self, path: str) -> bool:
         """Delete a binding that is complete; return whether it is gone."""

@@ -30,14 +30,13 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import child_path, parent_path
 from paddock.protocol.records import Stat
 from paddock.recipes.common.retry import (
     check_recipe,
-    child,
     delete_if_exists,
     make_node,
     newest_stat,
-    parent,
     random_fraction,
     retry,
     wait_writable,
@@ -113,8 +112,8 @@ class VersionedNode:
     async def _write(self, data: bytes, seen: Stat | None) -> bool:
         """Write over the version that was seen; return False if there is a newer one."""
         if seen is None and self.path != "/":
-            await make_node(self._client, parent(self.path))
-        marker = child(self.path, f"{MARKER_PREFIX}{self._client.new_mark()}")
+            await make_node(self._client, parent_path(self.path))
+        marker = child_path(self.path, f"{MARKER_PREFIX}{self._client.new_mark()}")
         may_exist = True
         try:
             may_exist = await self._complete(data, seen, marker)
