@@ -85,6 +85,16 @@ class Twin(Generic[T]):
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
 
+    def _make(self, owner: object, make: Callable[[], T]) -> None:
+        """Make the asyncio object, on the loop of the twin that it belongs to."""
+        name = type(self).__name__
+        if not isinstance(owner, Twin):
+            raise InvalidArgumentError(
+                f"{name}: {owner!r} is not of paddock.sync; asyncio code uses paddock.recipes"
+            )
+        make.__name__ = name
+        Twin.__init__(self, owner._bridge, owner._bridge.run(make), owner)
+
     @classmethod
     def _of(cls, bridge: Bridge, inner: T) -> Self:
         """Give the twin of an asyncio object that exists, whatever the constructor takes."""
@@ -106,6 +116,14 @@ class Twin(Generic[T]):
         value = scope.__enter__()
         self._scopes.setdefault(threading.get_ident(), []).append(scope)
         return value
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self._leave_scope(kind, error, traceback)
 
     def _leave_scope(
         self,
@@ -149,6 +167,14 @@ class Owner(Twin[C]):
             self._bridge.leave()
             raise
         return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
 
     def _close(self) -> None:
         if self._bridge.is_over or self._bridge.portal.is_left_behind:

@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from paddock.protocol.acl import ACL
@@ -31,9 +30,7 @@ class Barrier(Twin[AsyncBarrier]):
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncBarrier, client._inner, path, acl=acl), client
-        )
+        self._make(client, lambda: AsyncBarrier(client._inner, path, acl=acl))
 
     def is_open(self) -> bool:
         """Return whether it is open now."""
@@ -67,11 +64,7 @@ class DoubleBarrier(Twin[AsyncDoubleBarrier]):
     def __init__(
         self, client: Client, path: str, size: int, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncDoubleBarrier, client._inner, path, size, acl=acl),
-            client,
-        )
+        self._make(client, lambda: AsyncDoubleBarrier(client._inner, path, size, acl=acl))
 
     @property
     def is_entered(self) -> bool:
@@ -97,11 +90,3 @@ class DoubleBarrier(Twin[AsyncDoubleBarrier]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)

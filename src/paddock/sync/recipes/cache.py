@@ -5,18 +5,15 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from paddock.recipes.cache.cache import Cache as AsyncCache
 from paddock.recipes.cache.cache import CacheChange
 from paddock.recipes.cache.tree import CachedNode, Snapshot
-from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
+from paddock.sync.recipes.background import Background
 from paddock.sync.streams import Stream
 
 
-class Cache(Twin[AsyncCache]):
+class Cache(Background):
     """A node and its descendants, in memory.
 
         with Cache(client, "/app", depth=1) as cache:
@@ -26,10 +23,10 @@ class Cache(Twin[AsyncCache]):
     the whole tree. The node need not exist. Entering the scope waits until everything was read.
     """
 
+    _inner: AsyncCache
+
     def __init__(self, client: Client, path: str, *, depth: int | None = None) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncCache, client._inner, path, depth=depth), client
-        )
+        self._make(client, lambda: AsyncCache(client._inner, path, depth=depth))
 
     @property
     def path(self) -> str:
@@ -102,15 +99,3 @@ class Cache(Twin[AsyncCache]):
         session is over.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.changes))
-
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)

@@ -6,20 +6,19 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Generic, Self
+from typing import Generic
 
 from paddock.errors import PaddockError
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.configuration import Configuration as AsyncConfiguration
 from paddock.recipes.values.configuration import T
-from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
+from paddock.sync.recipes.background import Background
 from paddock.sync.streams import Stream
 
 
-class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
+class Configuration(Background, Generic[T]):
     """A shared value of a type: the last valid one.
 
     The type is a dataclass, or anything that JSON has; every field is checked. With `parse` and
@@ -28,6 +27,8 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
 
     These functions must be quick and make no calls. If they raise, the value is not valid.
     """
+
+    _inner: AsyncConfiguration[T]
 
     def __init__(
         self,
@@ -41,10 +42,9 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
         validate: Callable[[T], str | None] | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncConfiguration,
+        self._make(
+            client,
+            lambda: AsyncConfiguration(
                 client._inner,
                 path,
                 kind,
@@ -54,7 +54,6 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
                 validate=validate,
                 acl=acl,
             ),
-            client,
         )
 
     @property
@@ -126,19 +125,3 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
     def remove_error_listener(self, listener: Callable[[PaddockError], None]) -> None:
         """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_error_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
-    def close(self) -> None:
-        """Stop; what is known stays. Closing twice is fine."""
-        self._bridge.call(self._inner.close)

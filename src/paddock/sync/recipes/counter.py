@@ -24,11 +24,7 @@ class Counter(Twin[AsyncCounter]):
     def __init__(
         self, client: Client, path: str, *, initial: int = 0, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncCounter, client._inner, path, initial=initial, acl=acl),
-            client,
-        )
+        self._make(client, lambda: AsyncCounter(client._inner, path, initial=initial, acl=acl))
 
     @property
     def path(self) -> str:

@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from paddock.protocol.acl import ACL
@@ -31,11 +30,7 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncServiceRegistry, client._inner, base, acl=acl),
-            client,
-        )
+        self._make(client, lambda: AsyncServiceRegistry(client._inner, base, acl=acl))
 
     @property
     def base(self) -> str:
@@ -44,14 +39,6 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
     def register(self, instance: ServiceInstance) -> None:
         """Register an instance, until it is unregistered.

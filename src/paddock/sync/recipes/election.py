@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from paddock.protocol.acl import ACL
@@ -37,11 +36,7 @@ class Election(Twin[AsyncElection]):
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncElection, client._inner, path, data=data, acl=acl),
-            client,
-        )
+        self._make(client, lambda: AsyncElection(client._inner, path, data=data, acl=acl))
 
     @property
     def is_leader(self) -> bool:
@@ -94,14 +89,6 @@ class Election(Twin[AsyncElection]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
     def step_down(self) -> None:
         """Give up the leadership; when this returns, the next candidate leads or can.

@@ -5,14 +5,17 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
+from paddock.recipes.locks.grant import BaseGrant as AsyncBaseGrant
 from paddock.recipes.locks.grant import Grant as AsyncGrant
 from paddock.recipes.locks.grant import GrantListener
 from paddock.sync.bridge import Twin
 from paddock.sync.transaction import Transaction
 
 
-class Grant(Twin[AsyncGrant]):
+class Grant(BaseGrant):
     """Proof that something is held, until it is released or lost."""
+
+    _inner: AsyncGrant
 
     @property
     def path(self) -> str:
@@ -23,6 +26,10 @@ class Grant(Twin[AsyncGrant]):
     def token(self) -> int:
         """The fencing token: it is larger for every later grant of the same thing."""
         return self._inner.token
+
+
+class BaseGrant(Twin[AsyncBaseGrant]):
+    """The state of a grant, whatever is held, and its listeners."""
 
     @property
     def is_held(self) -> bool:

@@ -70,9 +70,7 @@ class LogRoom(Twin[AsyncLogRoom]):
     """Channels, and a stream of their entries."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncLogRoom, client._inner, path, acl=acl), client
-        )
+        self._make(client, lambda: AsyncLogRoom(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:

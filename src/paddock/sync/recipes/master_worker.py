@@ -38,12 +38,11 @@ class Master(Twin[AsyncMaster]):
         attempts_max: int = 3,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncMaster, client._inner, path, assign=assign, attempts_max=attempts_max, acl=acl
-            ),
+        self._make(
             client,
+            lambda: AsyncMaster(
+                client._inner, path, assign=assign, attempts_max=attempts_max, acl=acl
+            ),
         )
 
     @property
@@ -94,11 +93,7 @@ class TaskClient(Twin[AsyncTaskClient]):
     """Submits tasks, and waits for their results."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncTaskClient, client._inner, path, acl=acl),
-            client,
-        )
+        self._make(client, lambda: AsyncTaskClient(client._inner, path, acl=acl))
 
     def submit(self, data: bytes) -> str:
         """Submit a task, exactly once; return its name.
@@ -153,10 +148,9 @@ class Worker(Twin[AsyncWorker]):
         capacity: int = 1,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncWorker,
+        self._make(
+            client,
+            lambda: AsyncWorker(
                 client._inner,
                 path,
                 client._bridge.handlers.relay(handler, lambda _0: (Task._of(client._bridge, _0),)),
@@ -164,7 +158,6 @@ class Worker(Twin[AsyncWorker]):
                 capacity=capacity,
                 acl=acl,
             ),
-            client,
         )
 
     @property

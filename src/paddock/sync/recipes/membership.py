@@ -30,11 +30,7 @@ class Membership(Twin[AsyncMembership]):
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncMembership, client._inner, path, acl=acl),
-            client,
-        )
+        self._make(client, lambda: AsyncMembership(client._inner, path, acl=acl))
 
     @property
     def is_member(self) -> bool:

@@ -22,9 +22,7 @@ class Naming(Twin[AsyncNaming]):
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncNaming, client._inner, base, acl=acl), client
-        )
+        self._make(client, lambda: AsyncNaming(client._inner, base, acl=acl))
 
     @property
     def base(self) -> str:

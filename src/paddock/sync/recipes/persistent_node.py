@@ -6,17 +6,15 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.persistent_node import PersistentNode as AsyncPersistentNode
-from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
+from paddock.sync.recipes.background import Background
 
 
-class PersistentNode(Twin[AsyncPersistentNode]):
+class PersistentNode(Background):
     """A node that is re-created whenever it is gone, until it is closed.
 
         node = PersistentNode(client, "/workers/7", b"ready")
@@ -28,6 +26,8 @@ class PersistentNode(Twin[AsyncPersistentNode]):
     lives stays deleted. One client keeps a path only once. Parents are created as needed.
     """
 
+    _inner: AsyncPersistentNode
+
     def __init__(
         self,
         client: Client,
@@ -38,18 +38,11 @@ class PersistentNode(Twin[AsyncPersistentNode]):
         recreate: bool = True,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncPersistentNode,
-                client._inner,
-                path,
-                data,
-                ephemeral=ephemeral,
-                recreate=recreate,
-                acl=acl,
-            ),
+        self._make(
             client,
+            lambda: AsyncPersistentNode(
+                client._inner, path, data, ephemeral=ephemeral, recreate=recreate, acl=acl
+            ),
         )
 
     @property
@@ -96,15 +89,3 @@ class PersistentNode(Twin[AsyncPersistentNode]):
     def is_over(self) -> bool:
         """Whether it is not re-created any more."""
         return self._inner.is_over
-
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)

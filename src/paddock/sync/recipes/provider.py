@@ -5,19 +5,16 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from paddock.recipes.discovery.instance import ServiceInstance
 from paddock.recipes.discovery.provider import Choice
 from paddock.recipes.discovery.provider import ServiceCache as AsyncServiceCache
 from paddock.recipes.discovery.provider import ServiceProvider as AsyncServiceProvider
-from paddock.sync.bridge import Twin
+from paddock.sync.recipes.background import Background
 from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.streams import Stream
 
 
-class ServiceCache(Twin[AsyncServiceCache]):
+class ServiceCache(Background):
     """The instances of one service, in memory.
 
         with ServiceCache(registry, "search") as cache:
@@ -26,12 +23,10 @@ class ServiceCache(Twin[AsyncServiceCache]):
     Entering the scope waits until they were read.
     """
 
+    _inner: AsyncServiceCache
+
     def __init__(self, registry: ServiceRegistry, name: str) -> None:
-        super().__init__(
-            registry._bridge,
-            registry._bridge.run(AsyncServiceCache, registry._inner, name),
-            registry,
-        )
+        self._make(registry, lambda: AsyncServiceCache(registry._inner, name))
 
     @property
     def name(self) -> str:
@@ -62,24 +57,8 @@ class ServiceCache(Twin[AsyncServiceCache]):
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.watch))
 
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
-    def close(self) -> None:
-        """Stop; what is known stays. Closing twice is fine."""
-        self._bridge.call(self._inner.close)
-
-
-class ServiceProvider(Twin[AsyncServiceProvider]):
+class ServiceProvider(ServiceCache):
     """Chooses an instance of a service that is not marked down.
 
         with ServiceProvider(registry, "search") as provider:
@@ -90,6 +69,8 @@ class ServiceProvider(Twin[AsyncServiceProvider]):
     so long.
     """
 
+    _inner: AsyncServiceProvider
+
     def __init__(
         self,
         registry: ServiceRegistry,
@@ -99,22 +80,12 @@ class ServiceProvider(Twin[AsyncServiceProvider]):
         errors_max: int = 3,
         down_seconds: float = 30.0,
     ) -> None:
-        super().__init__(
-            registry._bridge,
-            registry._bridge.run(
-                AsyncServiceProvider,
-                registry._inner,
-                name,
-                choice,
-                errors_max=errors_max,
-                down_seconds=down_seconds,
-            ),
+        self._make(
             registry,
+            lambda: AsyncServiceProvider(
+                registry._inner, name, choice, errors_max=errors_max, down_seconds=down_seconds
+            ),
         )
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
 
     def choose(self) -> ServiceInstance | None:
         """Return an instance that is not marked down; None if there is none."""
@@ -127,44 +98,3 @@ class ServiceProvider(Twin[AsyncServiceProvider]):
     def is_down(self, instance: ServiceInstance) -> bool:
         """Return whether an instance is marked down."""
         return self._bridge.run(self._inner.is_down, instance)
-
-    @property
-    def instances(self) -> tuple[ServiceInstance, ...]:
-        """All known instances, in the order of their ids."""
-        return self._inner.instances
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether changes may be missing, as while the connection is lost."""
-        return self._inner.is_stale
-
-    def start(self) -> None:
-        """Begin to read, as entering the scope does; `close` has to follow."""
-        self._bridge.run(self._inner.start)
-
-    def wait_ready(self) -> None:
-        """Wait until all instances were read."""
-        self._bridge.call(self._inner.wait_ready)
-
-    def watch(self) -> Stream[tuple[ServiceInstance, ...]]:
-        """Yield all instances, once they were read, then again at every change.
-
-        It ends when this is closed.
-        """
-        return Stream(self._bridge.portal, self._bridge.run(self._inner.watch))
-
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
-    def close(self) -> None:
-        """Stop; what is known stays. Closing twice is fine."""
-        self._bridge.call(self._inner.close)

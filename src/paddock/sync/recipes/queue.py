@@ -39,10 +39,8 @@ class Queue(Twin[AsyncQueue]):
         attempts_max: int | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncQueue, client._inner, path, attempts_max=attempts_max, acl=acl),
-            client,
+        self._make(
+            client, lambda: AsyncQueue(client._inner, path, attempts_max=attempts_max, acl=acl)
         )
 
     def put(self, data: bytes, *, priority: int = 100, delay: float = 0.0) -> str:

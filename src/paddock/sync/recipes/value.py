@@ -19,11 +19,7 @@ class SharedValue(Twin[AsyncSharedValue]):
     """The data of one node, or None while there is none."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncSharedValue, client._inner, path, acl=acl),
-            client,
-        )
+        self._make(client, lambda: AsyncSharedValue(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:
