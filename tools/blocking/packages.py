@@ -54,7 +54,7 @@ class Package:
             if name in twins:
                 found.setdefault(homes[name], []).append(name)
         for base in shared_bases([getattr(source.module, name) for name in twins], self.source):
-            found.setdefault(base.__module__, []).append(base.__name__)
+            found.setdefault(base.__module__, []).insert(0, base.__name__)
         pairs = tuple(
             # Twins are generated, so they need no folders: the name of the module is enough.
             Pair(home, f"{self.target}.{home.rpartition('.')[2]}", tuple(names))
@@ -98,7 +98,7 @@ def with_pairs(rules: Rules, pairs: tuple[Pair, ...]) -> Rules:
 
 
 def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
-    """Give the bases that several classes have in common, and are not among them: most basic first.
+    """Give the bases that several classes have in common, and are not among them: most basic last.
 
     They have a twin, too, so that what is inherited is written once.
     """
@@ -119,5 +119,5 @@ def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
                 issubclass(one, base) and one is not base and below[one] == those for one in below
             )
         ),
-        key=lambda base: len(base.__mro__),
+        key=lambda base: -len(base.__mro__),
     )

@@ -12,22 +12,6 @@ from paddock.sync.bridge import Twin
 from paddock.sync.transaction import Transaction
 
 
-class Grant(BaseGrant):
-    """Proof that something is held, until it is released or lost."""
-
-    _inner: AsyncGrant
-
-    @property
-    def path(self) -> str:
-        """The node that stands for it."""
-        return self._inner.path
-
-    @property
-    def token(self) -> int:
-        """The fencing token: it is larger for every later grant of the same thing."""
-        return self._inner.token
-
-
 class BaseGrant(Twin[AsyncBaseGrant]):
     """The state of a grant, whatever is held, and its listeners."""
 
@@ -92,3 +76,19 @@ class BaseGrant(Twin[AsyncBaseGrant]):
     def remove_listener(self, listener: GrantListener) -> None:
         """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
+
+
+class Grant(BaseGrant):
+    """Proof that something is held, until it is released or lost."""
+
+    _inner: AsyncGrant
+
+    @property
+    def path(self) -> str:
+        """The node that stands for it."""
+        return self._inner.path
+
+    @property
+    def token(self) -> int:
+        """The fencing token: it is larger for every later grant of the same thing."""
+        return self._inner.token
