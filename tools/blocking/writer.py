@@ -88,12 +88,19 @@ class Writer:
     def _class(self, node: ast.ClassDef, made: type[Any]) -> str:
         inner = f"Async{node.name}"
         self._types.imports.add(f"from {self._pair.source} import {node.name} as {inner}")
-        base = "Owner" if node.name in self._rules.owners else "Twin"
-        self._types.imports.add(f"from {_BRIDGE} import {base}")
         generic = self._generic(node)
-        bases = f"{base}[{inner}{generic}]" + (f", Generic{generic}" if generic else "")
-        parts = [f"class {node.name}({bases}):\n{self._docstring(node, 4)}"]
-        found = list(self._inherited(made))
+        twin = next((one for one in made.__mro__[1:] if self._has_twin(one)), None)
+        if twin is None:
+            base = "Owner" if node.name in self._rules.owners else "Twin"
+            self._types.imports.add(f"from {_BRIDGE} import {base}")
+            bases, inner_of_its_own = f"{base}[{inner}{generic}]", ""
+        else:
+            # What it inherits is in the twin of its base.
+            bases, inner_of_its_own = twin.__name__, f"\n    _inner: {inner}{generic}"
+            self._types.name(ast.Name(twin.__name__))
+        bases += f", Generic{generic}" if generic else ""
+        parts = [f"class {node.name}({bases}):\n{self._docstring(node, 4)}{inner_of_its_own}"]
+        found = list(self._inherited(made, () if twin is None else twin.__mro__))
         for source, method in found:
             if method.name == "__init__":
                 with self._within(source):
@@ -109,11 +116,17 @@ class Writer:
                 parts += self._member(node.name, method, made)
         return "\n\n".join(parts)
 
-    def _inherited(self, made: type[Any]) -> Iterator[tuple[Source, Function]]:
+    def _has_twin(self, kind: type[Any]) -> bool:
+        pair = self._rules.twins.get(kind.__name__)
+        return pair is not None and pair.source == kind.__module__
+
+    def _inherited(
+        self, made: type[Any], of_its_base: tuple[type[Any], ...]
+    ) -> Iterator[tuple[Source, Function]]:
         """Give the methods of a class and of those of ours that it comes from, nearest first."""
         root = self._pair.source.partition(".")[0]
         for kind in made.__mro__:
-            if kind.__module__.partition(".")[0] != root:
+            if kind.__module__.partition(".")[0] != root or kind in of_its_base:
                 continue
             source = read(kind.__module__)
             node = source.found(kind.__name__)
@@ -143,12 +156,11 @@ class Writer:
             # It is made by others only.
             return []
         passed = self._types.passed(method, skip=1, bridge="bridge")
-        made = ", ".join([f"Async{name}", *passed])
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
         documented = self._docstring(method, 8, required=False)
         found = f"        bridge = bridge_of({owner!r}, {owner})\n"
-        body = f"        super().__init__(bridge, bridge.run({made}), {owner})"
-        return [head + documented + found + body]
+        made = f"lambda: Async{name}({', '.join(passed)})"
+        return [f"{head}{documented}{found}        self._make(bridge, {owner}, {made})"]
 
     def _attributes(self, method: Function) -> list[str]:
         """Write a property for each public attribute that a constructor sets."""
@@ -189,7 +201,9 @@ class Writer:
             case "__aenter__":
                 return [self._enter(owner, method)]
             case "__aexit__":
-                return [self._exit(owner, method)]
+                # Every twin has it; one that may swallow an error says so.
+                is_plain = ast.unparse(method.returns or ast.Constant(None)) == "None"
+                return [] if is_plain else [self._exit(owner, method)]
             case "__aiter__":
                 return [self._method(owner, method, made, "__iter__")]
             case name if name in _PLAIN or not name.startswith("_"):
@@ -235,8 +249,6 @@ class Writer:
     def _exit(self, owner: str, method: Function) -> str:
         outcome = self._types.outcome(method.returns, method, "self._bridge")
         head = f"    def __exit__({self._types.parameters(method)}) -> {outcome.text}:\n        "
-        if owner in self._rules.owners:
-            return f"{head}self._close()"
         names = ", ".join(one.arg for one in all_arguments(method)[1:])
         return self._returning(head, outcome, f"self._leave_scope({names})")
 

@@ -85,6 +85,11 @@ class Twin(Generic[T]):
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
 
+    def _make(self, bridge: Bridge, owner: object, make: Callable[[], T]) -> None:
+        """Make the asyncio object, on the loop of the twin that it belongs to."""
+        make.__name__ = type(self).__name__
+        Twin.__init__(self, bridge, bridge.run(make), owner)
+
     @classmethod
     def _of(cls, bridge: Bridge, inner: T) -> Self:
         """Give the twin of an asyncio object that exists, whatever the constructor takes."""
@@ -106,6 +111,14 @@ class Twin(Generic[T]):
         value = scope.__enter__()
         self._scopes.setdefault(threading.get_ident(), []).append(scope)
         return value
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self._leave_scope(kind, error, traceback)
 
     def _leave_scope(
         self,
@@ -167,6 +180,14 @@ class Owner(Twin[C]):
             self._bridge.leave()
             raise
         return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
 
     def _close(self) -> None:
         if self._bridge.is_over or self._bridge.portal.is_left_behind:

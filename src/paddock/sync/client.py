@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from paddock.client.client import Client as AsyncClient
@@ -32,14 +31,6 @@ class Client(Owner[AsyncClient]):
 
     def __enter__(self) -> Self:
         return self._open(self._inner.__aenter__)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
 
     @property
     def state(self) -> SessionState:
