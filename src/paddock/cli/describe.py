@@ -112,9 +112,9 @@ def preview(data: bytes, width: int = 60) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def tell_problem(problem: PaddockError) -> int:
-    """Say on stderr what was left out, and go on; give the status to end with."""
-    click.echo(f"paddock: {line_about(problem)}", err=True)
+def tell_problem(problem: PaddockError, hint: str = "") -> int:
+    """Print one line to stderr about a failure after which the command goes on; return 1."""
+    click.echo(f"paddock: {line_about(problem)}{f'; {hint}' if hint else ''}", err=True)
     return 1
 
 

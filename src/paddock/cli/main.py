@@ -33,6 +33,7 @@ _COMMANDS = {
     "set": ("commands.set:command", "Replace the data of a node."),
     "create": ("commands.create:command", "Create a node and print its path."),
     "delete": ("commands.delete:command", "Delete nodes, or whole trees."),
+    "acl": ("commands.acl:acl", "Show or replace the ACL of a node."),
     "stat": ("commands.stat:command", "Say what is known of a node beside its data."),
     "tree": ("commands.tree:command", "Draw a node and everything below it."),
     "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
@@ -49,8 +50,8 @@ _SECTIONS = {
     "Try it": ("demo", "shell"),
     "Run a server": ("serve", "status", "bench", "backup", "restore", "fsck", "upgrade"),
     "Look at nodes and change them": (
-        *("ls", "get", "set", "create", "delete", "stat", "tree", "find", "watch"),
-        *("export", "import"),
+        *("ls", "get", "set", "create", "delete", "stat", "acl", "tree", "find"),
+        *("watch", "export", "import"),
     ),
     "Coordinate programs": ("lock", "elect"),
 }

@@ -60,13 +60,15 @@ class Figures:
     open_files: int | None = None
     # From one look to the next.
     requests_per_s: float | None = None
+    # Set by `paddock bench` alone.
+    build: str | None = None
     # By a clock that only goes forward.
     asked_at: float = 0.0
 
     def fields(self) -> dict[str, Any]:
         """Give them as JSON has them."""
         fields = asdict(self)
-        del fields["asked_at"]
+        del fields["asked_at"], fields["build"]
         return fields
 
     def compare(self, before: Figures | None) -> None:
@@ -98,6 +100,17 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     else:
         _read_mntr(details, figures)
     return figures
+
+
+async def build_of(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> str | None:
+    """Return the build of a Paddock server, if it answers `envi`: "compiled" or "pure Python"."""
+    try:
+        async with asyncio.timeout(limit_s):
+            said = await _ask(host, "envi", tls)
+    except OSError:
+        return None
+    found = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    return found.get("paddock.build")
 
 
 async def _ask(host: Host, word: str, tls: ssl.SSLContext | None) -> str:

@@ -71,15 +71,9 @@ class ServiceOptions:
         return self._connect()
 
     def resolved(self, path: str) -> tuple[ServiceOptions, str]:
-        """Give the same service without its chroot, and where a path of the chroot is then.
-
-        Raises click.BadParameter for what is no path.
-        """
+        """Return the same service without its chroot, and a path of the chroot in it."""
         from paddock.client.session.hosts import parse_hosts
-        from paddock.protocol import paths
 
-        if not paths.is_valid(path.encode("utf-8", "surrogateescape")):
-            raise click.BadParameter(f"{path!r} is no path of a node, such as /app")
         hosts, chroot = parse_hosts(self.hosts)
         whole = dataclasses.replace(self, hosts=",".join(map(str, hosts)))
         return whole, chroot + path if path != "/" else chroot or path

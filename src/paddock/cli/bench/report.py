@@ -18,6 +18,7 @@ from paddock.cli.bench.tally import BUSY, Measurement
 from paddock.cli.describe import print_json
 from paddock.cli.monitor import Figures
 from paddock.cli.quantities import size_text
+from paddock.cli.version import build
 from paddock.cli.wording import counted
 
 _TITLES: Final = (
@@ -56,10 +57,19 @@ class DocumentReport:
         print_json(
             {
                 "servers": [
-                    {"server": one.server, "mode": one.mode, "version": one.version}
+                    {
+                        "server": one.server,
+                        "mode": one.mode,
+                        "version": one.version,
+                        "build": one.build,
+                    }
                     for one in servers
                 ],
-                "client": {"version": __version__, "python": platform.python_version()},
+                "client": {
+                    "version": __version__,
+                    "build": build(),
+                    "python": platform.python_version(),
+                },
                 "path": path,
                 "seconds": plan.seconds,
                 "clients": plan.clients,
@@ -154,10 +164,11 @@ class TerminalReport:
 def opening(plan: Plan, path: str, servers: Sequence[Figures]) -> list[str]:
     """Say what is going to be done, before it is."""
     cells = f"{counted(len(plan.cells()), 'cell')} of {plan.seconds:g} s"
+    python = f"Python {platform.python_version()}"
     load = f"up to {counted(plan.clients, 'client')}, {plan.window} requests under way each"
     return [
         *(f"server     {_server(one)}" for one in servers),
-        f"client     paddock {__version__} on Python {platform.python_version()}, one process",
+        f"client     paddock {__version__}, {build()}, on {python}, one process",
         f"load       {load}, {size_text(plan.size)} of data",
         f"path       {path}, removed at the end",
         f"time       {cells}, about {plan.seconds_in_all():.0f} s in all",
@@ -210,7 +221,8 @@ def closing(measured: Sequence[Measurement]) -> list[str]:
 def _server(figures: Figures) -> str:
     if figures.problem is not None:
         return f"{figures.server}, which says nothing of itself: {figures.problem}"
-    return f"{figures.server}, {figures.mode}, {figures.version}"
+    built = "" if figures.build is None else f", {figures.build}"
+    return f"{figures.server}, {figures.mode}, {figures.version}{built}"
 
 
 def _aligned(title: str, width: int, text: str) -> str:

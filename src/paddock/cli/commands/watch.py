@@ -8,6 +8,7 @@ import click
 
 from paddock.cli.describe import preview, print_json, time_text
 from paddock.cli.options import JSON_LINES, recursive_option
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 
@@ -22,7 +23,7 @@ _COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @recursive_option("Also everything below it.")
 @click.option("--initial", is_flag=True, help="First say what is there now.")
 @click.option(

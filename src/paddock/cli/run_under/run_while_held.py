@@ -31,10 +31,8 @@ from paddock.cli.run_under.signals import Signals, run_with_signals
 from paddock.cli.run_under.terminal import Terminal
 from paddock.cli.service import ServiceOptions, run
 from paddock.client.client import Client
-from paddock.client.requests.arguments import checked_path
 from paddock.errors import (
     ConnectionLostError,
-    InvalidArgumentError,
     LockStateError,
     SessionExpiredError,
 )
@@ -91,12 +89,8 @@ class _NoSuchCommand(CannotBeDone):
     exit_code = 127
 
 
-def check(path: str, command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
+def check(command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
     """Refuse what could not be done, before anybody waits for it."""
-    try:
-        checked_path(path)
-    except InvalidArgumentError as error:
-        raise click.BadParameter(str(error).removeprefix("path: "), param_hint="PATH") from None
     if shutil.which(command[0]) is None:
         if os.path.exists(command[0]):
             raise _CannotBeRun(f"{command[0]}: cannot be run")

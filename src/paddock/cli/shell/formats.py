@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from paddock.client.states import Event, EventType, SessionState
-from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.protocol.acl import ACL, PERMISSION_LETTERS, letters
 from paddock.protocol.records import Stat
 
 _STATES: Final = {
@@ -28,8 +28,6 @@ _TYPES: Final = {
     EventType.CHILD_WATCH_REMOVED: "ChildWatchRemoved",
     EventType.PERSISTENT_WATCH_REMOVED: "PersistentWatchRemoved",
 }
-# In the order in which upstream prints them.
-_PERMISSIONS: Final = {"c": CREATE, "d": DELETE, "r": READ, "w": WRITE, "a": ADMIN}
 _ESCAPES: Final = str.maketrans(
     {"\0": "%00", "\n": "%0A", "\r": "%0D", ",": "%2C", "}": "%7D", "%": "%25"}
 )
@@ -61,17 +59,13 @@ def acl_lines(acl: Sequence[ACL]) -> Iterator[str]:
     for entry in acl:
         scheme, name = entry.identity.scheme, entry.identity.id
         yield f"'{scheme.translate(_ESCAPES)},'{name.translate(_ESCAPES)}"
-        yield f": {permission_letters(entry.permissions)}"
+        yield f": {letters(entry.permissions)}"
 
 
-def permission_letters(permissions: int) -> str:
-    return "".join(letter for letter, bit in _PERMISSIONS.items() if permissions & bit)
-
-
-def permissions_of(letters: str) -> tuple[int, list[str]]:
-    """Give the permissions that letters stand for, and the letters that stand for none."""
-    permissions = sum({_PERMISSIONS[letter] for letter in letters if letter in _PERMISSIONS})
-    return permissions, [letter for letter in letters if letter not in _PERMISSIONS]
+def permissions_of(text: str) -> tuple[int, list[str]]:
+    """Return the permissions that letters stand for, and the letters that stand for none."""
+    permissions = sum({PERMISSION_LETTERS.get(letter, 0) for letter in text})
+    return permissions, [letter for letter in text if letter not in PERMISSION_LETTERS]
 
 
 def text_of(data: bytes) -> str:

@@ -19,10 +19,9 @@ import re
 import zlib
 from typing import Any, Final
 
-from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.node import Node
 from paddock.protocol import paths
-from paddock.protocol.acl import OPEN
+from paddock.protocol.acl import ACL, OPEN, format_acl, parse_acl
 
 VERSION: Final = 1
 # How the first line begins, of an export and of one that is not finished.
@@ -90,7 +89,7 @@ def node_line(node: Node) -> bytes:
     elif text:
         fields["data"] = text
     if node.acl is not None and set(node.acl) != _OPEN:
-        fields["acl"] = acl_text.to_text(node.acl)
+        fields["acl"] = sorted(map(format_acl, set(node.acl)))
     return line_of(fields)
 
 
@@ -141,9 +140,9 @@ def _data_of(fields: dict[str, Any]) -> bytes:
         raise BadLineError("its data are not base64") from None
 
 
-def _acl_of(acl: Any) -> tuple[Any, ...]:
+def _acl_of(acl: Any) -> tuple[ACL, ...]:
     if acl is None:
         return OPEN
     if not isinstance(acl, list) or not acl:
         raise BadLineError("its ACL is not a list with something in it")
-    return acl_text.from_text(acl)
+    return tuple(map(parse_acl, acl))

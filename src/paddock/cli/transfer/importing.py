@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
 from paddock.cli.transfer.progress import Advance
@@ -32,7 +31,7 @@ from paddock.errors import (
     NoNodeError,
     RequestError,
 )
-from paddock.protocol.acl import ACL, OPEN
+from paddock.protocol.acl import ACL, OPEN, is_masked, without_secrets
 from paddock.protocol.records import Stat
 
 # A window ends with so many nodes, or so many bytes of data.
@@ -207,9 +206,9 @@ class Import:
         return bool(item.node.data)
 
     def _judge_acl(self, item: _Item, found: set[ACL], wanted: set[ACL]) -> None:
-        if acl_text.is_hidden(found):
+        if is_masked(found):
             # A digest that we may not see is taken for the one it should be.
-            wanted = acl_text.as_shown(wanted)
+            wanted = set(without_secrets(wanted))
         if self._rights.is_unfinished(found, wanted):
             item.verdict = Verdict.FINISH
         elif found != wanted:

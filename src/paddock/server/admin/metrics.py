@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
-from paddock.protocol import opcodes
+from paddock.protocol import jute, opcodes
 from paddock.server.core import Service
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
@@ -217,6 +217,7 @@ class Figures:
             "os.name": platform.system(),
             "os.arch": platform.machine(),
             "os.version": platform.release(),
+            "paddock.build": "pure Python" if jute.__file__.endswith(".py") else "compiled",
         }
 
     def digest(self) -> tuple[int, int]:
