@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from paddock.protocol import opcodes
+from paddock.protocol import operations
 from tests.conformance.conftest import Connect, need_lone_check
 from tests.conformance.differences import (
     DELETE_CONTAINER_NEEDS_DELETE,
@@ -117,13 +117,11 @@ ABOUT_NO_NODE = {Op.NOTIFICATION, Op.PING, Op.AUTH, Op.SASL, Op.CREATE_SESSION, 
 #: These carry others, or have a test of their own.
 ROUTES = {Op.MULTI, Op.MULTI_READ, Op.DELETE_CONTAINER}
 
-IN_MULTI = [
-    name
-    for name, row in ROWS.items()
-    if row.make(Ground("", "", "", "")).op
-    in (Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER, Op.CREATE_TTL, Op.DELETE, Op.SET_DATA, Op.CHECK)
-]
-IN_MULTI_READ = ["getData", "getChildren"]
+_OPS = {name: row.make(Ground("", "", "", "")).op for name, row in ROWS.items()}
+IN_MULTI, IN_MULTI_READ = (
+    [name for name, op in _OPS.items() if operations.BY_NUMBER[op].step_of == whole]
+    for whole in (Op.MULTI, Op.MULTI_READ)
+)
 
 
 @pytest.fixture
@@ -194,9 +192,15 @@ def check_refused(root: Client, ground: Ground, before: list[object], reply: Rep
 
 
 def test_every_operation_is_in_the_matrix() -> None:
-    covered = {row.make(Ground("", "", "", "")).op for row in ROWS.values()}
-    assert covered | ABOUT_NO_NODE | ROUTES == set(Op)
-    assert {int(op) for op in Op} >= opcodes.WRITES | opcodes.READS
+    assert {*_OPS.values()} | ABOUT_NO_NODE | ROUTES == set(Op)
+    assert {int(op) for op in Op} >= operations.WRITES | operations.READS
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name != "exists of what is not there"])
+def test_the_table_of_operations_names_the_permissions(name: str) -> None:
+    operation = operations.BY_NUMBER[_OPS[name]]
+    # A create and a delete need theirs on the parent of what they name, so that of `node`.
+    assert ROWS[name].needs == (operation.permission or operation.parent_permission)
 
 
 @pytest.mark.parametrize("name", ROWS)

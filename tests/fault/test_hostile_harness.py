@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.protocol import opcodes
+from paddock.protocol import operations
 from paddock.protocol.jute import DecodeError
 from paddock.state import multi
 from tests.fault.stage.hostile import Case, Cost, check
@@ -170,7 +170,7 @@ def test_every_operation_of_the_server_has_a_case_in_every_form(server: FaultSer
     with Stage(server, 1, "/forms") as stage:
         asked = {work.op: list(work.round(stage, 0)) for work in WORKS}
     asked[Op.CLOSE_SESSION] = [rq.close_session()]
-    for op, name in opcodes.NAMES.items():
+    for op, name in operations.NAMES.items():
         if op in ELSEWHERE:
             assert ELSEWHERE[op] in names
             continue
@@ -187,11 +187,6 @@ def may_be_a_step(step: Request) -> bool:
         with contextlib.suppress(DecodeError):
             return bool(read(body))
     return False
-
-
-def test_every_number_of_an_operation_has_a_name() -> None:
-    numbers = {value for value in vars(opcodes).values() if isinstance(value, int)}
-    assert numbers == {opcodes.NOTIFICATION, opcodes.ERROR, *opcodes.NAMES}
 
 
 def test_no_two_cases_have_the_same_name() -> None:

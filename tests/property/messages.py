@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from paddock.protocol.acl import (
     read_whole_acls,
 )
 from paddock.protocol.jute import BytesWriter, Reader
+from paddock.protocol.operations import BY_NUMBER, LOG, MEMORY, TABLE, Operation
 from paddock.protocol.records import (
     ConnectRequest,
     ConnectResponse,
@@ -43,6 +44,7 @@ from paddock.protocol.requests import (
     AuthPacket,
     CreateRequest,
     CreateTTLRequest,
+    OldSetWatchesRequest,
     PathRequest,
     ReconfigRequest,
     SaslToken,
@@ -106,8 +108,8 @@ set_acls = st.builds(SetACLRequest, maybe_paths, maybe_acl_lists, versions)
 watches = st.builds(WatchesRequest, maybe_paths, st.integers(0, 4) | int32s)
 add_watches = st.builds(AddWatchRequest, paths, st.integers(0, 2) | int32s)
 set_watches = st.builds(SetWatchesRequest, int64s, *[path_lists] * 5)
-first_set_watches = st.builds(
-    SetWatchesRequest, int64s, *[path_lists] * 3, st.just([]), st.just([])
+old_set_watches = st.builds(
+    OldSetWatchesRequest, int64s, *[path_lists] * 3, st.just([]), st.just([])
 )
 reconfigs = st.builds(ReconfigRequest, maybe_texts, maybe_texts, maybe_texts, int64s)
 auth_packets = st.builds(
@@ -145,6 +147,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("WatchesRequest", WatchesRequest.read, watches),
     Kind("AddWatchRequest", AddWatchRequest.read, add_watches),
     Kind("SetWatchesRequest", SetWatchesRequest.read, set_watches),
+    Kind("OldSetWatchesRequest", OldSetWatchesRequest.read, old_set_watches),
     Kind("ReconfigRequest", ReconfigRequest.read, reconfigs),
     Kind("AuthPacket", AuthPacket.read, auth_packets),
     Kind("SaslToken", SaslToken.read, st.builds(SaslToken, maybe_buffers)),
@@ -170,7 +173,6 @@ KINDS: tuple[Kind, ...] = (
 #: What reads a part of a message, or several records at once.
 READERS: tuple[Callable[[Reader], Any], ...] = (
     *(kind.read for kind in KINDS),
-    SetWatchesRequest.read_first,
     read_acls,
     read_whole_acls,
     read_identities,
@@ -188,67 +190,53 @@ def encode(record: Writable) -> bytes:
     return writer.getvalue()
 
 
-def _encode_first(record: SetWatchesRequest) -> bytes:
-    writer = BytesWriter()
-    record.write_first(writer)
-    return writer.getvalue()
-
-
 def _transaction(steps: list[tuple[int, bytes]]) -> bytes:
     body = b"".join(encode(MultiHeader(operation, False, -1)) + each for operation, each in steps)
     return body + encode(MultiHeader(-1, True, -1))
 
 
-def _of(
-    operations: list[int], records: st.SearchStrategy[Any]
-) -> st.SearchStrategy[tuple[int, bytes]]:
-    return st.tuples(st.sampled_from(operations), records.map(encode))
+_RECORDS = {kind.name: kind.records for kind in KINDS}
 
 
-_steps = st.one_of(
-    _of([opcodes.CREATE, opcodes.CREATE2, opcodes.CREATE_CONTAINER], creates),
-    _of([opcodes.CREATE_TTL], ttl_creates),
-    _of([opcodes.DELETE, opcodes.CHECK], of_version),
-    _of([opcodes.SET_DATA], sets),
-)
-_read_steps = _of([opcodes.GET_DATA, opcodes.GET_CHILDREN], watched)
+def _requests(rows: Iterable[Operation]) -> st.SearchStrategy[tuple[int, bytes]]:
+    """Draw requests of some operations that have a record: operation and body."""
+    return st.one_of(
+        [
+            st.tuples(st.just(row.number), _RECORDS[row.request.__name__].map(encode))
+            for row in rows
+            if row.request is not None
+        ]
+    )
+
+
+def _steps_of(whole: int) -> st.SearchStrategy[tuple[int, bytes]]:
+    return _requests(row for row in TABLE if row.step_of == whole)
+
 
 _transactions = st.tuples(
-    st.just(opcodes.MULTI), st.lists(_steps, min_size=1, max_size=4).map(_transaction)
+    st.just(opcodes.MULTI),
+    st.lists(_steps_of(opcodes.MULTI), min_size=1, max_size=4).map(_transaction),
 )
 writes: st.SearchStrategy[tuple[int, bytes]] = mostly(
-    mostly(_steps, _transactions, 3),
-    st.one_of(
-        _of([opcodes.SET_ACL], set_acls),
-        _of([opcodes.DELETE_CONTAINER], of_path),
-        _of([opcodes.RECONFIG], reconfigs),
-        st.just((opcodes.MULTI, _transaction([]))),
-    ),
+    mostly(_steps_of(opcodes.MULTI), _transactions, 3),
+    _requests(row for row in TABLE if row.route == LOG and not row.step_of)
+    | st.just((opcodes.MULTI, _transaction([]))),
     6,
 )
 """Operation and body of whatever goes through the log."""
 
 queries: st.SearchStrategy[tuple[int, bytes]] = st.one_of(
-    _of([opcodes.EXISTS, opcodes.GET_DATA, opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2], watched),
-    _of(
-        [
-            *(opcodes.SYNC, opcodes.GET_ACL, opcodes.GET_EPHEMERALS),
-            opcodes.GET_ALL_CHILDREN_NUMBER,
-        ],
-        of_path,
+    _requests(row for row in TABLE if row.route == MEMORY),
+    st.tuples(
+        st.just(opcodes.MULTI_READ),
+        st.lists(_steps_of(opcodes.MULTI_READ), max_size=4).map(_transaction),
     ),
-    _of([opcodes.CHECK_WATCHES, opcodes.REMOVE_WATCHES], watches),
-    _of([opcodes.ADD_WATCH], add_watches),
-    _of([opcodes.SET_WATCHES2], set_watches),
-    st.tuples(st.just(opcodes.SET_WATCHES), first_set_watches.map(_encode_first)),
-    st.tuples(st.just(opcodes.MULTI_READ), st.lists(_read_steps, max_size=4).map(_transaction)),
     st.just((opcodes.WHO_AM_I, b"")),
 )
 """Operation and body of whatever is answered from memory."""
 
 others: st.SearchStrategy[tuple[int, bytes]] = st.one_of(
-    _of([opcodes.AUTH], auth_packets),
-    _of([opcodes.SASL], st.builds(SaslToken, maybe_buffers)),
+    _requests(BY_NUMBER[number] for number in (opcodes.AUTH, opcodes.SASL)),
     st.just((opcodes.PING, b"")),
     st.just((opcodes.CLOSE_SESSION, b"")),
     st.tuples(int32s, buffers),

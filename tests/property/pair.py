@@ -6,20 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from paddock.errors import OK
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.protocol.jute import Reader
-from paddock.protocol.records import MultiHeader, Stat
+from paddock.protocol.records import MultiHeader
 from paddock.protocol.replies import (
-    Create2Response,
-    CreateResponse,
-    GetACLResponse,
     GetChildren2Response,
-    GetDataResponse,
     IntResponse,
     StringsResponse,
-    WhoAmIResponse,
 )
-from paddock.protocol.requests import PathRequest
 from paddock.state.access import Identities
 from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
@@ -46,23 +40,7 @@ from tests.unit.state.driver import PASSWORD, Connection, World, encode, multi_b
 UNDECODABLE = b"\x00\x00"
 
 _REPLIES: dict[int, Any] = {
-    opcodes.CREATE: CreateResponse.read,
-    opcodes.CREATE2: Create2Response.read,
-    opcodes.CREATE_CONTAINER: Create2Response.read,
-    opcodes.CREATE_TTL: Create2Response.read,
-    opcodes.SET_DATA: Stat.read,
-    opcodes.SET_ACL: Stat.read,
-    opcodes.CHECK: Stat.read,
-    opcodes.EXISTS: Stat.read,
-    opcodes.GET_DATA: GetDataResponse.read,
-    opcodes.GET_CHILDREN: StringsResponse.read,
-    opcodes.GET_CHILDREN2: GetChildren2Response.read,
-    opcodes.GET_EPHEMERALS: StringsResponse.read,
-    opcodes.GET_ACL: GetACLResponse.read,
-    opcodes.GET_ALL_CHILDREN_NUMBER: IntResponse.read,
-    opcodes.SYNC: PathRequest.read,
-    opcodes.WHO_AM_I: WhoAmIResponse.read,
-    opcodes.ADD_WATCH: IntResponse.read,
+    row.number: row.reply.read for row in operations.TABLE if row.reply is not None
 }
 # In a result of a transaction these have no body.
 _BARE = (opcodes.DELETE, opcodes.CHECK)

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from paddock import errors
 from paddock.errors import OK
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, CREATE, DELETE, READ, WRITE, Identity
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import MultiHeader, Stat
@@ -339,5 +339,5 @@ def _results(outcome: Outcome) -> list[str]:
             case opcodes.SET_DATA:
                 shown.append(f"version {Stat.read(reader).version}")
             case _:
-                shown.append(opcodes.NAMES[header.operation])
+                shown.append(operations.NAMES[header.operation])
     return [f"[{' | '.join(shown)}]"]

@@ -78,12 +78,12 @@ def recipe(make: Callable[..., T]) -> Callable[..., T]:
 def lose_connection(client: Client) -> None:
     """Cut the client's connection, as if the network had."""
     inner = client.twin._inner if isinstance(client, Threaded) else client
-    link = inner._session.exchange.link
-    assert link is not None
+    transport = inner._session.dispatcher.transport
+    assert transport is not None
     if isinstance(client, Threaded):
-        _at_once(client.twin._bridge.run, link.abort)
+        _at_once(client.twin._bridge.run, transport.abort)
     else:
-        link.abort()
+        transport.abort()
 
 
 class Threaded:

@@ -1,10 +1,9 @@
-"""The operations of ZooKeeper 3.9, by the numbers that the wire has for them."""
+"""The numbers of ZooKeeper 3.9's operations on the wire. `operations` has a row for each."""
 
 from __future__ import annotations
 
 from typing import Final
 
-NOTIFICATION: Final = 0
 CREATE: Final = 1
 DELETE: Final = 2
 EXISTS: Final = 3
@@ -37,79 +36,3 @@ WHO_AM_I: Final = 107
 CREATE_SESSION: Final = -10
 CLOSE_SESSION: Final = -11
 ERROR: Final = -1
-
-WRITES: Final = frozenset(
-    {
-        CREATE,
-        CREATE2,
-        CREATE_CONTAINER,
-        CREATE_TTL,
-        DELETE,
-        DELETE_CONTAINER,
-        SET_DATA,
-        SET_ACL,
-        CHECK,
-        MULTI,
-        RECONFIG,
-        CLOSE_SESSION,
-    }
-)
-"""What goes through the log, because it may change the state or takes a zxid."""
-
-READS: Final = frozenset(
-    {
-        EXISTS,
-        GET_DATA,
-        GET_ACL,
-        GET_CHILDREN,
-        GET_CHILDREN2,
-        SYNC,
-        MULTI_READ,
-        CHECK_WATCHES,
-        REMOVE_WATCHES,
-        SET_WATCHES,
-        SET_WATCHES2,
-        ADD_WATCH,
-        GET_EPHEMERALS,
-        GET_ALL_CHILDREN_NUMBER,
-        WHO_AM_I,
-    }
-)
-"""What is answered from memory, in its session's order."""
-
-HEAVY: Final = frozenset({MULTI_READ, SET_WATCHES, SET_WATCHES2, GET_EPHEMERALS})
-"""Reads of many nodes: their work grows with what they name, or with what the session owns."""
-
-NAMES: Final[dict[int, str]] = {
-    CREATE: "create",
-    DELETE: "delete",
-    EXISTS: "exists",
-    GET_DATA: "get",
-    SET_DATA: "set",
-    GET_ACL: "get_acl",
-    SET_ACL: "set_acl",
-    GET_CHILDREN: "get_children",
-    SYNC: "sync",
-    PING: "ping",
-    GET_CHILDREN2: "get_children2",
-    CHECK: "check",
-    MULTI: "multi",
-    CREATE2: "create2",
-    RECONFIG: "reconfig",
-    CHECK_WATCHES: "check_watches",
-    REMOVE_WATCHES: "remove_watches",
-    CREATE_CONTAINER: "create_container",
-    DELETE_CONTAINER: "delete_container",
-    CREATE_TTL: "create_ttl",
-    MULTI_READ: "multi_read",
-    AUTH: "auth",
-    SET_WATCHES: "set_watches",
-    SASL: "sasl",
-    GET_EPHEMERALS: "get_ephemerals",
-    GET_ALL_CHILDREN_NUMBER: "get_all_children_number",
-    SET_WATCHES2: "set_watches2",
-    ADD_WATCH: "add_watch",
-    WHO_AM_I: "who_am_i",
-    CREATE_SESSION: "create_session",
-    CLOSE_SESSION: "close_session",
-}

@@ -201,10 +201,7 @@ class AddWatchRequest:
 
 @dataclass(slots=True)
 class SetWatchesRequest:
-    """The watches that a client had before it reconnected, and the last zxid it saw.
-
-    set_watches ends before `persistent`; set_watches2 has all five lists.
-    """
+    """set_watches2: a client's watches before it reconnected, and the last zxid it saw."""
 
     relative_zxid: int
     data: list[bytes]
@@ -214,16 +211,9 @@ class SetWatchesRequest:
     recursive: list[bytes]
 
     def write(self, writer: BytesWriter) -> None:
-        self.write_first(writer)
-        write_strings(writer, self.persistent)
-        write_strings(writer, self.recursive)
-
-    def write_first(self, writer: BytesWriter) -> None:
-        """Write it as set_watches, which knows no persistent watches."""
         write_i64_be(writer, self.relative_zxid)
-        write_strings(writer, self.data)
-        write_strings(writer, self.exists)
-        write_strings(writer, self.child)
+        for paths in (self.data, self.exists, self.child, self.persistent, self.recursive):
+            write_strings(writer, paths)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
@@ -231,11 +221,20 @@ class SetWatchesRequest:
         data, exists, child = reader.strings(), reader.strings(), reader.strings()
         return cls(zxid, data, exists, child, reader.strings(), reader.strings())
 
+
+@dataclass(slots=True)
+class OldSetWatchesRequest(SetWatchesRequest):
+    """set_watches, which has no persistent watches."""
+
+    def write(self, writer: BytesWriter) -> None:
+        write_i64_be(writer, self.relative_zxid)
+        for paths in (self.data, self.exists, self.child):
+            write_strings(writer, paths)
+
     @classmethod
-    def read_first(cls, reader: Reader) -> Self:
+    def read(cls, reader: Reader) -> Self:
         zxid = reader.int64()
-        data, exists, child = reader.strings(), reader.strings(), reader.strings()
-        return cls(zxid, data, exists, child, [], [])
+        return cls(zxid, reader.strings(), reader.strings(), reader.strings(), [], [])
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from typing import Final
 from paddock import __version__
 from paddock.errors import PaddockError
 from paddock.log.file.disk import Disk
-from paddock.server.admin.control_socket import Control, ControlError, Message
+from paddock.server.admin.control_socket import ControlError, ControlSocket, Message
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
@@ -50,7 +50,7 @@ class Supervisor:
         self._make_server = make_server
         self._wall_clock_ms = wall_clock_ms
         self._server: Server | None = None
-        self._control: Control | None = None
+        self._control: ControlSocket | None = None
         # Held while servers are exchanged: nothing else is done to them then.
         self._busy = asyncio.Lock()
         self._admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
@@ -75,7 +75,7 @@ class Supervisor:
         await self._start_server()
         self._config = self._running().config_with_ports()
         if self._config.data_directory is not None:
-            self._control = Control(self._config.data_directory, self._answer)
+            self._control = ControlSocket(self._config.data_directory, self._answer)
             await self._control.open()
 
     async def serve_until(self, stop: asyncio.Event) -> None:

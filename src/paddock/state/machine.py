@@ -25,6 +25,7 @@ from paddock.errors import (
 )
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_i64_be
+from paddock.protocol.operations import name_of
 from paddock.protocol.requests import (
     CreateRequest,
     CreateTTLRequest,
@@ -249,7 +250,7 @@ def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:
 
 
 def _fault(operation: int, problem: Exception) -> Fault:
-    name = _DECISIONS.get(operation) or opcodes.NAMES.get(operation, str(operation))
+    name = _DECISIONS.get(operation) or name_of(operation)
     return Fault(f"applying {name} failed and was undone: {problem!r}")
 
 

@@ -7,12 +7,15 @@ those before the one that failed, its code, and RUNTIME_INCONSISTENCY for those 
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import BytesWriter, write_i32_be
 from mypy_extensions import i64
 
 from paddock.errors import OK, RUNTIME_INCONSISTENCY
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
+from paddock.protocol.operations import TABLE
 from paddock.protocol.records import MultiHeader
 from paddock.protocol.requests import (
     CreateRequest,
@@ -29,6 +32,8 @@ from paddock.state.operations import (
     Operations,
 )
 from paddock.state.refusal import Refused
+
+_READS: Final = frozenset([row.number for row in TABLE if row.step_of == opcodes.MULTI_READ])
 
 
 class Step:
@@ -62,7 +67,7 @@ def read_reads(body: bytes) -> list[tuple[int, bytes]]:
     reads: list[tuple[int, bytes]] = []
     header = MultiHeader.read(reader)
     while not header.done:
-        if header.operation not in (opcodes.GET_DATA, opcodes.GET_CHILDREN):
+        if header.operation not in _READS:
             raise DecodeError("not an operation of a multi-read")
         reads.append((header.operation, WatchedRequest.read(reader).path))
         header = MultiHeader.read(reader)

@@ -27,6 +27,7 @@ from paddock.protocol.acl import ADMIN, READ
 from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_strings
 from paddock.protocol.requests import (
     AddWatchRequest,
+    OldSetWatchesRequest,
     PathRequest,
     SetWatchesRequest,
     WatchesRequest,
@@ -305,8 +306,9 @@ class Queries:
     def watch_setting(self, operation: int, body: bytes, watcher: Watcher) -> WatchSetting:
         """Return what setWatches asks for, to be done in steps. Raises Refused, DecodeError."""
         reader = Reader(body)
+        request: SetWatchesRequest
         if operation == opcodes.SET_WATCHES:
-            request = SetWatchesRequest.read_first(reader)
+            request = OldSetWatchesRequest.read(reader)
         else:
             request = SetWatchesRequest.read(reader)
         setting = WatchSetting(request, self.machine, self.watches, watcher)

@@ -20,6 +20,7 @@ from typing import Final, Self
 
 from paddock.log.file.disk import Disk, write_file
 from paddock.log.file.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES
+from paddock.storage.foreign import refuse_foreign
 from paddock.storage.layout import (
     FORMAT,
     Claim,
@@ -29,7 +30,6 @@ from paddock.storage.layout import (
     make_folder,
     write_format,
 )
-from paddock.storage.maintenance.foreign import refuse_foreign
 from paddock.storage.state_swap import finish_exchange
 
 __all__ = ["DataDirectory", "DataDirectoryError", "look_before_claim"]

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
-from paddock.protocol import opcodes
+from paddock.protocol import operations
 from paddock.testing.conversation import SeenReply, SeenRequest
 from paddock.testing.faults import Fault
 from paddock.testing.partition import Partition
 from paddock.testing.proxy import FaultProxy
 
 # What callers do not distinguish, or call by another name: some in ours, some in other clients.
-_CREATES: Final = ("create", "create2", "create_container", "create_ttl")
-_CHILDREN: Final = ("get_children", "get_children2")
+_CREATES: Final = tuple(row.name for row in operations.TABLE if row.audit == "create")
+_CHILDREN: Final = tuple(row.name for row in operations.TABLE if row.method == "children")
 _ALIKE: Final[dict[str, tuple[str, ...]]] = {
     "create": _CREATES,
     "children": _CHILDREN,
@@ -30,7 +30,7 @@ _ALIKE: Final[dict[str, tuple[str, ...]]] = {
     "transaction": ("multi",),
     "commit": ("multi",),
 }
-_NAMES: Final = frozenset(opcodes.NAMES.values())
+_NAMES: Final = frozenset(operations.NAMES.values())
 
 _TOLD_MAX: Final = 50
 

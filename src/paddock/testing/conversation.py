@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final, Protocol, Self
+from typing import Final
 
 from paddock.errors import OK, SESSION_EXPIRED, error_from_code
-from paddock.protocol import events, opcodes
+from paddock.protocol import events, opcodes, operations
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import (
     NOTIFICATION_XID,
@@ -23,53 +23,10 @@ from paddock.protocol.records import (
     RequestHeader,
     WatcherEvent,
 )
-from paddock.protocol.requests import (
-    CreateRequest,
-    CreateTTLRequest,
-    SetACLRequest,
-    SetDataRequest,
-    VersionRequest,
-    WatchedRequest,
-)
 
-
-class _Step(Protocol):
-    """A request within a transaction."""
-
-    @property
-    def path(self) -> bytes | None: ...
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self: ...
-
-
-# Requests that do not begin with a path.
 _WITHOUT_PATH: Final = frozenset(
-    {
-        opcodes.PING,
-        opcodes.RECONFIG,
-        opcodes.AUTH,
-        opcodes.SASL,
-        opcodes.SET_WATCHES,
-        opcodes.SET_WATCHES2,
-        opcodes.WHO_AM_I,
-        opcodes.CREATE_SESSION,
-        opcodes.CLOSE_SESSION,
-    }
+    {row.number for row in operations.TABLE if not hasattr(row.request, "path")}
 )
-# What each operation of a transaction is followed by.
-_STEPS: Final[dict[int, type[_Step]]] = {
-    opcodes.CREATE: CreateRequest,
-    opcodes.CREATE2: CreateRequest,
-    opcodes.CREATE_CONTAINER: CreateRequest,
-    opcodes.CREATE_TTL: CreateTTLRequest,
-    opcodes.DELETE: VersionRequest,
-    opcodes.CHECK: VersionRequest,
-    opcodes.SET_DATA: SetDataRequest,
-    opcodes.SET_ACL: SetACLRequest,
-    opcodes.GET_DATA: WatchedRequest,
-    opcodes.GET_CHILDREN: WatchedRequest,
-}
 _EVENTS: Final = {
     events.NODE_CREATED: "created",
     events.NODE_DELETED: "deleted",
@@ -98,7 +55,7 @@ class SeenRequest:
     @property
     def name(self) -> str:
         """The operation as a word, such as `create`."""
-        return opcodes.NAMES.get(self.operation, str(self.operation))
+        return operations.name_of(self.operation)
 
     def __str__(self) -> str:
         return " ".join([f"request {self.number}:", self.name, *self.paths])
@@ -247,17 +204,16 @@ def _session_asked_for(handshake: bytes) -> int:
 
 
 def _paths(operation: int, reader: Reader) -> tuple[str, ...]:
-    if operation in _WITHOUT_PATH:
-        return ()
     paths: list[bytes | None] = []
     try:
-        if operation not in (opcodes.MULTI, opcodes.MULTI_READ):
-            paths.append(reader.buffer())
-        else:
+        if operation in (opcodes.MULTI, opcodes.MULTI_READ):
             while not (header := MultiHeader.read(reader)).done:
-                if header.operation not in _STEPS:
+                row = operations.BY_NUMBER.get(header.operation)
+                if row is None or row.request is None:
                     break
-                paths.append(_STEPS[header.operation].read(reader).path)
+                paths.append(getattr(row.request.read(reader), "path", None))
+        elif operation not in _WITHOUT_PATH:
+            paths.append(reader.buffer())
     except DecodeError:
         # The server will say what is wrong with it.
         pass

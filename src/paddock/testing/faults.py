@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.testing.conversation import SeenRequest
 
-_NUMBERS: Final = {name: number for number, name in opcodes.NAMES.items()}
+_NUMBERS: Final = {name: number for number, name in operations.NAMES.items()}
 
 
 class Direction(enum.Enum):

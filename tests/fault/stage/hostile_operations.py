@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from tests.fault.stage.hostile import Case
 from tests.fault.stage.hostile_stage import Stage, credentials, multis
 from tests.support import requests as rq
@@ -33,22 +33,20 @@ class Work:
     """How to ask for one operation again and again."""
 
     op: Op
-    round: Round
     #: How many rounds there are at scale 1.
     rounds: int
+    round: Round
     #: What the replies may take, if a client has to wait for them, and the nodes that stay.
-    memory_mb: float
-    is_read: bool
-    #: Whether a transaction, or a multiRead, may hold it.
-    is_step: bool
+    memory_mb: float = 0
 
+    @property
+    def is_read(self) -> bool:
+        return self.op not in operations.WRITES
 
-def read(op: Op, rounds: int, round: Round, memory_mb: float = 0, is_step: bool = False) -> Work:
-    return Work(op, round, rounds, memory_mb, True, is_step)
-
-
-def write(op: Op, rounds: int, round: Round, memory_mb: float = 0, is_step: bool = True) -> Work:
-    return Work(op, round, rounds, memory_mb, False, is_step)
+    @property
+    def is_step(self) -> bool:
+        """Whether a transaction, or a multiRead, may hold it."""
+        return operations.BY_NUMBER[self.op].step_of != 0
 
 
 def large(stage: Stage) -> str:
@@ -95,39 +93,39 @@ def missing(number: int, count: int) -> list[str]:
 
 
 WORKS = (
-    write(Op.CREATE, 500, lambda s, n: [rq.create(s.path(f"a{n}"), acl=[s.last_identity()])], 20),
-    write(Op.CREATE2, 500, lambda s, n: [rq.create2(s.path(f"b{n}"), acl=[s.last_identity()])], 20),
-    write(Op.CREATE_CONTAINER, 500, lambda s, n: [rq.create_container(s.path(f"c{n}"))], 20),
-    write(Op.CREATE_TTL, 500, lambda s, n: [rq.create_ttl(s.path(f"t{n}"), 1 << 39)], 20),
-    write(Op.DELETE, 500, deletes),
-    write(Op.DELETE_CONTAINER, 1_000, lambda s, n: [rq.delete_container(wide(s))], is_step=False),
-    write(Op.SET_DATA, 1_000, lambda s, n: [rq.set_data(guarded(s), b"")]),
-    write(Op.SET_ACL, 30, lambda s, n: [rq.set_acl(s.root, long_acl(n))], 20, is_step=False),
-    write(Op.CHECK, 1_000, lambda s, n: [rq.check(guarded(s))]),
-    write(Op.RECONFIG, 1_000, lambda s, n: [rq.reconfig("server.1=a", "", "")], is_step=False),
-    write(Op.MULTI, 20, lambda s, n: [rq.multi(*[rq.check(guarded(s))] * 200)], is_step=False),
-    read(Op.EXISTS, 500, lambda s, n: [rq.exists(large(s)), rq.exists(guarded(s), watch=True)]),
-    read(Op.GET_DATA, 1_000, lambda s, n: [rq.get_data(guarded(s))], is_step=True),
-    read(Op.GET_ACL, 60, lambda s, n: [rq.get_acl(guarded(s))], 64),
-    read(Op.GET_CHILDREN, 100, lambda s, n: [rq.get_children(wide(s))], 64, is_step=True),
-    read(Op.GET_CHILDREN2, 100, lambda s, n: [rq.get_children2(wide(s))], 64),
-    read(Op.MULTI_READ, 20,
+    Work(Op.CREATE, 500, lambda s, n: [rq.create(s.path(f"a{n}"), acl=[s.last_identity()])], 20),
+    Work(Op.CREATE2, 500, lambda s, n: [rq.create2(s.path(f"b{n}"), acl=[s.last_identity()])], 20),
+    Work(Op.CREATE_CONTAINER, 500, lambda s, n: [rq.create_container(s.path(f"c{n}"))], 20),
+    Work(Op.CREATE_TTL, 500, lambda s, n: [rq.create_ttl(s.path(f"t{n}"), 1 << 39)], 20),
+    Work(Op.DELETE, 500, deletes),
+    Work(Op.DELETE_CONTAINER, 1_000, lambda s, n: [rq.delete_container(wide(s))]),
+    Work(Op.SET_DATA, 1_000, lambda s, n: [rq.set_data(guarded(s), b"")]),
+    Work(Op.SET_ACL, 30, lambda s, n: [rq.set_acl(s.root, long_acl(n))], 20),
+    Work(Op.CHECK, 1_000, lambda s, n: [rq.check(guarded(s))]),
+    Work(Op.RECONFIG, 1_000, lambda s, n: [rq.reconfig("server.1=a", "", "")]),
+    Work(Op.MULTI, 20, lambda s, n: [rq.multi(*[rq.check(guarded(s))] * 200)]),
+    Work(Op.EXISTS, 500, lambda s, n: [rq.exists(large(s)), rq.exists(guarded(s), watch=True)]),
+    Work(Op.GET_DATA, 1_000, lambda s, n: [rq.get_data(guarded(s))]),
+    Work(Op.GET_ACL, 60, lambda s, n: [rq.get_acl(guarded(s))], 64),
+    Work(Op.GET_CHILDREN, 100, lambda s, n: [rq.get_children(wide(s))], 64),
+    Work(Op.GET_CHILDREN2, 100, lambda s, n: [rq.get_children2(wide(s))], 64),
+    Work(Op.MULTI_READ, 20,
          lambda s, n: [rq.multi_read(rq.get_children(wide(s)), *[rq.get_data(guarded(s))] * 200)],
          64),
-    read(Op.SYNC, 100, lambda s, n: [rq.sync("/" + "x" * 10_000)], 64),
-    read(Op.CHECK_WATCHES, 1_000, lambda s, n: [rq.check_watches(s.root, 3)]),
-    read(Op.REMOVE_WATCHES, 500,
+    Work(Op.SYNC, 100, lambda s, n: [rq.sync("/" + "x" * 10_000)], 64),
+    Work(Op.CHECK_WATCHES, 1_000, lambda s, n: [rq.check_watches(s.root, 3)]),
+    Work(Op.REMOVE_WATCHES, 500,
          lambda s, n: [rq.exists(large(s), watch=True), rq.remove_watches(large(s), 3)]),
-    read(Op.ADD_WATCH, 500, lambda s, n: [rq.add_watch(s.path(f"{n}" + "/x" * 100), 1)], 10),
-    read(Op.SET_WATCHES, 5, lambda s, n: [rq.set_watches(0, missing(n, 1_000))], 32),
-    read(Op.SET_WATCHES2, 5,
+    Work(Op.ADD_WATCH, 500, lambda s, n: [rq.add_watch(s.path(f"{n}" + "/x" * 100), 1)], 10),
+    Work(Op.SET_WATCHES, 5, lambda s, n: [rq.set_watches(0, missing(n, 1_000))], 32),
+    Work(Op.SET_WATCHES2, 5,
          lambda s, n: [rq.set_watches2(1 << 40, (), (), (), (), missing(n, 1_000))], 32),
-    read(Op.GET_EPHEMERALS, 300, lambda s, n: [rq.get_ephemerals("/")]),
-    read(Op.GET_ALL_CHILDREN_NUMBER, 100, lambda s, n: [rq.get_all_children_number(s.root)]),
-    read(Op.WHO_AM_I, 500, lambda s, n: [rq.who_am_i()], 64),
-    read(Op.PING, 5_000, lambda s, n: [rq.ping()]),
-    read(Op.AUTH, 1_000, lambda s, n: [credentials(s.identities - 1)]),
-    read(Op.SASL, 1_000, lambda s, n: [rq.sasl(b"x" * 100)]),
+    Work(Op.GET_EPHEMERALS, 300, lambda s, n: [rq.get_ephemerals("/")]),
+    Work(Op.GET_ALL_CHILDREN_NUMBER, 100, lambda s, n: [rq.get_all_children_number(s.root)]),
+    Work(Op.WHO_AM_I, 500, lambda s, n: [rq.who_am_i()], 64),
+    Work(Op.PING, 5_000, lambda s, n: [rq.ping()]),
+    Work(Op.AUTH, 1_000, lambda s, n: [credentials(s.identities - 1)]),
+    Work(Op.SASL, 1_000, lambda s, n: [rq.sasl(b"x" * 100)]),
 )  # fmt: skip
 
 #: What is tried in another case: a handshake has no place in a pipeline or a transaction.
@@ -156,7 +154,7 @@ def cases() -> list[Case]:
 
 
 def _case(op: Op, form: str, attack: Callable[[Stage], None], memory_mb: float) -> Case:
-    name = opcodes.NAMES[op]
+    name = operations.NAMES[op]
     return Case(
         f"{name}, {form}",
         name,

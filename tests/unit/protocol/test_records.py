@@ -38,6 +38,7 @@ from paddock.protocol.requests import (
     AuthPacket,
     CreateRequest,
     CreateTTLRequest,
+    OldSetWatchesRequest,
     PathRequest,
     ReconfigRequest,
     SaslToken,
@@ -289,15 +290,13 @@ def test_one_changed_byte_is_a_record_or_a_decode_error(
 
 
 def test_set_watches_without_the_persistent_lists_is_the_older_request() -> None:
-    request = SetWatchesRequest(9, [b"/a"], [b"/b"], [], [], [])
+    request = OldSetWatchesRequest(9, [b"/a"], [b"/b"], [], [], [])
     wire = q(9) + v(b"/a") + v(b"/b") + v()
-    writer = BytesWriter()
-    request.write_first(writer)
-    assert writer.getvalue() == wire
-    assert SetWatchesRequest.read_first(Reader(wire)) == request
+    assert encode(request) == wire
+    assert OldSetWatchesRequest.read(Reader(wire)) == request
     for cut in range(len(wire)):
         with pytest.raises(DecodeError):
-            SetWatchesRequest.read_first(Reader(wire[:cut]))
+            OldSetWatchesRequest.read(Reader(wire[:cut]))
 
 
 def test_an_announced_vector_costs_nothing_before_its_elements_come() -> None:

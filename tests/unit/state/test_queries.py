@@ -12,7 +12,7 @@ from paddock.errors import (
     OK,
     UNIMPLEMENTED,
 )
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, READ, WRITE, Identity
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import MultiHeader
@@ -284,7 +284,7 @@ def test_who_am_i_names_everybody_and_no_secret(client: Connection) -> None:
     ]
 
 
-@pytest.mark.parametrize("operation", sorted(opcodes.READS))
+@pytest.mark.parametrize("operation", sorted(operations.READS))
 def test_a_query_that_cannot_be_decoded_says_so(client: Connection, operation: int) -> None:
     error, body = client.ask(operation, b"\0")
     if operation == opcodes.WHO_AM_I:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paddock.errors import OK, SYSTEM_ERROR
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.protocol.acl import ACL, ALL, ANYONE, Identity
 from paddock.protocol.jute import BytesWriter
 from paddock.protocol.requests import CreateRequest, VersionRequest
@@ -100,7 +100,7 @@ class TestTotality:
         assert sentence(outcome).startswith("applying reap failed")
         assert world.machine.zxid == 0
 
-    @pytest.mark.parametrize("operation", [*sorted(opcodes.WRITES), *range(-20, 25)])
+    @pytest.mark.parametrize("operation", [*sorted(operations.WRITES), *range(-20, 25)])
     def test_every_operation_answers_any_bytes(self, client: Connection, operation: int) -> None:
         for body in (b"", b"\0", bytes(64), b"\xff" * 64, BytesWriter().getvalue()):
             outcome = client.send(operation, body)

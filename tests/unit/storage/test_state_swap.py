@@ -17,7 +17,7 @@ from paddock.storage.layout import Claim, DataDirectoryError
 from paddock.storage.load import load
 from paddock.storage.maintenance import check as checking
 from paddock.storage.maintenance.check import check
-from paddock.storage.maintenance.scan import Item, walk
+from paddock.storage.scan import Item, scan
 from paddock.storage.state_swap import (
     Exchange,
     discard_staged,
@@ -429,13 +429,13 @@ def test_a_state_that_is_exchanged_while_it_is_read_is_read_again(
 ) -> None:
     """Else the snapshot would be of the old one and the log, empty, of the new."""
 
-    def walk_behind_an_exchange(folder: Path, after: int = 0) -> Iterator[Item]:
+    def scan_behind_an_exchange(folder: Path, after: int = 0) -> Iterator[Item]:
         if list(data.glob("restore-incoming-*")):
             exchange(data, staged_in(data), NOW, Disk())
-        return walk(folder, after)
+        return scan(folder, after)
 
-    monkeypatch.setattr(loading, "walk", walk_behind_an_exchange)
+    monkeypatch.setattr(loading, "scan", scan_behind_an_exchange)
     assert paths(load(data).machine) == NEW
     stage_new(data)
-    monkeypatch.setattr(checking, "walk", walk_behind_an_exchange)
+    monkeypatch.setattr(checking, "scan", scan_behind_an_exchange)
     assert not check(data).is_damaged

@@ -73,7 +73,7 @@ def _check_target(file: Path, data: Path, overwrite: bool) -> None:
 def _load(data: Path) -> "Loaded":
     from paddock.server.admin.control_socket import ControlError, ask
     from paddock.storage.load import load
-    from paddock.storage.maintenance.scan import user_of
+    from paddock.storage.scan import user_of
 
     if user_of(data) is not None:
         try:

@@ -56,7 +56,7 @@ class _NoBackupError(CannotBeDone):
 def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
     # All of them now: who owns the folder may not be able to read where they are.
     from paddock.storage.layout import make_folder
-    from paddock.storage.maintenance.scan import user_of
+    from paddock.storage.scan import user_of
 
     with one_line():
         if data.exists() and not data.is_dir():
@@ -89,7 +89,7 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
 
 
 def _holds_anything(data: Path) -> bool:
-    from paddock.storage.maintenance.foreign import is_harmless
+    from paddock.storage.foreign import is_harmless
 
     names = (path.name for path in data.iterdir()) if data.is_dir() else ()
     return any(name != "lock" and not is_harmless(name) for name in names)

@@ -27,7 +27,7 @@ from paddock.server.config.sources import Settings
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from paddock.server.admin.log_handler import Journal
+    from paddock.server.admin.log_handler import LogHandler
 
 DEFAULT_DATA = Path("data")
 # Made now: when it is needed there is no memory.
@@ -45,11 +45,11 @@ class _Serve(click.Command):
         for setting in SETTINGS:
             option = setting.option
             names = f"{option}/--no-{option[2:]}" if setting.is_switch else option
-            default = setting.default_shown()
+            default = setting.default_text
             self.params.append(
                 click.Option(
                     [names],
-                    metavar=None if setting.is_switch else setting.metavar,
+                    metavar=setting.parser.metavar or None,
                     default=None,
                     help=setting.help + (f"  [default: {default}]" if default else ""),
                 )
@@ -140,13 +140,13 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
     from paddock._loops import run
     from paddock.storage.layout import FolderInUseError
 
-    journal = _open_journal(config)
+    log_handler = _open_log_handler(config)
     _warn(config, warnings)
     _raise_file_limit()
     _tune_interpreter()
     with one_line():
         try:
-            run(_serve_until_signal(config, journal))
+            run(_serve_until_signal(config, log_handler))
         except ConfigError as error:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
@@ -154,15 +154,15 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
             raise CannotBeDone(f"{error}; --data takes another folder") from None
 
 
-def _open_journal(config: ServerConfig) -> "Journal":
+def _open_log_handler(config: ServerConfig) -> "LogHandler":
     import logging
     import time
 
-    from paddock.server.admin.log_handler import Journal
+    from paddock.server.admin.log_handler import LogHandler
 
-    journal = Journal(sys.stderr, config.log_format, time.monotonic)
-    logging.basicConfig(level=config.log_level.upper(), handlers=[journal])
-    return journal
+    log_handler = LogHandler(sys.stderr, config.log_format, time.monotonic)
+    logging.basicConfig(level=config.log_level.upper(), handlers=[log_handler])
+    return log_handler
 
 
 def _warn(config: ServerConfig, warnings: list[str]) -> None:
@@ -176,7 +176,7 @@ def _warn(config: ServerConfig, warnings: list[str]) -> None:
             click.echo(f"paddock: warning: {warning}", err=True)
 
 
-async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
+async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -> None:
     import asyncio
     import secrets
     import time
@@ -205,7 +205,7 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
         )
 
     asyncio.get_running_loop().set_exception_handler(_take_note)
-    lifetime = Lifetime(journal, Notifier(os.environ))
+    lifetime = Lifetime(log_handler, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.on_leaving = supervisor.abandon
     lifetime.loading(f"Loading {config.data_directory or 'nothing'}")

@@ -21,7 +21,7 @@ from paddock.cli.transfer.progress import Advance
 from paddock.cli.transfer.rights import Rights
 from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally, Verdict
 from paddock.client.client import Client
-from paddock.client.requests.compound import make_parents
+from paddock.client.operations.compound import make_parents
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,

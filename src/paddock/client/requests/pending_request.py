@@ -16,27 +16,13 @@ from paddock.errors import (
     ServiceError,
     error_from_code,
 )
-from paddock.protocol import opcodes
+from paddock.protocol import operations
 from paddock.protocol.jute import DecodeError, Reader
 
 T = TypeVar("T")
 
-# What errors call an operation: as the function of the client that asks for it.
-_NAMES: Final = {
-    **opcodes.NAMES,
-    opcodes.CREATE2: "create",
-    opcodes.CREATE_CONTAINER: "create",
-    opcodes.CREATE_TTL: "create",
-    opcodes.GET_CHILDREN: "children",
-    opcodes.GET_CHILDREN2: "children",
-    opcodes.GET_ALL_CHILDREN_NUMBER: "count_descendants",
-    opcodes.GET_EPHEMERALS: "ephemerals",
-    opcodes.CHECK_WATCHES: "remove_watches",
-    # How it is asked by itself; after a reconnect nobody waits for it.
-    opcodes.SET_WATCHES2: "add_watch",
-    opcodes.MULTI: "transaction",
-    opcodes.CLOSE_SESSION: "close",
-}
+# What errors call an operation: as the method of the client that asks for it.
+_NAMES: Final = {row.number: row.method or row.name for row in operations.TABLE}
 
 
 def refusal(code: int, operation: int, path: str | None) -> ServiceError:
@@ -65,7 +51,7 @@ class Failure:
         return self.kind(operation, path, self.reason)
 
 
-class Call(Generic[T]):
+class PendingRequest(Generic[T]):
     """A request, from being asked for until its future is done."""
 
     __slots__ = (

@@ -1,17 +1,17 @@
-"""What the audit log says of an entry: who did what, with which result, a line for each.
+"""The lines of the audit log: who did what, with which result.
 
     session=0x1f  user=127.0.0.1,alice  ip=127.0.0.1  operation=create  znode=/a  … result=success
 
 Clients choose paths and user names, so no value may read as several, or as another field. In text,
-every character of a value that does not print, space, comma, equals sign and backslash is escaped
-by its code: a comma is `\\x2c`. So a line can be split at tabs or at spaces, a field at its `=`,
-and a list at its commas. In JSON only commas and backslashes in the parts of a list are escaped.
+characters that do not print, spaces, commas, equals signs and backslashes in a value are escaped by
+their code: a comma is `\\x2c`. So a line can be split at tabs or spaces, a field at its `=`, and a
+list at its commas. In JSON only commas and backslashes in the items of a list are escaped.
 
-The fields, their order and the operations are upstream's, with tabs between the fields: every
-request that may change a node, the parts of a transaction that succeeded, the ephemeral nodes that
-went with a session, and the start and stop of the server. Where we differ: what upstream forgets (a
-TTL node, the type of a sequential node in a transaction) is here too; the entries of an ACL have
-commas between them; and a digest, from which a password can be guessed, is shown as `x`.
+Fields, their order and operations are upstream's, with tabs between the fields: every request that
+may change a node, the steps of a transaction that succeeded, the ephemerals deleted with a session,
+the start and stop of the server. Differences: what upstream forgets (a TTL node, the type of a
+sequential node in a transaction) is here; the entries of an ACL have commas between them; and a
+digest, from which a password can be guessed, is shown as `x`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,8 @@ from paddock.errors import OK
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, format_acl, without_secrets
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.protocol.requests import (
-    CreateRequest,
-    CreateTTLRequest,
-    PathRequest,
-    SetACLRequest,
-    SetDataRequest,
-    VersionRequest,
-)
+from paddock.protocol.operations import BY_NUMBER, TABLE
+from paddock.protocol.requests import CreateRequest, CreateTTLRequest, SetACLRequest
 from paddock.server.admin.log_handler import escaped, iso_time
 from paddock.state.access import NOBODY, Identities, user_name
 from paddock.state.entry import EXPIRE, Entry
@@ -51,21 +45,10 @@ INVOKED: Final = "invoked"
 
 SERVER_START: Final = "serverStart"
 SERVER_STOP: Final = "serverStop"
-_MULTI: Final = "multiOperation"
 _EPHEMERAL_GONE: Final = "ephemeralZNodeDeletionOnSessionCloseOrExpire"
-_OPERATIONS: Final = {
-    opcodes.CREATE: "create",
-    opcodes.CREATE2: "create",
-    opcodes.CREATE_CONTAINER: "create",
-    opcodes.CREATE_TTL: "create",
-    opcodes.DELETE: "delete",
-    opcodes.DELETE_CONTAINER: "delete",
-    opcodes.SET_DATA: "setData",
-    opcodes.SET_ACL: "setAcl",
-    opcodes.RECONFIG: "reconfig",
-}
+_OPERATIONS: Final = {row.number: row.audit for row in TABLE if row.audit is not None}
 _ENDS: Final = frozenset({opcodes.CLOSE_SESSION, EXPIRE})
-AUDITED: Final = frozenset({*_OPERATIONS, *_ENDS, opcodes.MULTI})
+AUDITED: Final = frozenset({*_OPERATIONS, *_ENDS})
 # By the flags of a create.
 _TYPES: Final = (
     "persistent",
@@ -76,7 +59,7 @@ _TYPES: Final = (
     "persistent_with_ttl",
     "persistent_sequential_with_ttl",
 )
-# What separates fields, a name from its value, and the parts of a list; and what escapes it.
+# The characters that separate fields, names and values, and items; and the one that escapes.
 _SEPARATORS: Final = {ord(one): f"\\x{ord(one):02x}" for one in " =,\\"}
 _LIST_SEPARATORS: Final = {ord(one): _SEPARATORS[ord(one)] for one in ",\\"}
 
@@ -89,7 +72,7 @@ class Event:
     operation: str
     result: str
     session: int | None = None
-    # Every name that the client has; a list, as the entries of an ACL are.
+    # Every name of the client.
     users: tuple[str, ...] = ()
     ip: str | None = None
     znode: str | None = None
@@ -97,7 +80,7 @@ class Event:
     acl: tuple[str, ...] | None = None
 
     def fields(self) -> Iterator[tuple[str, str | tuple[str, ...]]]:
-        """Yield names and values in upstream's order; a value that is a list is a tuple."""
+        """Yield names and values in upstream's order; a tuple is a list."""
         session = None if self.session is None else f"0x{self.session:x}"
         for name, value in (
             ("session", session),
@@ -114,7 +97,7 @@ class Event:
 
 
 def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Event]:
-    """Give what is to be written of an entry; `server_user` is who acts where no client does."""
+    """Yield the events of an entry; `server_user` is the user where no client acts."""
     if entry.operation in _ENDS:
         for change in outcome.changes:
             if change.kind == Change.DELETED:
@@ -129,13 +112,13 @@ def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Even
     elif entry.operation != opcodes.MULTI:
         yield _single(entry, outcome)
     elif _has_failed(outcome):
-        yield _event(entry, _MULTI, FAILURE)
+        yield _event(entry, _OPERATIONS[opcodes.MULTI], FAILURE)
     else:
         yield from _parts(entry, outcome)
 
 
 def text_line(event: Event) -> str:
-    """Write an event as text, with tabs between its fields."""
+    """Return an event as text, with tabs between its fields."""
     level = "ERROR" if event.result == FAILURE else "INFO"
     fields = "\t".join(f"{name}={_text_of(value)}" for name, value in event.fields())
     return f"{_local_time(event.time_ms)} {level} paddock.audit: {fields}\n"
@@ -147,7 +130,7 @@ def _text_of(value: str | tuple[str, ...]) -> str:
     return ",".join(escaped(one.translate(_SEPARATORS)) for one in value)
 
 
-# All entries of a batch have the same time.
+# The entries of a batch have the same time.
 @lru_cache(maxsize=16)
 def _local_time(time_ms: int) -> str:
     moment = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone()
@@ -155,7 +138,7 @@ def _local_time(time_ms: int) -> str:
 
 
 def json_line(event: Event) -> str:
-    """Write an event as one JSON object."""
+    """Return an event as one JSON object."""
     line = {
         "time": iso_time(event.time_ms / 1000),
         "level": "error" if event.result == FAILURE else "info",
@@ -175,11 +158,11 @@ def _single(entry: Entry, outcome: Outcome) -> Event:
     path: bytes | None = None
     znode_type: str | None = None
     acl: tuple[str, ...] | None = None
-    # What cannot be understood was refused for that, and names no node.
+    # A request that cannot be decoded was refused, and names no node.
     with contextlib.suppress(DecodeError):
         path, znode_type, acl = _read(entry.operation, entry.body)
     if outcome.changes:
-        # A sequential node has its number only now.
+        # With the number of a sequential node.
         path = outcome.changes[0].path
     result = SUCCESS if outcome.error == OK else FAILURE
     return _event(entry, _OPERATIONS[entry.operation], result, path, znode_type, acl)
@@ -198,25 +181,15 @@ def _parts(entry: Entry, outcome: Outcome) -> Iterator[Event]:
 
 
 def _read(operation: int, body: bytes) -> tuple[bytes | None, str | None, tuple[str, ...] | None]:
-    """Return the path that a request names, and its type or its ACL where it has one."""
-    reader = Reader(body)
-    match operation:
-        case opcodes.CREATE_TTL:
-            limited = CreateTTLRequest.read(reader)
-            return limited.path, _type(operation, limited.flags), None
-        case opcodes.CREATE | opcodes.CREATE2 | opcodes.CREATE_CONTAINER:
-            wanted = CreateRequest.read(reader)
-            return wanted.path, _type(operation, wanted.flags), None
-        case opcodes.DELETE:
-            return VersionRequest.read(reader).path, None, None
-        case opcodes.DELETE_CONTAINER:
-            return PathRequest.read(reader).path, None, None
-        case opcodes.SET_DATA:
-            return SetDataRequest.read(reader).path, None, None
-        case opcodes.SET_ACL:
-            access = SetACLRequest.read(reader)
-            return access.path, None, _shown_acls(access.acls)
-    return None, None, None
+    """Return the path of a request, and its node type or its ACL if it has one."""
+    record = BY_NUMBER[operation].request
+    request = None if record is None else record.read(Reader(body))
+    match request:
+        case CreateRequest() | CreateTTLRequest():
+            return request.path, _type(operation, request.flags), None
+        case SetACLRequest():
+            return request.path, None, _shown_acls(request.acls)
+    return getattr(request, "path", None), None, None
 
 
 def _event(
@@ -242,7 +215,7 @@ def _event(
 
 
 def _has_failed(outcome: Outcome) -> bool:
-    """Tell whether a transaction failed: then its reply is a list of errors."""
+    """Return whether a transaction failed: then its reply is a list of errors."""
     if outcome.error != OK:
         return True
     return read_i32_be(outcome.body, 0) == opcodes.ERROR and outcome.body[4] == 0
@@ -255,7 +228,7 @@ def _type(operation: int, flags: int) -> str | None:
 
 
 def users_of(identities: Identities) -> tuple[str, ...]:
-    """Return the names of a client that may be shown."""
+    """Return the names of a client."""
     names = (user_name(one) for one in identities.entries)
     return tuple(name for name in names if name.strip())
 

@@ -22,7 +22,7 @@ from librt.strings import BytesWriter, read_i32_be
 from mypy_extensions import i64
 
 from paddock.errors import AUTH_FAILED, MARSHALLING_ERROR, OK, UNIMPLEMENTED
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.protocol.framing import FrameBuffer
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
@@ -286,8 +286,8 @@ class Desk(Client):
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if is_common or operation in opcodes.READS:
-            is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in opcodes.HEAVY)
+        if is_common or operation in operations.READS:
+            is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self._line.length:
                 if is_heavy or self._must_wait(operation, frame):
                     self._hold_back(frame)
@@ -302,7 +302,7 @@ class Desk(Client):
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.identities)
                 if is_heavy or self._outlet.is_full():
                     self._end_turn()
-        elif operation in opcodes.WRITES:
+        elif operation in operations.WRITES:
             self._line.enter_write(len(frame) - _HEADER_BYTES)
             self._pipeline.submit(
                 Entry(
@@ -406,7 +406,7 @@ class Desk(Client):
             place = line.take()
             self._pipeline.waiting_bytes -= len(place.body)
             self._pipeline.work += 1
-            if place.operation in opcodes.READS:
+            if place.operation in operations.READS:
                 self._answer(place.operation, place.xid, place.body, 0, place.identities)
                 if self._outlet.is_full():
                     self._outlet.flush()

@@ -8,7 +8,7 @@ everybody else's pay nothing for it.
 from __future__ import annotations
 
 from paddock.errors import NOT_READ_ONLY, OK, SESSION_CLOSED_REQUIRE_SASL
-from paddock.protocol import opcodes
+from paddock.protocol import opcodes, operations
 from paddock.state.access import Identities
 
 
@@ -41,7 +41,7 @@ class ReadOnly(Restriction):
         if operation == opcodes.CLOSE_SESSION:
             return Verdict(OK, True)
         # Nobody knows whether what we have is the latest, so a sync is refused too, as upstream.
-        if operation in opcodes.WRITES or operation == opcodes.SYNC:
+        if operation in operations.WRITES or operation == opcodes.SYNC:
             return Verdict(NOT_READ_ONLY, False)
         return None
 

@@ -13,7 +13,7 @@ from paddock.server.tls.context import Credentials
 from paddock.server.tls.listener import Listener
 
 
-class SecurePorts:
+class TlsPorts:
     """The secure port, and the plain one if it takes TLS, too."""
 
     def __init__(self, config: ServerConfig, wall_clock_ms: Callable[[], int]) -> None:

@@ -23,8 +23,8 @@ from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError
 from paddock.storage.layout import FORMAT
 from paddock.storage.load import load, read_state
-from paddock.storage.maintenance.scan import Gap, Segment, user_of, walk
 from paddock.storage.replay import OtherStateError, Replay, UnreadableBatchError, within_memory
+from paddock.storage.scan import Gap, Segment, scan, user_of
 from paddock.storage.snapshots import SnapshotDamagedError, snapshot_files
 from paddock.storage.state_swap import generation, is_interrupted
 
@@ -268,7 +268,7 @@ class _Check:
         # Up to where the last file of the log says that there were records, if it holds none.
         promised = 0
         report.last_index = max(report.last_index, start)
-        for item in walk(self._log):
+        for item in scan(self._log):
             match item:
                 case Record():
                     end = item.index

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paddock.server.admin.paced_writer import Stream, in_pieces
+from paddock.server.connections.paced_writer import PacedWriter, in_pieces
 from tests.unit.server.harness import FakeTransport, run, turn
 
 TIMEOUT = 10.0
@@ -22,7 +22,7 @@ class Answer:
         self.made = 0
         self.transport = FakeTransport()
         self.is_done = False
-        self.stream = Stream(self.transport, self._pieces(count), TIMEOUT, self._done)
+        self.stream = PacedWriter(self.transport, self._pieces(count), TIMEOUT, self._done)
 
     def _pieces(self, count: int) -> Iterator[bytes]:
         for number in range(count):
@@ -121,7 +121,7 @@ def test_an_answer_that_cannot_be_made_ends_the_connection(
 
     async def scenario() -> None:
         transport = FakeTransport()
-        Stream(transport, pieces(), TIMEOUT, lambda: None).start()
+        PacedWriter(transport, pieces(), TIMEOUT, lambda: None).start()
         await turn()
         assert transport.written == b"so far"
         assert not transport.is_open

@@ -49,7 +49,7 @@ class Gap:
         return self.last is not None and self.last <= index
 
 
-# What a walk comes across.
+# What a scan yields.
 Item: TypeAlias = Record | Gap | Torn | Segment
 
 
@@ -59,7 +59,7 @@ def user_of(folder: Path) -> int | None:
         return user
 
 
-def walk(folder: Path, after: int = 0) -> Iterator[Item]:
+def scan(folder: Path, after: int = 0) -> Iterator[Item]:
     """Go through a log in order: its whole records, and what is wrong, each at its place.
 
     Segments that only hold records up to `after` are passed over. A record behind a gap is whole,
@@ -71,10 +71,10 @@ def walk(folder: Path, after: int = 0) -> Iterator[Item]:
     ends: list[int | None] = [first_index for first_index, _ in files[1:]]
     for (first_index, path), end in zip(files, [*ends, None], strict=False):
         if end is None or end > after + 1:
-            yield from _walk_segment(path, first_index, end)
+            yield from _scan_segment(path, first_index, end)
 
 
-def _walk_segment(path: Path, first_index: int, end: int | None) -> Iterator[Item]:
+def _scan_segment(path: Path, first_index: int, end: int | None) -> Iterator[Item]:
     """Go through one segment, whose records from `end` on are superseded by the next segment."""
     # None: the last segment, of which nobody knows how many records it should have.
     last = None if end is None else end - 1

@@ -1,8 +1,8 @@
-"""An answer of any length: made piece by piece, and sent at the pace of whoever takes it.
+"""A paced writer: sends an answer of any length piece by piece, at the pace of its reader.
 
-A piece is made when the one before it has been handed over, and others get their turn in between.
-So however long the answer is, it neither stops the server nor fills its memory. Whoever takes
-nothing for too long is disconnected.
+A piece is made after the one before it was written, and other callbacks run in between. So a long
+answer neither blocks the event loop nor fills the memory. A peer that reads nothing for too long is
+disconnected.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _PIECE_PARTS: Final = 500
 
 
 def in_pieces(parts: Iterable[str]) -> Iterator[bytes]:
-    """Put short texts together to pieces, each of which takes little time to make.
+    """Join short texts to pieces, each of which takes little time to make.
 
-    Parts may be empty: making them took time all the same, and others get their turn for it.
+    Parts may be empty: they count as work, after which other callbacks run.
     """
     gathered: list[str] = []
     size = 0
@@ -37,8 +37,8 @@ def in_pieces(parts: Iterable[str]) -> Iterator[bytes]:
     yield "".join(gathered).encode()
 
 
-class Stream:
-    """Sends pieces through a transport, whose owner tells it when to pause."""
+class PacedWriter:
+    """Writes pieces to a transport, whose protocol calls `pause` and `resume`."""
 
     def __init__(
         self,
@@ -52,25 +52,25 @@ class Stream:
         self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._pieces = pieces
-        # Seconds in which less than `bytes_min` taken is too little: the peer is disconnected.
+        # A peer that reads less than `bytes_min` in so many seconds is disconnected.
         self._timeout = timeout
         self._bytes_min = bytes_min
-        # Called when the last piece has been handed over; not if it comes to nothing.
+        # Called after the last piece was written; not after an abort.
         self._done = done
-        # Who shares the loop's time; without it each piece has a pass of the loop.
+        # Shares the loop's time; without it each piece takes one pass of the loop.
         self._turns = turns
         self._is_paused = False
-        # Whether the next piece is due already.
+        # Whether the next piece is scheduled.
         self._is_scheduled = False
         self._is_over = False
-        # Bytes handed over, and how many of them had been taken when we last looked.
+        # Bytes written, and how many of them the peer had read at the last check.
         self._written = 0
         self._taken = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Send the first piece at once."""
-        self._timer = self._loop.call_later(self._timeout, self._look)
+        self._timer = self._loop.call_later(self._timeout, self._check)
         self._send()
 
     def pause(self) -> None:
@@ -118,11 +118,11 @@ class Stream:
             self._transport.write(piece)
         self._schedule()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         taken = self._written - self._transport.get_write_buffer_size()
         if self._is_paused and taken - self._taken < self._bytes_min:
             self.stop()
             self._transport.abort()
             return
         self._taken = taken
-        self._timer = self._loop.call_later(self._timeout, self._look)
+        self._timer = self._loop.call_later(self._timeout, self._check)
