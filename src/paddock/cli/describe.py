@@ -21,7 +21,7 @@ from paddock.protocol.records import Stat
 
 
 def session_text(session: int) -> str:
-    """Write a session as everybody does: without a sign, in hexadecimal."""
+    """Format a session id: hexadecimal, without a sign."""
     return f"0x{session & (1 << 64) - 1:x}"
 
 
@@ -31,14 +31,14 @@ def owner_text(stat: Stat) -> str | None:
 
 
 def stat_fields(stat: Stat | None) -> dict[str, Any]:
-    """Give what JSON says about a node beside its path and its data."""
+    """Return the JSON fields of a stat."""
     if stat is None:
         return {"stat": None}
     return {"stat": {**stat._asdict(), "ephemeral_owner": owner_text(stat)}}
 
 
 def data_fields(data: bytes | None) -> dict[str, Any]:
-    """Give what JSON says about the data of a node."""
+    """Return the JSON fields of data."""
     if data is None:
         return {"data": None, "encoding": None}
     try:
@@ -74,7 +74,7 @@ def long_line(stat: Stat | None, name: str) -> str:
 
 
 def stat_lines(stat: Stat) -> list[str]:
-    """Give everything about a node, a line each, under the names that JSON has for them."""
+    """Return a stat as lines, with the names that JSON has."""
     shown = {
         "czxid": f"0x{stat.czxid:x}",
         "mzxid": f"0x{stat.mzxid:x}",

@@ -1,6 +1,6 @@
 """What servers say of themselves, asked with four-letter words: one connection for each word.
 
-`srvr` is allowed by every server unless somebody took it away; `mntr`, which knows more, has to be
+`srvr` is allowed by every server unless it is configured away; `mntr`, which knows more, has to be
 in the server's `4lw.commands.whitelist`. What is not known is None. A server that cannot be asked
 has a `problem`, in words, and nothing else.
 """
@@ -66,7 +66,7 @@ class Figures:
     asked_at: float = 0.0
 
     def fields(self) -> dict[str, Any]:
-        """Give them as JSON has them."""
+        """Return the fields for JSON."""
         fields = asdict(self)
         del fields["asked_at"], fields["build"]
         return fields
@@ -77,7 +77,7 @@ class Figures:
             return
         passed = self.asked_at - before.asked_at
         came = self.received - before.received
-        # It counts from zero again after a restart, or when somebody says so.
+        # The counter starts from zero again after a restart or a reset.
         if passed > 0 and came >= 0:
             self.requests_per_s = max(0, came - _WORDS) / passed
 

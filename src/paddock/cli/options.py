@@ -40,5 +40,5 @@ CONTENDER_NAME = click.option(
 
 
 def recursive_option(says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have a command take the nodes below one as well; both letters do, as in `rm` and in `ls`."""
+    """Add `--recursive`, with both letters, as in `rm` and in `ls`."""
     return click.option("--recursive", "-r", "-R", is_flag=True, help=says)

@@ -28,7 +28,7 @@ _WIDTHS: Final = (9, 7, 6, 9, 7, 7, 7, 4, 6)
 
 
 class Report(Protocol):
-    """Whoever is told."""
+    """Receives the results."""
 
     def telling(
         self, plan: Plan, path: str, servers: Sequence[Figures]
@@ -162,7 +162,7 @@ class TerminalReport:
 
 
 def opening(plan: Plan, path: str, servers: Sequence[Figures]) -> list[str]:
-    """Say what is going to be done, before it is."""
+    """Return the lines before the table: servers, client, load."""
     cells = f"{counted(len(plan.cells()), 'cell')} of {plan.seconds:g} s"
     python = f"Python {platform.python_version()}"
     load = f"up to {counted(plan.clients, 'client')}, {plan.window} requests under way each"
@@ -176,7 +176,7 @@ def opening(plan: Plan, path: str, servers: Sequence[Figures]) -> list[str]:
 
 
 def row(measured: Measurement) -> list[str]:
-    """Give a line of the table."""
+    """Return the cells of a line."""
     cell = measured.cell
     return [
         cell.operation,
@@ -193,12 +193,12 @@ def row(measured: Measurement) -> list[str]:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Give a line of the table as text."""
+    """Return a line of the table."""
     return "  ".join(map(_aligned, _TITLES, _WIDTHS, texts))
 
 
 def closing(measured: Sequence[Measurement]) -> list[str]:
-    """Say how to read it, and what was refused."""
+    """Return the lines after the table: refused requests, and how to read it."""
     lines = [
         f"{one.cell.operation}: {counted(one.refusals, 'request')} refused: {one.problem}"
         for one in measured

@@ -25,7 +25,7 @@ from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
 
-# For one that does not say what it is, nobody waits longer.
+# How long four-letter words are waited for.
 _LOOK_S: Final = 2.0
 
 
@@ -100,7 +100,7 @@ class _Bench:
 
     @asynccontextmanager
     async def several(self, count: int) -> AsyncIterator[list[Client]]:
-        """Have so many clients more, each with a session of its own, in a scope."""
+        """Open more clients in this scope, each with a session of its own."""
         clients = [self._client.another() for _ in range(count)]
         try:
             try:

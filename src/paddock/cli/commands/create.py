@@ -81,7 +81,7 @@ def command(
     content = given_data(data, file) or b""
 
     async def creating(client: "Client") -> None:
-        # Before anybody can know of the node, and end us.
+        # Before the node can be seen, and a signal sent.
         hold = _Hold(client) if ephemeral else None
         stat: Stat | None
         kind = _Kind(ephemeral=ephemeral, sequential=sequential, container=container, ttl=ttl)

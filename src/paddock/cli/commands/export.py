@@ -112,7 +112,7 @@ def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
 async def _export(
     client: Client, root: str, options: ReadOptions, writer: LineWriter | PartWriter
 ) -> dict[str, Any]:
-    """Do it; give what is said about it."""
+    """Export a tree; return the fields of the summary."""
     from paddock.cli.transfer.changes import watched
     from paddock.cli.transfer.progress import progress
     from paddock.cli.transfer.tree_reader import TreeReader
@@ -139,7 +139,7 @@ async def _export(
 
 
 async def _total(client: Client, root: str) -> int | None:
-    """Count what there is, for somebody who watches; a server before 3.6 does not count."""
+    """Return the number of nodes for a progress bar; servers before 3.6 do not count."""
     from paddock.cli.transfer.progress import is_watched
 
     if not is_watched():
@@ -151,7 +151,7 @@ async def _total(client: Client, root: str) -> int | None:
 
 
 def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> None:
-    """Say what was done, where it is not in the way."""
+    """Print a summary; to stderr if stdout has the export."""
     if done["warning"]:
         click.echo(f"paddock: warning: {done['warning']}", err=True)
     if as_json:

@@ -23,7 +23,7 @@ _AnyText = TypeVar("_AnyText", str, bytes)
 
 
 def parse_session(text: str) -> int:
-    """Read a session as everybody writes it, in hexadecimal."""
+    """Parse a session id in hexadecimal."""
     try:
         number = int(text, 16)
     except ValueError:
@@ -79,11 +79,11 @@ def command(
     is_long: bool,
     as_json: bool,
 ) -> int:
-    """Print the paths of all nodes at and below PATH of which everything is so that is asked for.
+    """Print the paths of all nodes at and below PATH that match every condition.
 
-    Of several --name, or --path, one has to fit. A tree of any size takes little memory, and is not
-    seen at one moment: what comes and goes meanwhile may be found or not. Status 1 says that
-    something could not be read.
+    Of several --name, or --path, one has to match. Memory is bounded, whatever the size of the
+    tree, and the result is no snapshot: nodes that are created or deleted meanwhile may be missing.
+    Status 1: a node could not be read.
     """
     now_ms = time.time() * 1000
     criteria = Criteria(

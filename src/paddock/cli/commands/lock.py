@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=NumberRange(min=0, min_open=True),
     help="How long to wait for the lock at most; without end unless given.",
 )
-@click.option("--no-wait", is_flag=True, help="Do not wait if somebody else has it.")
+@click.option("--no-wait", is_flag=True, help="Do not wait if the lock is held.")
 @GRACE
 @CONTENDER_NAME
 @service_options

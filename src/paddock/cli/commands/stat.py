@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
 @service_options
 def command(service: ServiceOptions, path: str, with_acl: bool, as_json: bool) -> None:
-    """Say when a node was written, its versions, its size, its owner.
+    """Print the stat of a node: times, versions, size, owner.
 
     It needs no permission of the node, but --acl does.
     """

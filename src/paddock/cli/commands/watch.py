@@ -47,7 +47,7 @@ def command(
     as_json: bool,
     script: str | None,
 ) -> int:
-    """Say what happens to a node: a line when it is created, changed or deleted.
+    """Print a line when a node is created, changed or deleted.
 
     PATH need not be there yet. It goes on, over lost connections as well, until Ctrl-C ends it
     (status 130), or the session is over (status 1): then changes may have been missed. Changes in
@@ -93,7 +93,7 @@ async def watch(
     initial: bool = False,
     count: int | None = None,
 ) -> None:
-    """Tell of changes, of so many or for ever."""
+    """Report changes, `count` of them or without end."""
     from paddock.cli.node_changes import news_of
 
     told = 0

@@ -34,13 +34,13 @@ _ESCAPES: Final = str.maketrans(
 
 
 def event_line(event: Event) -> str:
-    """Give an event as a line."""
+    """Format an event."""
     path = "null" if event.path is None else event.path
     return f"WatchedEvent state:{_STATES[event.state]} type:{_TYPES[event.type]} path:{path}"
 
 
 def stat_lines(stat: Stat) -> Iterator[str]:
-    """Give a stat, a field a line."""
+    """Yield a stat, one field a line."""
     yield f"cZxid = {_hex(stat.czxid)}"
     yield f"ctime = {_date(stat.ctime)}"
     yield f"mZxid = {_hex(stat.mzxid)}"
@@ -55,7 +55,7 @@ def stat_lines(stat: Stat) -> Iterator[str]:
 
 
 def acl_lines(acl: Sequence[ACL]) -> Iterator[str]:
-    """Give an ACL, two lines for each of its entries: who, and what they may do."""
+    """Yield an ACL, two lines for each entry: identity and permissions."""
     for entry in acl:
         scheme, name = entry.identity.scheme, entry.identity.id
         yield f"'{scheme.translate(_ESCAPES)},'{name.translate(_ESCAPES)}"
@@ -69,12 +69,12 @@ def permissions_of(text: str) -> tuple[int, list[str]]:
 
 
 def text_of(data: bytes) -> str:
-    """Give data as text; what is no text has a mark in its place."""
+    """Decode data; invalid UTF-8 becomes replacement characters."""
     return data.decode("utf-8", "replace")
 
 
 def bytes_of(text: str) -> bytes:
-    """Give what was typed as data, also if what came in was no text."""
+    """Encode what was typed, also bytes that were no UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -83,7 +83,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def hex_lines(data: bytes) -> Iterator[str]:
-    """Give data as a table of its bytes, 16 a line; of no data there is no table."""
+    """Yield a hexdump, 16 bytes a line; nothing for no data."""
     if not data:
         return
     rule = "+--------+-------------------------------------------------+----------------+"

@@ -30,7 +30,7 @@ BEGINNING: Final = b'{"paddock-'
 _OPEN: Final = set(OPEN)
 _CRC: Final = re.compile(rb',"crc":"([0-9a-f]{8})"}')
 _CRC_BYTES: Final = len(b',"crc":"00000000"}')
-# What nobody wants to see in the middle of a line, though it is text.
+# Text with control characters is written as base64.
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _NODE_FIELDS: Final = {"path", "data", "base64", "acl"}
 
@@ -40,13 +40,13 @@ class BadLineError(ValueError):
 
 
 def line_of(fields: dict[str, Any]) -> bytes:
-    """Give a line, with its checksum and its end."""
+    """Encode a line, with its checksum and its end."""
     body = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
     return b'%s,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
 def fields_of(line: bytes) -> dict[str, Any]:
-    """Give what is in a line, without its end. Raises BadLineError if it is damaged."""
+    """Decode a line without its end. Raises BadLineError if it is damaged."""
     found = _CRC.fullmatch(line, max(0, len(line) - _CRC_BYTES))
     if found is None:
         raise BadLineError("it is damaged: it has no checksum at its end")
@@ -63,7 +63,7 @@ def fields_of(line: bytes) -> dict[str, Any]:
 
 
 def header_line(*, acls: bool) -> bytes:
-    """Give the first line; `acls` says whether the nodes have theirs."""
+    """Return the first line; `acls` says whether nodes have ACLs."""
     return line_of({"paddock-export": VERSION, "acls": acls})
 
 
@@ -81,7 +81,7 @@ def has_acls(header: dict[str, Any]) -> bool:
 
 
 def node_line(node: Node) -> bytes:
-    """Give the line of a node."""
+    """Encode a node."""
     fields: dict[str, Any] = {"path": node.path}
     text = _text_of(node.data)
     if text is None:
@@ -109,12 +109,12 @@ def node_of(fields: dict[str, Any], *, acls: bool) -> Node:
 
 
 def end_line(nodes: int, sha256: str) -> bytes:
-    """Give the last line: how many nodes there are, and the SHA-256 of all lines before it."""
+    """Return the last line: the number of nodes, and the SHA-256 of all lines before it."""
     return line_of({"nodes": nodes, "sha256": sha256})
 
 
 def is_end(fields: dict[str, Any]) -> bool:
-    """Tell whether a line is the last one."""
+    """Return whether a line is the last one."""
     return "sha256" in fields
 
 

@@ -45,7 +45,7 @@ _ATTEMPTS_MAX: Final = 10
 _DELETES: Final = 100
 # What the service keeps for itself.
 _RESERVED: Final = "zookeeper"
-# What a write may be answered with because others write too, or because nobody knows.
+# Errors of concurrent writes, or of an unknown outcome.
 _TO_BE_LOOKED_AT: Final = (
     ConnectionLostError,
     NodeExistsError,
@@ -71,7 +71,7 @@ class _Item:
     tried_what: tuple[str, ...] = ()
     # Set when its children are there.
     final_acl: tuple[ACL, ...] | None = None
-    # The children that are there, if somebody wants to know and they are few.
+    # The existing children, if they are needed and few.
     names: list[str] | None = None
 
 
@@ -138,7 +138,7 @@ class Import:
         return self.tally
 
     async def _take(self, window: list[_Item]) -> None:
-        """Have a window of nodes be as it should be."""
+        """Import a window of nodes."""
         pending = []
         for item in window:
             if item.place < self._options.same_before:
@@ -222,7 +222,7 @@ class Import:
         item.verdict, item.what = Verdict.CHANGE, ("data", *item.what)
 
     def _is_decided(self, item: _Item, answer: asyncio.Future[Any]) -> bool:
-        """Tell whether an answer says that there is nothing to compare, and what that means."""
+        """Return whether a reply decides the verdict without a comparison."""
         error = answer.exception()
         if isinstance(error, NoNodeError) or (error is None and answer.result() is None):
             item.verdict = Verdict.CREATE
@@ -348,7 +348,7 @@ class Import:
             self._open[-1].more.discard(name_of(item.path))
         verdict, what = item.verdict, item.what
         if item.tried is not None and verdict in (Verdict.SAME, Verdict.FINISH):
-            # Nobody has told us that it was done, but we have seen that it is.
+            # The reply was lost, but the write is there.
             verdict, what = item.tried, item.tried_what
         tally = self.tally
         if verdict is not Verdict.SAME:
@@ -367,7 +367,7 @@ class Import:
         self._open.append(_Open(item.path, await self._more(item), item.final_acl))
 
     async def _more(self, item: _Item) -> set[str]:
-        """Give the children that are there and may not be in the stream."""
+        """Return existing children that may not be in the stream."""
         if not self._lists or item.stat is None:
             return set()
         if item.names is None:
@@ -395,7 +395,7 @@ class Import:
     async def _remove(self, paths: list[str]) -> None:
         """Report nodes that are not in the stream, and delete them if they are to be.
 
-        Ephemeral ones belong to somebody who lives, and an export has none: they stay.
+        Ephemeral nodes belong to live sessions, and an export has none: they stay.
         """
         stats = await asyncio.gather(*(self._client.exists(path) for path in paths))
         going = []
