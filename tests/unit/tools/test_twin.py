@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.sync.samples import house
+from tests.unit.tools.samples import house
 from tools import twin
 from tools.blocking.source import read
 
