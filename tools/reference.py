@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import enum
-import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -27,6 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, ForwardRef
 
+import paddock
 from paddock import errors
 from paddock.protocol.acl import OPEN
 from paddock.sync.bridge import Twin
@@ -111,15 +112,19 @@ def _recipes() -> Page:
     for name in package.__all__:
         found.setdefault(_home(package, name), []).append(name)
     sections, records = [], []
-    for home, names in sorted(found.items()):
-        if home.rpartition(".")[2].startswith("_"):
-            # A module that is nobody's business, but for what it gives.
+    for home, names in sorted(found.items(), key=lambda one: _last(one[0])):
+        if importlib.util.find_spec(f"paddock.sync.recipes.{_last(home)}") is None:
+            # Without a twin it is no recipe: records that recipes return.
             records += names
             continue
         heading = (importlib.import_module(home).__doc__ or "").partition(":")[0]
         sections.append(Section(heading, tuple(names), home))
     sections.append(Section("What they give", tuple(records)))
     return Page("recipes", "Recipes", "paddock.recipes", tuple(sections))
+
+
+def _last(home: str) -> str:
+    return home.rpartition(".")[2]
 
 
 def _home(package: ModuleType, name: str) -> str:
@@ -142,7 +147,8 @@ PAGES: Final = (
             Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
             Section("Several reads at once", ("MultiRead", "Reading"), "paddock.client.multiread"),
-            Section("Streams", ("Change",), "paddock.client.watches.streams"),
+            Section("Streams", ("Change",), "paddock.client.operations.streams"),
+            Section("Walks", ("WalkedNode",)),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
             Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
             Section(
@@ -301,7 +307,11 @@ def _attributes(kind: type[Any]) -> dict[str, property]:
 
 
 def _is_hidden(kind: type[Any]) -> bool:
-    return kind.__module__.startswith("paddock.") and "._" in kind.__module__
+    if not kind.__module__.startswith("paddock."):
+        return False
+    home = importlib.import_module(".".join(kind.__module__.split(".")[:2]))
+    exported = {*getattr(home, "__all__", ()), *paddock.__all__}
+    return kind.__name__ not in exported
 
 
 def _fields(kind: type[Any]) -> dict[str, str]:

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     )
     from paddock.client.client import Client
     from paddock.client.multiread import MultiRead, Reading
+    from paddock.client.operations.streams import Change
+    from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.sasl import SaslCredentials
     from paddock.client.session.state_publisher import StateListener
     from paddock.client.states import Event, EventType, SessionState
     from paddock.client.transaction import Transaction
-    from paddock.client.watches.streams import Change
     from paddock.client.watches.watches import Watcher, WatchKind
     from paddock.errors import (
         AuthenticationError,
@@ -114,6 +115,7 @@ __all__ = [
     "SessionState",
     "StateListener",
     "Change",
+    "WalkedNode",
     "Transaction",
     "Watcher",
     "WatchKind",
@@ -179,8 +181,9 @@ _HOMES = (
     "paddock.client.watches.watches",
     "paddock.client.session.state_publisher",
     "paddock.client.session.sasl",
-    "paddock.client.watches.streams",
+    "paddock.client.operations.streams",
     "paddock.client.results",
+    "paddock.client.operations.walk",
     "paddock.client.transaction",
     "paddock.client.multiread",
     "paddock._loops",

@@ -121,10 +121,10 @@ def test_a_cancelled_operation_leaves_a_client_that_can_be_used(name: str, is_cu
             assert await client.exists("/none") is None
             await client.create("/box/after")
             await client.sync()
-            assert client._ask._tasks == set()
+            assert client._sender._tasks == set()
             session = client._session
-            assert not session._outstanding.unsent
-            assert not session._outstanding.sent
+            assert not session._in_flight.unsent
+            assert not session._in_flight.sent
             assert session.watches.everybody() == []
             if was_over:
                 return passes
@@ -165,7 +165,7 @@ def test_closing_can_be_cancelled_at_any_time() -> None:
                 assert client.state is SessionState.CLOSED
                 await asyncio.gather(waiting, reading, return_exceptions=True)
                 await client.close()
-                assert client._ask._tasks == set()
+                assert client._sender._tasks == set()
                 assert client._session._task is None or client._session._task.done()
                 if was_over:
                     return passes

@@ -222,7 +222,7 @@ def test_no_secret_is_in_a_log_or_a_message(caplog: pytest.LogCaptureFixture) ->
         await client.get("/secret")
         proxy.cut(reset=True)
         await client.get("/secret")
-        said.extend([repr(client), repr(client._session), repr(client._session.introductions)])
+        said.extend([repr(client), repr(client._session), repr(client._session.auth)])
         refused = client.add_auth("nonsense", SECRET.encode())
         try:
             await refused

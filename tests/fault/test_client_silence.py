@@ -224,12 +224,12 @@ def test_what_was_not_sent_waits_for_the_next_connection() -> None:
         await asyncio.gather(*(client.set("/n", b"") for _ in range(10)))
         assert (await bystander.get("/n")).stat.version == 10
         # Also while the connection is on its way out, and what was asked just before.
-        link = client._session.exchange.link
-        assert link is not None
+        transport = client._session.dispatcher.transport
+        assert transport is not None
         # It goes out at once, so that what follows it does not.
         reading = client.get("/n")
         before = client.set("/n", b"")
-        link.abort()
+        transport.abort()
         await client.set("/n", b"")
         await before
         await reading

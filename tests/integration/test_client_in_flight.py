@@ -15,7 +15,7 @@ import uvloop
 import paddock
 from paddock.client.session.connector import Connector
 from paddock.client.session.hosts import Host
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.testing import FaultProxy, ServerProcess
 
 DEADLINE_S = 120.0
@@ -76,11 +76,12 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     reach = Connector.reach
 
     async def record(
-        connector: Connector, host: Host, attempt: Callable[[Link], Awaitable[T]], limit: float
+        connector: Connector, host: Host, attempt: Callable[[Transport], Awaitable[T]], limit: float
     ) -> T:
-        async def attempt_recorded(link: Link) -> T:
-            link._transport = cast(asyncio.Transport, Recorder(link._transport, written))
-            return await attempt(link)
+        async def attempt_recorded(transport: Transport) -> T:
+            inner = transport._asyncio_transport
+            transport._asyncio_transport = cast(asyncio.Transport, Recorder(inner, written))
+            return await attempt(transport)
 
         return await reach(connector, host, attempt_recorded, limit)
 

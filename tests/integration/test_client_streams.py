@@ -10,7 +10,7 @@ import pytest
 
 from paddock.client.access import Permission, world_acl
 from paddock.client.client import Client
-from paddock.client.watches.streams import Change
+from paddock.client.operations.streams import Change
 from paddock.errors import InvalidArgumentError, NoAuthError, SessionExpiredError
 from paddock.testing import expire_session
 from tests.integration.test_client import DEADLINE_S, client_of, path, run, server

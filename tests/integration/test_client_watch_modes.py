@@ -265,14 +265,14 @@ def test_three_kinds_are_removed_and_the_one_that_is_left_hears_everything(
 def told_by_server(client: Client) -> list[str]:
     """Return where everything goes that the server tells from now on, also if nobody needs it."""
     told: list[str] = []
-    exchange = client._session.exchange
-    listen = exchange._on_event
+    dispatcher = client._session.dispatcher
+    listen = dispatcher._on_event
 
     def note(event: WatcherEvent, zxid: int) -> None:
         told.append(event.path.decode())
         listen(event, zxid)
 
-    exchange._on_event = note
+    dispatcher._on_event = note
     return told
 
 

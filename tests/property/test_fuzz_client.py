@@ -110,9 +110,9 @@ def test_any_bytes_of_a_server_leave_a_client_whose_calls_all_end(
         for answer in answers:
             assert not isinstance(answer, BaseException) or isinstance(answer, PaddockError)
         session = client._session
-        assert session.exchange.link is None
-        assert not session._outstanding.unsent
-        assert not session._outstanding.sent
+        assert session.dispatcher.transport is None
+        assert not session._in_flight.unsent
+        assert not session._in_flight.sent
         assert session.watches.everybody() == []
         return problems
 

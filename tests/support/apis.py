@@ -72,23 +72,18 @@ def recipe(make: Callable[..., T]) -> Callable[..., T]:
     """Give a recipe of the API under test, for a client of `connect`: a class, or a function."""
     if _chosen == "asyncio":
         return make
-    module = make.__module__
-    if module.startswith("paddock.recipes."):
-        # The twins are generated into one folder.
-        module = f"paddock.recipes.{module.rpartition('.')[2]}"
-    home = import_module("paddock.sync" + module.removeprefix("paddock"))
-    return _called(getattr(home, make.__name__), make)
+    return _called(getattr(import_module("paddock.sync.recipes"), make.__name__), make)
 
 
 def lose_connection(client: Client) -> None:
     """Cut the client's connection, as if the network had."""
     inner = client.twin._inner if isinstance(client, Threaded) else client
-    link = inner._session.exchange.link
-    assert link is not None
+    transport = inner._session.dispatcher.transport
+    assert transport is not None
     if isinstance(client, Threaded):
-        _at_once(client.twin._bridge.run, link.abort)
+        _at_once(client.twin._bridge.run, transport.abort)
     else:
-        link.abort()
+        transport.abort()
 
 
 class Threaded:

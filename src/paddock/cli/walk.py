@@ -8,21 +8,17 @@ for when we come there. Nothing else is remembered.
 What goes while we walk is left out. What may not be read is given without it, and says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from paddock.client.client import Client
+from paddock.client.results import NodeData
 from paddock.errors import NoAuthError, NoNodeError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.results import NodeData
-    from paddock.protocol.records import Stat
+from paddock.protocol.records import Stat
 
 WINDOW: Final = 256
 AHEAD_MAX: Final = 32

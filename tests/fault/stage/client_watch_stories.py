@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from paddock.client.client import Client
+from paddock.client.operations.streams import Change
 from paddock.client.states import Event, EventType, SessionState
-from paddock.client.watches.streams import Change
 from paddock.errors import SessionExpiredError
 from tests.fault.stage.client_stories import Stories
 from tests.fault.stage.cutting import LOST, SESSION_TIMEOUT_S, Stage, attempt

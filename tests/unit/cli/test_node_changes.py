@@ -8,7 +8,7 @@ import pytest
 
 from paddock.cli.node_changes import news_of
 from paddock.client.client import Client
-from paddock.client.watches.streams import Change
+from paddock.client.operations.streams import Change
 from paddock.protocol.records import Stat
 
 NOW = 100

@@ -11,21 +11,37 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from paddock.cli.shell.completion import OFFERS_MAX, Offer, ShellCompleter, Words, words_before
+from paddock.cli.shell.completion import OFFERS_MAX, ShellCompleter, words_before
 from paddock.cli.shell.nodes import CHILDREN_MAX, Children, Nodes
+from paddock.cli.shell.options import Flag, Flags, Given
+from paddock.cli.shell.shell import Argument, Command, Shell
 from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
 
 if TYPE_CHECKING:
     from paddock.client.client import Client
 
+_PATH = Argument("path", is_path=True)
+
+
+async def _run(shell: Shell, given: Given) -> None:
+    raise AssertionError("completion runs no command")
+
+
+def _command(name: str, *flags: Flag, argument: Argument = _PATH) -> Command:
+    return Command(name, "", "", _run, Flags(flags), (argument,))
+
+
 _COMMANDS = {
-    "create": Words("", (Offer("-e"), Offer("-t", "ttl")), {"-t": ()}, takes_path=True),
-    "get": Words("", (Offer("-s", "stats"), Offer("-w", "watch")), takes_path=True),
-    "getAcl": Words("", takes_path=True),
-    "addWatch": Words("", (Offer("-m"),), {"-m": ("PERSISTENT", "RECURSIVE")}, takes_path=True),
-    "printwatches": Words("", arguments=(Offer("on"), Offer("off"))),
-    "quit": Words(""),
+    command.name: command
+    for command in (
+        _command("create", Flag("e", ""), Flag("t", "ttl", takes_value=True)),
+        _command("get", Flag("s", "stats"), Flag("w", "watch")),
+        _command("getAcl"),
+        _command("addWatch", Flag("m", "", takes_value=True, choices=("PERSISTENT", "RECURSIVE"))),
+        _command("printwatches", argument=Argument("on|off", choices=("on", "off"))),
+        _command("quit", argument=Argument("")),
+    )
 }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.cli.shell.configuration import with_configuration
-from paddock.cli.shell.settings import Settings
+from paddock.cli.shell.connection import Settings
 from paddock.server.config.config import ConfigError
 from tests.support.certificates import Authority, name
 

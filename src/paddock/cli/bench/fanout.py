@@ -4,20 +4,15 @@ How long it took counts from the write's sending. Watches are for one event, as 
 them, so all are set anew before the next write.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from time import perf_counter as clock
-from typing import TYPE_CHECKING
 
 from paddock.cli.bench.tally import Tally
 from paddock.cli.failure import line_about
+from paddock.client.client import Client
+from paddock.client.states import Event
 from paddock.errors import RequestError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.states import Event
 
 
 class FanOut:

@@ -3,8 +3,6 @@
 How long a request took is what the program that asked would say: from the call until it goes on.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from time import perf_counter as clock

@@ -1,17 +1,13 @@
 """What is asked of the service, again and again: each operation as a function of no arguments."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from paddock.cli.bench.site import Site
+from paddock.client.client import Client
 from paddock.recipes.locks.lock import Lock
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 Ask: TypeAlias = Callable[[], Awaitable[object]]
 

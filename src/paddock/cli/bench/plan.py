@@ -5,8 +5,6 @@ each under way. A cell ends after its time; one that writes ends sooner if it ha
 that a small server could feel it afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

@@ -4,13 +4,11 @@ On a terminal it has colours, and a last line that says what is measured now. Al
 width, so none has to wait for the next one.
 """
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import click
 
@@ -18,11 +16,9 @@ from paddock import __version__
 from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.tally import BUSY, Measurement
 from paddock.cli.describe import print_json
+from paddock.cli.monitor import Figures
 from paddock.cli.quantities import size_text
 from paddock.cli.wording import counted
-
-if TYPE_CHECKING:
-    from paddock.cli.monitor import Figures
 
 _TITLES: Final = (
     *("operation", "clients", "window", "ops/s", "p50 ms", "p99 ms", "max ms", "CPU", "errors"),

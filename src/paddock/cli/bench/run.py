@@ -4,31 +4,26 @@ A connection that is lost ends it. The client would go on by itself, but what it
 be how long it looked for a server.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from paddock.cli.bench.fanout import FanOut
 from paddock.cli.bench.load import Load
 from paddock.cli.bench.operations import asking
 from paddock.cli.bench.plan import Cell, Plan
+from paddock.cli.bench.report import Report
 from paddock.cli.bench.site import Site, furnished
 from paddock.cli.bench.tally import Measurement, Tally
 from paddock.cli.failure import CannotBeDone
 from paddock.cli.monitor import look
+from paddock.cli.service import ServiceOptions
+from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts
+from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
-
-if TYPE_CHECKING:
-    from paddock.cli.bench.report import Report
-    from paddock.cli.service import ServiceOptions
-    from paddock.client.client import Client
-    from paddock.client.states import SessionState
-
 
 # For one that does not say what it is, nobody waits longer.
 _LOOK_S: Final = 2.0

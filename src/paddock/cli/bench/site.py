@@ -8,16 +8,15 @@ The folder has a mark of ours in its data. Nothing is removed where the mark is 
 somebody else's.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from paddock.cli.failure import CannotBeDone, line_about
+from paddock.client.client import Client
 from paddock.errors import (
     NodeExistsError,
     NoNodeError,
@@ -25,9 +24,6 @@ from paddock.errors import (
     RequestError,
     UnimplementedError,
 )
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 CHILDREN: Final = 100
 

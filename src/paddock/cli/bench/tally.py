@@ -10,8 +10,6 @@ Operations count that are answered between begin and end. How long they took is 
 that are answered later, since the slowest are among them.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from array import array

@@ -4,8 +4,6 @@ What is shown are nodes that go with a session, and what stands above them. Of o
 many there are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

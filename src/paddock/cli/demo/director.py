@@ -4,8 +4,6 @@ Whatever ends the demo, the last act, a failure or Ctrl-C, no process is left wh
 kills what it has started and waits for its end. If it is killed itself, the leashes do that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal
@@ -17,11 +15,10 @@ from typing import Any, Protocol
 import click
 
 from paddock.api import connect
-from paddock.cli.demo.act import Act
 from paddock.cli.demo.notebook import Happening, Notebook
 from paddock.cli.demo.remote import Remote
 from paddock.cli.demo.server import WATCHING_SECONDS, serving
-from paddock.cli.demo.stage import Stage, Terms
+from paddock.cli.demo.stage import Act, Stage, Terms
 from paddock.cli.demo.tree import Tree
 
 

@@ -1,7 +1,5 @@
 """Keys, one by one, as somebody presses them, without their letters on the screen."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

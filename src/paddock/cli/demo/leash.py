@@ -7,8 +7,6 @@ and there is no moment in which it could be missed.
 As a program it runs a command of `paddock` on a leash: `python -m paddock.cli.demo.leash serve`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

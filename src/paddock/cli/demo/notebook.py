@@ -6,8 +6,6 @@ one then takes it, the lines stand in that order, however late they are read. Th
 it does itself to the same pipe, and waits to read it there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

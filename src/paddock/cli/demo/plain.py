@@ -5,8 +5,6 @@
 Which act, how many seconds after its beginning, who, and what.
 """
 
-from __future__ import annotations
-
 import click
 
 from paddock.cli.demo.notebook import DEMO, Happening

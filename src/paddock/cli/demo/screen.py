@@ -5,8 +5,6 @@ the workers with what each of them reported last, the tree as the service has it
 that has happened. A narrow screen has no room for the tree, a wide one keeps the code.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Final
@@ -21,9 +19,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from paddock.cli.demo import branches, keys
-from paddock.cli.demo.act import Act
 from paddock.cli.demo.notebook import DEMO, KILLS, SERVICE, Happening
-from paddock.cli.demo.stage import SAW, Player, Stage
+from paddock.cli.demo.stage import SAW, Act, Player, Stage
 from paddock.cli.wording import counted
 
 # How long the card of an act stays, in seconds, and how often the screen is drawn in one.

@@ -1,7 +1,5 @@
 """The server of the demo: `paddock serve`, in memory, on a port that is free."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,14 +1,11 @@
 """The tree: what the service holds, followed by a client of the demo's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from paddock.client.client import Client
+from paddock.client.client import Client
 
 # What the service keeps for itself.
 _OWN: Final = "/zookeeper"

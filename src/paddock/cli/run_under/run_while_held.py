@@ -20,7 +20,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -30,6 +30,7 @@ from paddock.cli.run_under.child_process import CommandEnd, RunningCommand
 from paddock.cli.run_under.signals import Signals, run_with_signals
 from paddock.cli.run_under.terminal import Terminal
 from paddock.cli.service import ServiceOptions, run
+from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_path
 from paddock.errors import (
     ConnectionLostError,
@@ -37,10 +38,7 @@ from paddock.errors import (
     LockStateError,
     SessionExpiredError,
 )
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.recipes.locks.grant import Grant, GrantEvent
+from paddock.recipes.locks.grant import Grant, GrantEvent
 
 #: What we leave with when somebody else has it, and when we have lost it. Upstream has no word on
 #: this; the first is what sendmail and procmail call a failure that may pass.

@@ -5,15 +5,13 @@ is refused, with the key: whoever asks for a check must not go without it. Keys 
 are passed over, as upstream does, unless they are about security.
 """
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from paddock.cli.shell.settings import Settings
+from paddock.cli.shell.connection import Settings
 from paddock.server.config.config import ConfigError
 from paddock.server.config.properties import read_properties
 from paddock.server.tls import pem_stores

@@ -4,19 +4,28 @@ A client gives up when no server gives it a session within the session timeout. 
 the end; whoever sits at a terminal is better served by another try, as with upstream.
 """
 
-from __future__ import annotations
-
 import asyncio
+import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
 from paddock.api import connect
+from paddock.client.client import Client
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
 from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import ConnectionLostError
 
-if TYPE_CHECKING:
-    from paddock.cli.shell.settings import Settings
-    from paddock.client.client import Client
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every session of the shell is opened with."""
+
+    session_timeout: float = 30.0
+    read_only: bool = False
+    tls: ssl.SSLContext | None = None
+    max_request_bytes: int = REQUEST_BYTES_MAX
+
 
 # What upstream calls the states in its prompt.
 _STATES: Final = {

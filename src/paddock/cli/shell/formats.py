@@ -1,7 +1,5 @@
 """How upstream's shell prints what it was told: stats, events, ACLs, data."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -10,8 +10,6 @@ be fetched back with the arrow keys as long as the shell runs.
 A history that cannot be read or written is no reason to refuse a command: then there is none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -5,18 +5,14 @@ on, and its answer is there for the next one who asks. Nodes with very many chil
 at all, since their names would be megabytes; a service that cannot be reached is not asked.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from paddock.client.client import Client
 from paddock.errors import PaddockError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 # A node with more children than this is not listed.
 CHILDREN_MAX: Final = 50_000

@@ -4,8 +4,6 @@ Where upstream does not expect that there is none, it ends with a stack trace; h
 that is the complaint, and the shell goes on.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -5,8 +5,6 @@ Upstream leaves this to a library, whose rules fingers know: flags may stand any
 flag and is none is refused. Complaints begin with the name that the library gives them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -21,6 +19,8 @@ class Flag:
     name: str
     says: str
     takes_value: bool = False
+    # The values to choose from, for completion.
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ Lines are read by a thread, since events are to be printed while nobody writes. 
 process ends without it, whatever stdin does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -13,12 +11,11 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
+from paddock.cli.shell.commands import COMMANDS
+from paddock.cli.shell.connection import Settings
 from paddock.cli.shell.shell import Shell
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.settings import Settings
 
 _CHUNK_BYTES: Final = 65536
 
@@ -42,10 +39,10 @@ async def run_lines(hosts: str, settings: Settings, lines: IO[bytes]) -> int:
 
 
 @asynccontextmanager
-async def _shell(hosts: str, settings: Settings) -> AsyncIterator[tuple[Shell, _Output]]:
+async def _shell(hosts: str, settings: Settings) -> "AsyncIterator[tuple[Shell, _Output]]":
     """Give a shell that has a session; without a service there is nothing a script could do."""
     output = _Output()
-    shell = Shell(hosts, settings, out=output.out, err=output.err)
+    shell = Shell(hosts, settings, COMMANDS, out=output.out, err=output.err)
     shell.out(f"Connecting to {hosts}")
     await shell.connect(hosts)
     try:

@@ -5,21 +5,16 @@ data; beside it the servers keep `zookeeper_stats`, what there is. No quota may 
 another one. All this is done here, step by step, since the service has no request for it.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from paddock.cli.shell.errors import CommandError, check_path
 from paddock.cli.shell.numbers import as_int, as_long
-from paddock.cli.shell.options import Flag
+from paddock.cli.shell.options import Flag, Given
 from paddock.cli.shell.reading import visit
+from paddock.cli.shell.shell import Shell
+from paddock.client.client import Client
 from paddock.errors import NodeExistsError, NoNodeError
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.options import Given
-    from paddock.cli.shell.shell import Shell
-    from paddock.client.client import Client
 
 _ROOT: Final = "/zookeeper/quota"
 _LIMITS: Final = "zookeeper_limits"
@@ -46,7 +41,7 @@ class Track(dict[str, int]):
     """Limits, or what there is, by key; one that is not there is no limit."""
 
     @classmethod
-    def read(cls, data: bytes | None) -> Track:
+    def read(cls, data: bytes | None) -> "Track":
         track = cls()
         for pair in _SEPARATORS.split((data or b"").decode("utf-8", "replace")):
             key, _, rest = pair.partition("=")

@@ -4,20 +4,16 @@ What is printed may come from nodes that anybody can write, so nothing of it rea
 that would do more than show a character.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from prompt_toolkit.application import Application
+from prompt_toolkit.output import Output
 from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.theme import Theme
-
-if TYPE_CHECKING:
-    from prompt_toolkit.application import Application
-    from prompt_toolkit.output import Output
 
 # What a terminal may take for a command, but for line ends and tabs; and what is no character.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -5,8 +5,6 @@ the command, and the shell goes on. What nobody has asked for, an event of a wat
 connection, is printed above the line that is being typed. The prompt always has the present state.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -15,7 +13,7 @@ import signal
 import sys
 import termios
 from collections.abc import Awaitable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session, get_app_session
@@ -35,16 +33,13 @@ from paddock import __version__
 from paddock.cli.shell import help as help_pages
 from paddock.cli.shell.commands import COMMANDS
 from paddock.cli.shell.completion import ShellCompleter
+from paddock.cli.shell.connection import Settings
 from paddock.cli.shell.errors import CommandError
 from paddock.cli.shell.history import ShellHistory, history_file
 from paddock.cli.shell.line import words
 from paddock.cli.shell.nodes import Nodes
 from paddock.cli.shell.screen import Screen
 from paddock.cli.shell.shell import Shell
-from paddock.cli.shell.vocabulary import words_of_commands
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.settings import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +47,12 @@ _log = logging.getLogger(__name__)
 _REFRESH_S: Final = 0.5
 # How long a command waits for a server, while there is none.
 _PATIENCE_S: Final = 2.0
+# Commands by name, as completion lists them.
+_COMPLETED: Final = dict(
+    sorted({**COMMANDS, "help": help_pages.HELP}.items(), key=lambda item: item[0].lower())
+)
 # The commands that need none, and may take longer to say good-bye to the one that is gone.
-_LEAVING: Final = {"close", "connect", "quit"}
+_LEAVING: Final = {"close", "connect", "quit", "exit"}
 # The lines that there are for offers below the one that is typed.
 _OFFERS_IN_LIST: Final = 7
 _STATE_STYLES: Final = {
@@ -88,6 +87,7 @@ class _Conversation:
         self._shell = Shell(
             hosts,
             settings,
+            COMMANDS,
             out=self._screen.out,
             err=self._screen.out,
             complain=self._complain,
@@ -100,7 +100,7 @@ class _Conversation:
         self._editor: PromptSession[str] = PromptSession(
             self._prompt,
             history=ShellHistory(history_file(os.environ)),
-            completer=ShellCompleter(words_of_commands(), self._nodes),
+            completer=ShellCompleter(_COMPLETED, self._nodes),
             complete_while_typing=False,
             complete_style=CompleteStyle.MULTI_COLUMN,
             enable_suspend=True,

@@ -5,8 +5,6 @@ the id between may have colons of its own. The order of an ACL means nothing, so
 ones look equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -12,8 +12,6 @@ bytes, and a line that differs is a node that differs.
 Nothing here reads or writes a file.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

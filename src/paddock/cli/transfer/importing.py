@@ -10,18 +10,19 @@ and goes on. A node is created whole, with its data and its ACL; only an ACL tha
 creating what is below it comes at the end (`rights`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
+from paddock.cli.transfer.progress import Advance
+from paddock.cli.transfer.rights import Rights
 from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally, Verdict
-from paddock.client.requests.compound import make_parents
+from paddock.client.client import Client
+from paddock.client.operations.compound import make_parents
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
@@ -31,14 +32,8 @@ from paddock.errors import (
     NoNodeError,
     RequestError,
 )
-from paddock.protocol.acl import OPEN
-
-if TYPE_CHECKING:
-    from paddock.cli.transfer.progress import Advance
-    from paddock.cli.transfer.rights import Rights
-    from paddock.client.client import Client
-    from paddock.protocol.acl import ACL
-    from paddock.protocol.records import Stat
+from paddock.protocol.acl import ACL, OPEN
+from paddock.protocol.records import Stat
 
 # A window ends with so many nodes, or so many bytes of data.
 _WINDOW: Final = 1000

@@ -4,8 +4,6 @@ Its path is the one that it has below the root of the tree that is carried, so t
 looks the same wherever it came from: the root itself is `/`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """How far it is, for somebody who watches a terminal; nothing at all for anybody else."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

@@ -9,8 +9,6 @@ A file that is cut off, damaged, or put together from others is refused, with th
 What cannot be read twice, such as a pipe, is kept in a temporary file meanwhile.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib
@@ -33,6 +31,10 @@ from paddock.cli.transfer.node import ROOT, Node, above_of, is_below, order_of
 LINE_BYTES_MAX: Final = 64 << 20
 
 _GZIP: Final = b"\x1f\x8b"
+
+
+class TornLineError(DamagedExportError):
+    """The last line of a file has no end."""
 
 
 class Line(NamedTuple):
@@ -74,7 +76,9 @@ class Lines:
         if self._number == 1 and not raw.startswith(file_format.BEGINNING[: len(raw)]):
             raise self.damage("this is no export of Paddock")
         if not raw.endswith(b"\n"):
-            raise self.torn() if len(raw) < LINE_BYTES_MAX else self.damage("it does not end")
+            if len(raw) == LINE_BYTES_MAX:
+                raise self.damage("it does not end")
+            raise TornLineError(str(self.damage("the file is cut off in the middle of it")))
         try:
             fields = file_format.fields_of(raw[:-1])
         except BadLineError as error:
@@ -85,13 +89,6 @@ class Lines:
     def damage(self, what: str) -> DamagedExportError:
         """Give the error for the line that was read last."""
         return DamagedExportError(f"{self._name}: line {self._number}, byte {self._offset}: {what}")
-
-    def torn(self) -> TornLineError:
-        return TornLineError(str(self.damage("the file is cut off in the middle of it")))
-
-
-class TornLineError(DamagedExportError):
-    """The last line of a file has no end."""
 
 
 class NodeOrder:

@@ -5,16 +5,12 @@ below it. Such a node gets an ACL with one entry more, for ourselves, until ever
 there. An import that is interrupted leaves the entry; the next one knows it, and takes it away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from paddock.client.client import Client
 from paddock.errors import RequestError
 from paddock.protocol.acl import ACL, ADMIN, ANYONE, CREATE, CREATOR, Identity, digest_id
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 # What the entry for ourselves grants: what is needed, and an odd thing to grant to anybody else.
 _MEANWHILE: Final = CREATE | ADMIN

@@ -9,22 +9,18 @@ is held is bounded, in nodes and in bytes.
 A live tree is no snapshot. A node that goes while we read is left out, with everything below it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import ROOT, Node, below, joined, order_of
+from paddock.client.client import Client
 from paddock.errors import NoAuthError, NoNodeError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.protocol.acl import ACL
-    from paddock.protocol.records import Stat
+from paddock.protocol.acl import ACL
+from paddock.protocol.records import Stat
 
 # How many nodes are looked at together.
 _WINDOW: Final = 500

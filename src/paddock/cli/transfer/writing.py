@@ -6,8 +6,6 @@ under its name in one step. Whatever interrupts that, a part is left that `--res
 at most its last line is not whole, and is cut.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import gzip

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-import ssl
 from inspect import CO_COROUTINE, iscoroutinefunction
 from types import CodeType
 from typing import Final, TypeGuard
 
-from paddock.client.session.hosts import Randomness
-from paddock.client.session.sasl import SaslCredentials
-from paddock.client.watches.watches import WatchKind
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import paths
 from paddock.protocol.acl import ACL, ALL, Identity
@@ -24,7 +20,6 @@ from paddock.protocol.acl import ACL, ALL, Identity
 _TTL_SECONDS_MAX: Final = (2**40 - 1) / 1000
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
-_SESSION_SECONDS_MAX: Final = _INT32_MAX / 1000
 # Long enough that nobody else has the same, and nothing that needs care in a name.
 _MARK: Final = re.compile("[0-9A-Za-z]{16,64}")
 
@@ -120,7 +115,7 @@ def check_node_kind(ephemeral: object, sequential: object, container: object, tt
 
 
 def milliseconds_of_ttl(ttl: object) -> int:
-    if not _is_number(ttl) or not 0.001 <= ttl <= _TTL_SECONDS_MAX:
+    if not is_number(ttl) or not 0.001 <= ttl <= _TTL_SECONDS_MAX:
         raise InvalidArgumentError(f"ttl: {ttl!r} is no number of seconds that a node may have")
     return round(ttl * 1000)
 
@@ -147,11 +142,6 @@ def check_protection(protected: object) -> None:
 
 
 # Watches.
-
-
-def check_watch_kind(kind: object) -> None:
-    if not isinstance(kind, WatchKind):
-        raise InvalidArgumentError(f"kind: expected a WatchKind, not {kind!r}")
 
 
 def check_watcher(name: str, watcher: object) -> None:
@@ -195,32 +185,8 @@ def check_seconds(name: str, value: object) -> None:
 
 def check_positive_seconds(name: str, value: object) -> None:
     """See that something is a time that passes."""
-    if not _is_number(value) or value <= 0:
+    if not is_number(value) or value <= 0:
         raise InvalidArgumentError(f"{name}: {value!r} is no number of seconds above 0")
-
-
-def check_settings(
-    session_timeout: object,
-    random: object,
-    tls: object,
-    read_only: object,
-    sasl: object,
-    request_bytes_max: object,
-) -> None:
-    """See that a client can be made of them."""
-    if not _is_number(session_timeout) or not 0.001 <= session_timeout <= _SESSION_SECONDS_MAX:
-        raise InvalidArgumentError(
-            f"session_timeout: {session_timeout!r} is no number of seconds for a session"
-        )
-    if not isinstance(random, Randomness):
-        raise InvalidArgumentError(f"random: expected a random.Random, not {random!r}")
-    if tls is not None and not isinstance(tls, ssl.SSLContext):
-        raise InvalidArgumentError(f"tls: expected an ssl.SSLContext, not {tls!r}")
-    check_flag("read_only", read_only)
-    if sasl is not None and not isinstance(sasl, SaslCredentials):
-        # The value itself may be a secret.
-        raise InvalidArgumentError(f"sasl: expected SaslCredentials, not {type(sasl).__name__}")
-    check_count("max_request_bytes", request_bytes_max)
 
 
 def check_credentials(scheme: object, credentials: object) -> None:
@@ -269,7 +235,7 @@ def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

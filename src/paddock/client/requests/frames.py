@@ -34,5 +34,5 @@ def framed(payload: bytes) -> bytes:
 
 
 def framed_request(xid: int, operation: int, body: bytes = b"") -> bytes:
-    """Give a request as it is sent; those that are sent by the thousand `outstanding` joins."""
+    """Give a request as it is sent; those that are sent by the thousand `in_flight` joins."""
     return REQUEST_HEADER.pack(COUNTED_HEADER_BYTES + len(body), xid, operation) + body

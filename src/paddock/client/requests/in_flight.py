@@ -15,7 +15,7 @@ from collections import deque
 from typing import Any, Final
 
 from paddock.client.requests.frames import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
-from paddock.client.requests.pending_request import Call, Failure
+from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.errors import ConnectionLostError
 
 LOST: Final = Failure(ConnectionLostError)
@@ -27,16 +27,16 @@ _WRITE_BYTES_MAX: Final = 1 << 18
 _LOSSES_MAX: Final = 10
 
 
-class Outstanding:
-    """All calls of one session whose futures are not done."""
+class InFlight:
+    """All requests of one session whose futures are not done."""
 
     __slots__ = ("_xid", "sent", "unsent")
 
     def __init__(self, last_xid: int = 0) -> None:
         # Each in its order. Every request passes through both, so whoever adds one to the first and
         # answers one of the second does that here directly.
-        self.unsent: deque[Call[Any]] = deque()
-        self.sent: deque[Call[Any]] = deque()
+        self.unsent: deque[PendingRequest[Any]] = deque()
+        self.sent: deque[PendingRequest[Any]] = deque()
         # The number of the last one that was sent.
         self._xid = last_xid
 
@@ -51,16 +51,16 @@ class Outstanding:
         frames: list[bytes] = []
         size = 0
         while unsent and size < _WRITE_BYTES_MAX:
-            call = unsent.popleft()
-            if call.future.cancelled():
+            request = unsent.popleft()
+            if request.future.cancelled():
                 continue
             xid = xid + 1 if xid < _XID_MAX else 1
-            call.xid = xid
-            call.sent_at = now
-            length = COUNTED_HEADER_BYTES + len(call.body)
-            frames += (REQUEST_HEADER.pack(length, xid, call.operation), call.body)
+            request.xid = xid
+            request.sent_at = now
+            length = COUNTED_HEADER_BYTES + len(request.body)
+            frames += (REQUEST_HEADER.pack(length, xid, request.operation), request.body)
             size += 4 + length
-            sent.append(call)
+            sent.append(request)
         self._xid = xid
         return b"".join(frames)
 
@@ -68,50 +68,50 @@ class Outstanding:
         """Decide what is sent again on the next connection, and let the rest fail."""
         sent, unsent = self.sent, self.unsent
         self.sent, self.unsent = deque(), deque()
-        for call in sent:
-            self._lose(call, may_repeat=call.is_repeatable)
+        for request in sent:
+            self._lose(request, may_repeat=request.is_repeatable)
         if was_of_use:
             self.unsent.extend(unsent)
             return
-        for call in unsent:
-            self._lose(call, may_repeat=True)
+        for request in unsent:
+            self._lose(request, may_repeat=True)
 
     def adapt(self) -> None:
         """Let those that are to be sent look at the connection that they are sent on."""
-        for call in self.unsent:
-            if call.on_connect is not None:
-                call.on_connect()
+        for request in self.unsent:
+            if request.on_connect is not None:
+                request.on_connect()
 
     def fail(self, failure: Failure, unsent: Failure) -> None:
         """Let all of them fail; of what was never sent more may be known."""
-        calls = [*self.sent, *self.unsent]
+        requests = [*self.sent, *self.unsent]
         self.sent.clear()
         self.unsent.clear()
-        for call in calls:
-            call.fail(failure if call.xid else unsent)
+        for request in requests:
+            request.fail(failure if request.xid else unsent)
 
     def may_set_watch(self, path: str) -> bool:
         """Tell whether one of them may set a watch on this path, or remove one."""
-        calls = (*self.sent, *self.unsent)
-        return any(call.on_reply is not None and call.path == path for call in calls)
+        requests = (*self.sent, *self.unsent)
+        return any(request.on_reply is not None and request.path == path for request in requests)
 
-    def _lose(self, call: Call[Any], *, may_repeat: bool) -> None:
-        call.losses += 1
-        if may_repeat and call.losses < _LOSSES_MAX:
-            self.unsent.append(call)
+    def _lose(self, request: PendingRequest[Any], *, may_repeat: bool) -> None:
+        request.losses += 1
+        if may_repeat and request.losses < _LOSSES_MAX:
+            self.unsent.append(request)
         else:
-            call.fail(_loss_of(call))
+            request.fail(_loss_of(request))
 
 
-def _loss_of(call: Call[Any]) -> Failure:
+def _loss_of(request: PendingRequest[Any]) -> Failure:
     """Say what is known of a request that was lost with its connection and is not sent again."""
-    if not call.xid:
-        reason = f"it was not sent: {call.losses} servers in a row took us and dropped us"
+    if not request.xid:
+        reason = f"it was not sent: {request.losses} servers in a row took us and dropped us"
         return Failure(ConnectionLostError, reason)
-    size = len(call.body)
+    size = len(request.body)
     hints = []
-    if call.is_repeatable:
-        hints.append(f"so were {call.losses - 1} before it")
+    if request.is_repeatable:
+        hints.append(f"so were {request.losses - 1} before it")
     if size >= REQUEST_BYTES_MAX:
         hints.append(f"the request has {size} bytes, which may be more than the server takes")
     if not hints:

@@ -51,7 +51,7 @@ class Failure:
         return self.kind(operation, path, self.reason)
 
 
-class Call(Generic[T]):
+class PendingRequest(Generic[T]):
     """A request, from being asked for until its future is done."""
 
     __slots__ = (

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from paddock.client.requests.frames import encoded, framed_request
 from paddock.client.requests.pending_request import Failure
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
 from paddock.protocol import opcodes
 from paddock.protocol.records import AUTH_XID
@@ -19,7 +19,7 @@ from paddock.protocol.requests import AuthPacket
 Credentials: TypeAlias = tuple[str, bytes | None]
 
 
-class Introductions:
+class Auth:
     """All credentials of one session, and who waits for the service to know them."""
 
     def __init__(self) -> None:
@@ -37,19 +37,19 @@ class Introductions:
         for credentials in known:
             self._waiting.setdefault(credentials, [])
 
-    def add(self, credentials: Credentials, link: Link | None) -> asyncio.Future[None]:
+    def add(self, credentials: Credentials, transport: Transport | None) -> asyncio.Future[None]:
         """Say who we are, now if there is a connection, and on every later one."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(credentials, []).append(future)
-        if link is not None:
-            self._send(link, credentials)
+        if transport is not None:
+            self._send(transport, credentials)
         return future
 
-    def send_all(self, link: Link) -> None:
+    def send_all(self, transport: Transport) -> None:
         """Say everything on a new connection."""
         self._sent.clear()
         for credentials in self._waiting:
-            self._send(link, credentials)
+            self._send(transport, credentials)
 
     def accepted(self) -> None:
         """Take the service's word for what was sent first."""
@@ -74,7 +74,7 @@ class Introductions:
                     future.set_exception(failure.of("add_auth"))
             waiting.clear()
 
-    def _send(self, link: Link, credentials: Credentials) -> None:
+    def _send(self, transport: Transport, credentials: Credentials) -> None:
         self._sent.append(credentials)
         packet = encoded(AuthPacket(0, *credentials))
-        link.write(framed_request(AUTH_XID, opcodes.AUTH, packet))
+        transport.write(framed_request(AUTH_XID, opcodes.AUTH, packet))

@@ -44,7 +44,7 @@ class SessionClock:
         self.sent_at = -math.inf
         self.heard_at = -math.inf
         # When the last request was sent that has been answered.
-        self.vouched_at = -math.inf
+        self.confirmed_at = -math.inf
         # Whether nothing was answered for so long that the session may be over.
         self.is_overdue = False
         self._ping = ping
@@ -57,37 +57,37 @@ class SessionClock:
         self._is_attached = False
         # Until when the session surely lives, where the clock does not say: there is none yet, or
         # the server that answers us cannot vouch for it.
-        self._sure_until: float | None = -math.inf
+        self._valid_until: float | None = -math.inf
         # When each ping was sent that is not answered.
         self._pings: deque[float] = deque()
         self._heartbeat: asyncio.TimerHandle | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
-    def sure_until(self) -> float:
+    def valid_until(self) -> float:
         """Until when the session surely lives."""
-        return self._answer_due if self._sure_until is None else self._sure_until
+        return self._answer_due if self._valid_until is None else self._valid_until
 
     @property
     def _answer_due(self) -> float:
-        return self.vouched_at + self.timeout
+        return self.confirmed_at + self.timeout
 
     def start(self) -> None:
         """Begin to wait for a session."""
-        self.vouched_at = self._loop.time()
+        self.confirmed_at = self._loop.time()
         self._set_alarm(self._answer_due)
 
-    def attach(self, asked_at: float, timeout: float, *, vouches: bool = True) -> None:
+    def attach(self, asked_at: float, timeout: float, *, confirms: bool = True) -> None:
         """Take note of a connection whose handshake was sent at that time, and answered now.
 
         A server in read-only mode does not vouch: the others may end the session meanwhile.
         """
-        self._sure_until = None if vouches else self.sure_until
+        self._valid_until = None if confirms else self.valid_until
         self.timeout = timeout
         self.heard_at = self.sent_at = self._loop.time()
         self._is_attached = True
         self._pings.clear()
-        self.vouched_at = max(self.vouched_at, asked_at)
+        self.confirmed_at = max(self.confirmed_at, asked_at)
         self.is_overdue = False
         self._set_alarm(self._answer_due)
         self._beat()
@@ -108,7 +108,7 @@ class SessionClock:
         """Take note of the answer to the oldest ping; tell whether there was one."""
         if not self._pings:
             return False
-        self.vouched_at = max(self.vouched_at, self._pings.popleft())
+        self.confirmed_at = max(self.confirmed_at, self._pings.popleft())
         return True
 
     def recover(self) -> bool:
@@ -129,7 +129,7 @@ class SessionClock:
         if now < self._answer_due:
             self._set_alarm(self._answer_due)
             return
-        seen, self._seen = self._seen, (self._answered(), self.vouched_at)
+        seen, self._seen = self._seen, (self._answered(), self.confirmed_at)
         if self.is_overdue and self._is_attached and seen == self._seen:
             self._leave("the server answers nothing")
             return

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
 from paddock.client.session.hosts import Host, Randomness
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
 
 T = TypeVar("T")
@@ -36,7 +36,9 @@ class Connector:
         self._random = random
         self._tls = tls
 
-    async def reach(self, host: Host, attempt: Callable[[Link], Awaitable[T]], limit: float) -> T:
+    async def reach(
+        self, host: Host, attempt: Callable[[Transport], Awaitable[T]], limit: float
+    ) -> T:
         """Connect to a host and do something with the connection, within so many seconds.
 
         Gives what that gave; the connection stands then. Raises UnreachableError.
@@ -58,11 +60,13 @@ class Connector:
                 failures.append(f"{prefix}{_explain(error)}")
         raise UnreachableError(", ".join(failures))
 
-    async def _try(self, host: Host, address: str, attempt: Callable[[Link], Awaitable[T]]) -> T:
-        link = Link()
+    async def _try(
+        self, host: Host, address: str, attempt: Callable[[Transport], Awaitable[T]]
+    ) -> T:
+        transport = Transport()
         try:
             await self._loop.create_connection(
-                lambda: cast(asyncio.Protocol, link),
+                lambda: cast(asyncio.Protocol, transport),
                 address,
                 host.port,
                 ssl=self._tls,
@@ -73,9 +77,9 @@ class Connector:
                 raise
             raise ConnectionResetError("it ends the TLS handshake; is TLS spoken there?") from error
         try:
-            return await attempt(link)
+            return await attempt(transport)
         except BaseException:
-            link.abort()
+            transport.abort()
             raise
 
     async def _resolve(self, host: Host) -> list[str]:

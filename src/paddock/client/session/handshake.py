@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.client.requests.frames import encoded, framed
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError, error_from_code
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
@@ -15,13 +15,13 @@ from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeade
 _HEADER_BYTES: Final = 16
 
 
-async def shake_hands(link: Link, request: ConnectRequest) -> ConnectResponse:
+async def perform_handshake(transport: Transport, request: ConnectRequest) -> ConnectResponse:
     """Ask for a session, a new one or our own; raises OSError or RemoteProtocolError.
 
     Frames go nowhere afterwards, until somebody says where to.
     """
-    link.write(framed(encoded(request)))
-    frame = await next_frame(link)
+    transport.write(framed(encoded(request)))
+    frame = await next_frame(transport)
     try:
         if len(frame) == _HEADER_BYTES:
             # Not what it should be, but some servers answer it as if it were any request.
@@ -32,15 +32,15 @@ async def shake_hands(link: Link, request: ConnectRequest) -> ConnectResponse:
         raise RemoteProtocolError(f"handshake not understood: {error}") from error
 
 
-async def next_frame(link: Link) -> bytes:
+async def next_frame(transport: Transport) -> bytes:
     """Wait for what the server says next; raises OSError if it says nothing any more."""
     answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    link.on_frames = _give_first_to(answer)
+    transport.on_frames = _give_first_to(answer)
     try:
-        await asyncio.wait((answer, link.lost), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((answer, transport.lost), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
-        reason = link.lost.result()
+        reason = transport.lost.result()
         if isinstance(reason, RemoteProtocolError):
             raise RemoteProtocolError(f"it does not speak ZooKeeper's protocol: {reason}")
         raise reason or ConnectionResetError("the server closed the connection")

@@ -20,7 +20,7 @@ _PAUSES_MIN: Final = 4
 _ANSWER_SECONDS: Final = 1.0
 
 
-class Scout:
+class ReadWriteProbe:
     """Asks servers whether they can be written to."""
 
     def __init__(self, hosts: HostRing, random: Randomness, tls: ssl.SSLContext | None) -> None:
@@ -42,11 +42,11 @@ class Scout:
         """Ask one server; one that does not answer is none."""
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                return await self._ask(host) == b"rw"
+                return await self._sender(host) == b"rw"
         except (OSError, TimeoutError, ValueError):
             return False
 
-    async def _ask(self, host: Host) -> bytes:
+    async def _sender(self, host: Host) -> bytes:
         reader, writer = await asyncio.open_connection(host.name, host.port, ssl=self._tls)
         try:
             writer.write(b"isro")

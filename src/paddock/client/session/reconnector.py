@@ -13,12 +13,12 @@ import ssl
 from typing import Final, NamedTuple
 
 from paddock.client.session.connector import Connector, UnreachableError
-from paddock.client.session.credentials import Passport
-from paddock.client.session.handshake import shake_hands
+from paddock.client.session.handshake import perform_handshake
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
-from paddock.client.session.read_write_probe import Scout
-from paddock.client.session.sasl import SaslCredentials, check_installed, prove
-from paddock.client.session.transport import Link
+from paddock.client.session.read_write_probe import ReadWriteProbe
+from paddock.client.session.sasl import SaslCredentials, authenticate, check_installed
+from paddock.client.session.session_credentials import SessionCredentials
+from paddock.client.session.transport import Transport
 from paddock.protocol.records import ConnectResponse
 
 logger: Final = logging.getLogger(__name__)
@@ -32,18 +32,18 @@ _ATTEMPTS_MIN: Final = 3
 class Attachment(NamedTuple):
     """A connection, what the server answered to our handshake, and when we had sent it."""
 
-    link: Link
+    transport: Transport
     reply: ConnectResponse
     asked_at: float
 
 
-class Seeker:
+class Reconnector:
     """Finds servers for one session."""
 
     def __init__(
         self,
         hosts: HostRing,
-        passport: Passport,
+        credentials: SessionCredentials,
         random: Randomness,
         *,
         tls: ssl.SSLContext | None,
@@ -53,9 +53,9 @@ class Seeker:
             check_installed()
         self._loop = asyncio.get_running_loop()
         self._hosts = hosts
-        self._passport = passport
+        self._credentials = credentials
         self._connector = Connector(self._loop, random, tls)
-        self._scout = Scout(hosts, random, tls)
+        self._probe = ReadWriteProbe(hosts, random, tls)
         self._sasl = sasl
         self._backoff = Backoff(random)
         # What went wrong last, by the host that it went wrong with.
@@ -68,13 +68,13 @@ class Seeker:
         our SASL credentials.
         """
 
-        async def introduce(link: Link) -> Attachment:
+        async def introduce(transport: Transport) -> Attachment:
             asked_at = self._loop.time()
-            reply = await shake_hands(link, self._passport.request(last_zxid))
-            self._passport.check(reply)
-            if self._sasl is not None and not self._passport.is_refused(reply):
-                await prove(link, self._sasl)
-            return Attachment(link, reply, asked_at)
+            reply = await perform_handshake(transport, self._credentials.request(last_zxid))
+            self._credentials.check(reply)
+            if self._sasl is not None and not self._credentials.is_refused(reply):
+                await authenticate(transport, self._sasl)
+            return Attachment(transport, reply, asked_at)
 
         attempts = max(len(self._hosts), _ATTEMPTS_MIN)
         limit = max(session_timeout / attempts, _ATTEMPT_SECONDS_MIN)
@@ -84,7 +84,7 @@ class Seeker:
                 found = await self._connector.reach(host, introduce, limit)
             except UnreachableError as error:
                 self._failures[host] = str(error)
-                logger.debug("session 0x%x: %s: %s", self._passport.id, host, error)
+                logger.debug("session 0x%x: %s: %s", self._credentials.id, host, error)
             else:
                 self._failures.clear()
                 return found
@@ -98,14 +98,14 @@ class Seeker:
         else:
             await asyncio.sleep(self._backoff.next())
 
-    async def find_better(self, link: Link, session_timeout: float) -> Host | None:
+    async def find_better(self, transport: Transport, session_timeout: float) -> Host | None:
         """While attached to a read-only server, wait for one that can be written to.
 
         It is the next one to be tried. None if the connection was lost before.
         """
-        search = self._loop.create_task(self._scout.find(session_timeout))
+        search = self._loop.create_task(self._probe.find(session_timeout))
         try:
-            await asyncio.wait((search, link.lost), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((search, transport.lost), return_when=asyncio.FIRST_COMPLETED)
             if not search.done():
                 return None
             self._hosts.prefer(search.result())

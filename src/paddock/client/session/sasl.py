@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from paddock.client.requests.frames import encoded, framed_request
 from paddock.client.session.handshake import next_frame
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.errors import OK, AuthenticationError, InvalidArgumentError, RemoteProtocolError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
@@ -52,7 +52,7 @@ def check_installed() -> None:
         raise ImportError("SASL needs the package pure-sasl: pip install pure-sasl") from error
 
 
-async def prove(link: Link, credentials: SaslCredentials) -> None:
+async def authenticate(transport: Transport, credentials: SaslCredentials) -> None:
     """Authenticate a connection; raises AuthenticationError if the server does not accept it.
 
     OSError and RemoteProtocolError say that it did not come to that.
@@ -70,7 +70,7 @@ async def prove(link: Link, credentials: SaslCredentials) -> None:
     )
     token = b""
     for step in range(1, _STEPS_MAX + 1):
-        challenge = await _exchange(link, step, token, credentials)
+        challenge = await _send_token(transport, step, token, credentials)
         token = _respond(sasl, challenge, credentials)
         if sasl.complete:
             sasl.dispose()
@@ -78,9 +78,11 @@ async def prove(link: Link, credentials: SaslCredentials) -> None:
     raise _refused(credentials, "the server asks for more and more")
 
 
-async def _exchange(link: Link, xid: int, token: bytes, credentials: SaslCredentials) -> bytes:
-    link.write(framed_request(xid, opcodes.SASL, encoded(SaslToken(token))))
-    reader = Reader(await next_frame(link))
+async def _send_token(
+    transport: Transport, xid: int, token: bytes, credentials: SaslCredentials
+) -> bytes:
+    transport.write(framed_request(xid, opcodes.SASL, encoded(SaslToken(token))))
+    reader = Reader(await next_frame(transport))
     try:
         header = ReplyHeader.read(reader)
         if header.xid != xid:

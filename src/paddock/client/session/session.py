@@ -1,8 +1,8 @@
 """A session with the service, whatever happens to its connections.
 
 While a server can be reached, a session is attached to one; when that is lost, the next one is
-tried (`seeker`), until the service says that the session has expired, or the client is closed.
-Requests outlive a connection, and are answered in their order (`outstanding`). The rules:
+tried (`reconnector`), until the service says that the session has expired, or the client is closed.
+Requests outlive a connection, and are answered in their order (`in_flight`). The rules:
 
 * Nobody waits for ever. When the session is overdue (`clock`) and there is no connection, whatever
   waits fails, and so does what is asked until a server answers.
@@ -19,18 +19,18 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.client.requests import decoding
-from paddock.client.requests.dispatcher import Exchange
 from paddock.client.requests.frames import encoded, framed_request
-from paddock.client.requests.in_flight import LOST, Outstanding
-from paddock.client.requests.pending_request import Call, Failure
-from paddock.client.session.auth import Introductions
+from paddock.client.requests.in_flight import LOST, InFlight
+from paddock.client.requests.pending_request import Failure, PendingRequest
+from paddock.client.session.auth import Auth
 from paddock.client.session.clock import SessionClock
-from paddock.client.session.credentials import Passport
+from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.hosts import HostRing, Randomness
-from paddock.client.session.reconnector import Seeker
+from paddock.client.session.reconnector import Reconnector
 from paddock.client.session.sasl import SaslCredentials
-from paddock.client.session.state_publisher import Announcer
-from paddock.client.session.transport import Link
+from paddock.client.session.session_credentials import SessionCredentials
+from paddock.client.session.state_publisher import StatePublisher
+from paddock.client.session.transport import Transport
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches.watches import ClientWatches
 from paddock.errors import (
@@ -71,12 +71,12 @@ class Session:
         sasl: SaslCredentials | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._passport = Passport(timeout, read_only=read_only)
+        self._credentials = SessionCredentials(timeout, read_only=read_only)
         self.watches = ClientWatches()
         # Where every state is told, and who hears of it first.
-        self.states = Announcer(self._loop)
+        self.states = StatePublisher(self._loop)
         self.states.add(self.watches.tell_everybody)
-        self._seeker = Seeker(hosts, self._passport, random, tls=tls, sasl=sasl)
+        self._reconnector = Reconnector(hosts, self._credentials, random, tls=tls, sasl=sasl)
         self._has_sasl = sasl is not None
         # Gives a path of the service as the client knows it.
         self._own_path = own_path
@@ -86,34 +86,34 @@ class Session:
             ping=self._ping,
             leave=self._leave,
             on_overdue=self._become_overdue,
-            answered=lambda: self._outstanding.answered,
+            answered=lambda: self._in_flight.answered,
         )
         # Who we are, as said on every connection.
-        self.introductions = Introductions()
-        self._outstanding = Outstanding()
+        self.auth = Auth()
+        self._in_flight = InFlight()
         # What is asked goes there.
-        self.exchange = Exchange(
+        self.dispatcher = Dispatcher(
             self._loop,
             self._clock,
-            self._outstanding,
+            self._in_flight,
             on_event=self._notify,
             on_watches_set=self.watches.served.end_replay,
-            on_word=self._take_word,
+            on_auth_reply=self._take_auth_reply,
             on_expired=self._expire,
             on_recovered=self._recover,
             leave=self._leave,
         )
         # The one that was closed with the session.
-        self._last_link: Link | None = None
-        # What the state is while the link stands and the session is not overdue.
+        self._last_transport: Transport | None = None
+        # What the state is while the transport stands and the session is not overdue.
         self._attached_state = SessionState.CONNECTED
         self._task: asyncio.Task[None] | None = None
         # Done when there is a session, or it is clear that there will be none.
         self._established: asyncio.Future[None] = self._loop.create_future()
         # What asks the service to end the session, once we want that.
-        self._closing: Call[None] | None = None
+        self._closing: PendingRequest[None] | None = None
 
-    # What the client calls.
+    # What the client requests.
 
     @property
     def state(self) -> SessionState:
@@ -121,11 +121,11 @@ class Session:
 
     @property
     def id(self) -> int:
-        return self._passport.id
+        return self._credentials.id
 
     @property
     def password(self) -> bytes:
-        return self._passport.password
+        return self._credentials.password
 
     @property
     def timeout(self) -> float:
@@ -135,13 +135,13 @@ class Session:
     @property
     def valid_until(self) -> float:
         """The time, by the event loop, until which the session surely lives."""
-        return -math.inf if self.state.is_final else self._clock.sure_until
+        return -math.inf if self.state.is_final else self._clock.valid_until
 
     async def start(self) -> None:
         """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
         if self._task is not None or self.state.is_final:
             raise UsageError("a client is opened once; make another one for another session")
-        self.exchange.refusal = None
+        self.dispatcher.refusal = None
         self._task = self._loop.create_task(self._run())
         self._clock.start()
         try:
@@ -152,30 +152,30 @@ class Session:
 
     async def wait_connected(self) -> None:
         """Wait until there is a connection; raises if there will be none any more."""
-        self.exchange.check_started()
+        self.dispatcher.check_started()
         if not await self.states.wait_connected():
-            assert self.exchange.refusal is not None
-            raise self.exchange.refusal.of("connect")
+            assert self.dispatcher.refusal is not None
+            raise self.dispatcher.refusal.of("connect")
 
     @property
     def is_attached(self) -> bool:
         """Tell whether a server has what we asked it to remember, such as watches."""
-        return self.exchange.link is not None
+        return self.dispatcher.transport is not None
 
     def is_watch_under_way(self, path: str) -> bool:
         """Tell whether a request that may set a watch on this path is not answered yet."""
-        return self._outstanding.may_set_watch(path)
+        return self._in_flight.may_set_watch(path)
 
     def authenticate(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
         """Say who we are, now and after every reconnect."""
-        exchange = self.exchange
-        exchange.check_started()
+        dispatcher = self.dispatcher
+        dispatcher.check_started()
         # What was asked before is asked by whom we were, so it goes first.
-        exchange.write_everything()
-        future = self.introductions.add((scheme, credentials), exchange.link)
-        if exchange.refusal is not None:
+        dispatcher.write_everything()
+        future = self.auth.add((scheme, credentials), dispatcher.transport)
+        if dispatcher.refusal is not None:
             # It is said on the next connection, if there is one; until when, nobody knows.
-            self.introductions.fail(exchange.refusal)
+            self.auth.fail(dispatcher.refusal)
         return future
 
     async def close(self, deadline: float) -> None:
@@ -197,8 +197,8 @@ class Session:
         if self._closing is None:
             future: asyncio.Future[None] = self._loop.create_future()
             operation = opcodes.CLOSE_SESSION
-            self._closing = Call(operation, b"", None, decoding.nothing, future, True)
-            self.exchange.submit(self._closing)
+            self._closing = PendingRequest(operation, b"", None, decoding.nothing, future, True)
+            self.dispatcher.submit(self._closing)
         return self._closing.future
 
     async def abandon(self) -> None:
@@ -207,44 +207,44 @@ class Session:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
-        if self._last_link is not None:
+        if self._last_transport is not None:
             # The event loop may end with us, and must not find it open.
-            await self._last_link.wait_closed()
+            await self._last_transport.wait_closed()
 
     # The life of a session.
 
     async def _run(self) -> None:
         while not self.state.is_final:
             try:
-                seen = self.exchange.seen_zxid
-                link, reply, asked_at = await self._seeker.attach(seen, self.timeout)
+                seen = self.dispatcher.seen_zxid
+                transport, reply, asked_at = await self._reconnector.attach(seen, self.timeout)
             except AuthenticationError as error:
                 logger.error("session 0x%x: %s", self.id, error)
                 self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
                 return
-            if self._passport.is_refused(reply):
-                self._expire(link)
+            if self._credentials.is_refused(reply):
+                self._expire(transport)
                 return
-            self._begin(link, reply, asked_at)
+            self._begin(transport, reply, asked_at)
             if reply.read_only:
-                better = await self._seeker.find_better(link, self.timeout)
+                better = await self._reconnector.find_better(transport, self.timeout)
                 if better is not None:
                     self._leave(f"{better} can be written to")
-            await link.lost
-            was_of_use = self._clock.vouched_at > asked_at
-            self._detach(link, was_of_use=was_of_use)
+            await transport.lost
+            was_of_use = self._clock.confirmed_at > asked_at
+            self._detach(transport, was_of_use=was_of_use)
             if not self.state.is_final:
-                await self._seeker.pause_after(was_of_use=was_of_use)
+                await self._reconnector.pause_after(was_of_use=was_of_use)
 
-    def _begin(self, link: Link, reply: ConnectResponse, asked_at: float) -> None:
-        self._passport.stamp(reply)
-        link.trust()
-        self.exchange.attach(link)
-        self.introductions.send_all(link)
-        for request in self.watches.requests(self.exchange.last_zxid):
-            link.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
-        self._outstanding.adapt()
-        self._clock.attach(asked_at, reply.timeout_ms / 1000, vouches=not reply.read_only)
+    def _begin(self, transport: Transport, reply: ConnectResponse, asked_at: float) -> None:
+        self._credentials.stamp(reply)
+        transport.trust()
+        self.dispatcher.attach(transport)
+        self.auth.send_all(transport)
+        for request in self.watches.requests(self.dispatcher.last_zxid):
+            transport.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
+        self._in_flight.adapt()
+        self._clock.attach(asked_at, reply.timeout_ms / 1000, confirms=not reply.read_only)
         if not self._established.done():
             self._established.set_result(None)
         states = [SessionState.CONNECTED]
@@ -255,45 +255,45 @@ class Session:
             states = [*states[1:], SessionState.CONNECTED_READ_ONLY]
         self._attached_state = states[-1]
         for state in states:
-            self.states.announce(state)
-        self.exchange.flush()
+            self.states.publish(state)
+        self.dispatcher.flush()
 
     def _leave(self, reason: str) -> None:
         """Give up on the connection; whoever waits for its end does the rest."""
-        if self.exchange.link is not None:
+        if self.dispatcher.transport is not None:
             logger.info("session 0x%x: connection left: %s", self.id, reason)
-            self.exchange.link.abort()
+            self.dispatcher.transport.abort()
 
-    def _detach(self, link: Link, *, was_of_use: bool) -> None:
+    def _detach(self, transport: Transport, *, was_of_use: bool) -> None:
         """Take note that the connection is gone, with the answers that were on their way."""
-        if self.exchange.link is not link:
+        if self.dispatcher.transport is not transport:
             return
-        self.exchange.link = None
+        self.dispatcher.transport = None
         self._clock.detach()
-        self._outstanding.lose_connection(was_of_use=was_of_use)
+        self._in_flight.lose_connection(was_of_use=was_of_use)
         if self._clock.is_overdue:
             self._refuse(LOST, _NOT_SENT)
         else:
-            self.states.announce(SessionState.DISCONNECTED)
+            self.states.publish(SessionState.DISCONNECTED)
 
     def _become_overdue(self) -> None:
         if not self._established.done():
             reason = f"no server gave us a session within {self.timeout:g} s: "
-            failure = Failure(ConnectionLostError, reason + self._seeker.tried())
+            failure = Failure(ConnectionLostError, reason + self._reconnector.tried())
             self._end(SessionState.CLOSED, failure)
             return
         logger.warning(
             "session 0x%x: nothing was answered for %.1f s, it may be over: %s",
             self.id,
             self.timeout,
-            self._seeker.tried(),
+            self._reconnector.tried(),
         )
-        if self.exchange.link is None:
+        if self.dispatcher.transport is None:
             self._refuse(LOST, _NOT_SENT)
-        self.states.announce(SessionState.OVERDUE)
+        self.states.publish(SessionState.OVERDUE)
 
-    def _expire(self, link: Link) -> None:
-        link.abort()
+    def _expire(self, transport: Transport) -> None:
+        transport.abort()
         if self._closing is not None and self._closing.xid:
             # It ended because we asked for it, and the answer was lost.
             if not self._closing.future.done():
@@ -313,40 +313,40 @@ class Session:
         if self.state.is_final:
             return
         self._clock.stop()
-        link, self.exchange.link = self.exchange.link, None
-        if link is not None:
-            link.on_frames = None
-            link.close()
-            self._last_link = link
+        transport, self.dispatcher.transport = self.dispatcher.transport, None
+        if transport is not None:
+            transport.on_frames = None
+            transport.close()
+            self._last_transport = transport
         self._refuse(unanswered or failure, failure)
         if not self._established.done():
             self._established.set_exception(failure.of("connect"))
             # Whoever began may have gone: then nobody needs to hear of it.
             self._established.exception()
-        self.states.announce(state)
+        self.states.publish(state)
         self.watches.clear()
 
     def _refuse(self, sent: Failure, unsent: Failure) -> None:
         """Let everything that waits fail, and what is asked from now on."""
-        self.exchange.refusal = unsent
-        self._outstanding.fail(sent, unsent)
-        self.introductions.fail(sent)
+        self.dispatcher.refusal = unsent
+        self._in_flight.fail(sent, unsent)
+        self.auth.fail(sent)
 
-    # What the clock and the exchange call.
+    # What the clock and the dispatcher request.
 
     def _ping(self) -> None:
-        assert self.exchange.link is not None
-        self.exchange.link.write(framed_request(PING_XID, opcodes.PING))
+        assert self.dispatcher.transport is not None
+        self.dispatcher.transport.write(framed_request(PING_XID, opcodes.PING))
 
     def _recover(self) -> None:
-        self.states.announce(self._attached_state)
+        self.states.publish(self._attached_state)
 
-    def _take_word(self, code: int) -> None:
+    def _take_auth_reply(self, code: int) -> None:
         """Hear what the service makes of our credentials."""
         if code == OK:
-            self.introductions.accepted()
+            self.auth.accepted()
             return
-        scheme = self.introductions.next_scheme
+        scheme = self.auth.next_scheme
         logger.error("session 0x%x: credentials of scheme %s not accepted", self.id, scheme)
         reason = f"the credentials of the scheme {scheme!r} were not accepted"
         self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, reason))

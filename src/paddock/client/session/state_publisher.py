@@ -54,7 +54,7 @@ class StateStream:
         return told.state
 
 
-class Announcer:
+class StatePublisher:
     """Holds a session's state and tells of every new one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -73,7 +73,7 @@ class Announcer:
         """Tell a listener of nothing any more; that it was never added is fine."""
         self._listeners.pop(listener, None)
 
-    def announce(self, state: SessionState) -> None:
+    def publish(self, state: SessionState) -> None:
         """Come to a state. The same one again is no news."""
         if state is self.state:
             return

@@ -21,7 +21,7 @@ _FIRST_FRAME_BYTES_MAX: Final = 1 << 16
 _CLOSE_SECONDS_MAX: Final = 1.0
 
 
-class Link:
+class Transport:
     """The client's end of a connection; an asyncio protocol by its methods."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Link:
         # sign of life. What comes while nobody is named goes nowhere.
         self.on_frames: Callable[[list[bytes]], None] | None = None
         self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
-        self._transport: asyncio.Transport | None = None
+        self._asyncio_transport: asyncio.Transport | None = None
         # Done when nothing is left of the transport, once there is one.
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Whether the server takes what we send. Invariant: False once the connection is over.
@@ -46,19 +46,19 @@ class Link:
     @property
     def is_open(self) -> bool:
         """Tell whether what is written now may arrive, at once or later."""
-        return self._transport is not None and not self._transport.is_closing()
+        return self._asyncio_transport is not None and not self._asyncio_transport.is_closing()
 
     def write(self, data: bytes) -> bool:
         """Send something; tell whether the server takes more at the moment."""
-        if self._transport is not None:
-            self._transport.write(data)
+        if self._asyncio_transport is not None:
+            self._asyncio_transport.write(data)
         return self.is_writable
 
     def close(self) -> None:
         """Close once everything has been sent."""
         self.is_writable = False
-        if self._transport is not None:
-            self._transport.close()
+        if self._asyncio_transport is not None:
+            self._asyncio_transport.close()
 
     async def wait_closed(self) -> None:
         """Wait until nothing is left of it, after `close`.
@@ -72,13 +72,13 @@ class Link:
 
     def abort(self) -> None:
         self.is_writable = False
-        if self._transport is not None:
-            self._transport.abort()
+        if self._asyncio_transport is not None:
+            self._asyncio_transport.abort()
 
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._asyncio_transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         frames = self._frames.receive_data(data)
@@ -92,7 +92,7 @@ class Link:
         self.is_writable = False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._transport = None
+        self._asyncio_transport = None
         self._gone.set_result(None)
         self.is_writable = False
         self._end(error)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
-from paddock.client.requests.compound import ATTEMPTS_MAX
+from paddock.client.operations.compound import ATTEMPTS_MAX
 from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import (
     ConnectionLostError,

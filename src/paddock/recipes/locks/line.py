@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from paddock.client.client import Client
+from paddock.client.operations.compound import PROTECTION_PREFIX
 from paddock.client.requests.arguments import checked_acl, checked_data, checked_path
-from paddock.client.requests.compound import PROTECTION_PREFIX
 from paddock.client.results import Created
 from paddock.client.watches.watches import Watcher
 from paddock.errors import (

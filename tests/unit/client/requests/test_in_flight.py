@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from paddock.client.requests import decoding
-from paddock.client.requests.in_flight import Outstanding
-from paddock.client.requests.pending_request import Call, Failure
+from paddock.client.requests.in_flight import InFlight
+from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.errors import ConnectionLostError, SessionExpiredError
 from paddock.protocol import opcodes
 
@@ -24,8 +24,10 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 def call(
     loop: asyncio.AbstractEventLoop, body: bytes = b"", *, repeatable: bool = True
-) -> Call[None]:
-    return Call(opcodes.SYNC, body, "/a", decoding.nothing, loop.create_future(), repeatable)
+) -> PendingRequest[None]:
+    return PendingRequest(
+        opcodes.SYNC, body, "/a", decoding.nothing, loop.create_future(), repeatable
+    )
 
 
 def numbers_of(frames: bytes) -> list[int]:
@@ -42,7 +44,7 @@ def numbers_of(frames: bytes) -> list[int]:
 def test_requests_are_numbered_as_they_are_sent_and_nobody_who_gave_up_has_a_number(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    requests = Outstanding()
+    requests = InFlight()
     first, given_up, second = (call(loop, b"body") for _ in range(3))
     requests.unsent.extend([first, given_up, second])
     given_up.future.cancel()
@@ -54,13 +56,13 @@ def test_requests_are_numbered_as_they_are_sent_and_nobody_who_gave_up_has_a_num
 
 def test_after_the_last_number_comes_the_first(loop: asyncio.AbstractEventLoop) -> None:
     last = 2**31 - 1
-    requests = Outstanding(last - 2)
+    requests = InFlight(last - 2)
     requests.unsent.extend(call(loop) for _ in range(3))
     assert numbers_of(requests.take(0)) == [last - 1, last, 1]
 
 
 def test_one_write_takes_no_more_than_it_is_for(loop: asyncio.AbstractEventLoop) -> None:
-    requests = Outstanding()
+    requests = InFlight()
     requests.unsent.extend(call(loop, bytes(100_000)) for _ in range(5))
     assert [numbers_of(requests.take(0)) for _ in range(3)] == [[1, 2, 3], [4, 5], []]
 
@@ -68,7 +70,7 @@ def test_one_write_takes_no_more_than_it_is_for(loop: asyncio.AbstractEventLoop)
 def test_what_may_be_repeated_is_sent_again_before_what_was_not_sent(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    requests = Outstanding()
+    requests = InFlight()
     read, write, waiting = call(loop), call(loop, repeatable=False), call(loop, repeatable=False)
     requests.unsent.extend([read, write])
     requests.take(0)
@@ -83,7 +85,7 @@ def test_what_may_be_repeated_is_sent_again_before_what_was_not_sent(
 def test_what_only_waits_for_a_server_that_drops_us_is_given_up_in_the_end(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    requests = Outstanding()
+    requests = InFlight()
     waiting = call(loop, repeatable=False)
     requests.unsent.append(waiting)
     for _ in range(100):
@@ -99,7 +101,7 @@ def test_what_only_waits_for_a_server_that_drops_us_is_given_up_in_the_end(
 
 
 def test_of_what_was_never_sent_more_is_known(loop: asyncio.AbstractEventLoop) -> None:
-    requests = Outstanding()
+    requests = InFlight()
     sent_once, never_sent = call(loop), call(loop)
     requests.unsent.append(sent_once)
     requests.take(0)

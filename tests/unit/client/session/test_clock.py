@@ -48,7 +48,9 @@ def test_whoever_talks_is_not_pinged_and_whoever_answers_is_not_left() -> None:
         heard.clock.attach(heard.loop.time(), 9.0)
         for _ in range(20):
             await asyncio.sleep(2)
-            heard.clock.sent_at = heard.clock.heard_at = heard.clock.vouched_at = heard.loop.time()
+            heard.clock.sent_at = heard.clock.heard_at = heard.clock.confirmed_at = (
+                heard.loop.time()
+            )
         assert heard.told == []
         heard.clock.stop()
 
@@ -65,9 +67,9 @@ def test_an_answer_vouches_for_the_ping_that_it_answers_and_not_for_a_later_one(
         await asyncio.sleep(3)
         assert heard.told == [(3.0, "ping"), (6.0, "ping")]
         assert heard.clock.answer_ping()
-        assert heard.clock.sure_until == 12.0
+        assert heard.clock.valid_until == 12.0
         assert heard.clock.answer_ping()
-        assert heard.clock.sure_until == 15.0
+        assert heard.clock.valid_until == 15.0
         assert not heard.clock.answer_ping()
         heard.clock.stop()
 
@@ -77,11 +79,11 @@ def test_an_answer_vouches_for_the_ping_that_it_answers_and_not_for_a_later_one(
 def test_it_is_overdue_one_timeout_after_the_last_answered_request_was_sent() -> None:
     async def scenario() -> None:
         heard = Heard()
-        assert heard.clock.sure_until == -math.inf
+        assert heard.clock.valid_until == -math.inf
         heard.clock.start()
         await asyncio.sleep(2)
         heard.clock.attach(1.0, 9.0)
-        heard.clock.vouched_at = 1.5
+        heard.clock.confirmed_at = 1.5
         heard.clock.detach()
         await asyncio.sleep(60)
         assert heard.told == [(10.5, "overdue")]
@@ -154,11 +156,11 @@ def test_an_old_answer_does_not_end_being_overdue_and_a_new_one_does() -> None:
         loop.stall(20)
         await asyncio.sleep(1)
         assert heard.clock.is_overdue
-        heard.clock.vouched_at = 5.0
+        heard.clock.confirmed_at = 5.0
         assert not heard.clock.recover()
         assert heard.clock.answer_ping()
         assert heard.clock.recover()
-        assert heard.clock.sure_until == 29.0
+        assert heard.clock.valid_until == 29.0
         heard.clock.stop()
 
     run_virtually(scenario())

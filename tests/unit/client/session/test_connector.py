@@ -12,7 +12,7 @@ import pytest
 from paddock import ConnectionLostError, connect
 from paddock.client.session.connector import Connector, UnreachableError
 from paddock.client.session.hosts import Host
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.testing import EmbeddedServer, VirtualClockLoop
 from tests.support.scripted import ScriptedServer, Talk
 
@@ -33,8 +33,8 @@ class NamedLoop(VirtualClockLoop):
         return [(socket.AF_INET, kind, 6, "", (one, port)) for one in self.addresses]
 
 
-async def take(link: Link) -> str:
-    link.abort()
+async def take(transport: Transport) -> str:
+    transport.abort()
     return "taken"
 
 

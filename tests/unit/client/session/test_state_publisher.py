@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 
-from paddock.client.session.state_publisher import Announcer
+from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.states import SessionState
 
 
 def test_a_state_that_comes_while_others_are_told_waits_for_its_turn() -> None:
     async def main() -> None:
-        announcer = Announcer(asyncio.get_running_loop())
+        announcer = StatePublisher(asyncio.get_running_loop())
         first: list[SessionState] = []
         last: list[SessionState] = []
 
         def react(state: SessionState) -> None:
             first.append(state)
             if state is SessionState.CONNECTED:
-                announcer.announce(SessionState.DISCONNECTED)
+                announcer.publish(SessionState.DISCONNECTED)
                 assert announcer.state is SessionState.DISCONNECTED
 
         announcer.add(react)
         announcer.add(last.append)
-        announcer.announce(SessionState.CONNECTED)
+        announcer.publish(SessionState.CONNECTED)
         assert first == last == [SessionState.CONNECTED, SessionState.DISCONNECTED]
 
     asyncio.run(main())
@@ -30,11 +30,11 @@ def test_a_state_that_comes_while_others_are_told_waits_for_its_turn() -> None:
 
 def test_whoever_is_removed_by_an_earlier_listener_is_not_told() -> None:
     async def main() -> None:
-        announcer = Announcer(asyncio.get_running_loop())
+        announcer = StatePublisher(asyncio.get_running_loop())
         heard: list[SessionState] = []
         announcer.add(lambda state: announcer.remove(heard.append))
         announcer.add(heard.append)
-        announcer.announce(SessionState.CONNECTED)
+        announcer.publish(SessionState.CONNECTED)
         assert heard == []
 
     asyncio.run(main())
@@ -42,11 +42,11 @@ def test_whoever_is_removed_by_an_earlier_listener_is_not_told() -> None:
 
 def test_the_same_state_again_is_no_news() -> None:
     async def main() -> None:
-        announcer = Announcer(asyncio.get_running_loop())
+        announcer = StatePublisher(asyncio.get_running_loop())
         heard: list[SessionState] = []
         announcer.add(heard.append)
-        announcer.announce(SessionState.CONNECTED)
-        announcer.announce(SessionState.CONNECTED)
+        announcer.publish(SessionState.CONNECTED)
+        announcer.publish(SessionState.CONNECTED)
         assert heard == [SessionState.CONNECTED]
 
     asyncio.run(main())

@@ -7,15 +7,15 @@ from typing import cast
 
 import pytest
 
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.testing import run_virtually
 
 
 class Stubborn:
     """A transport that is over only when it is aborted."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, transport: Transport) -> None:
+        self._link = transport
 
     def is_closing(self) -> bool:
         return True
@@ -30,19 +30,19 @@ class Stubborn:
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_who_does_not_agree_to_the_end_is_not_waited_for(is_cancelled: bool) -> None:
     async def main() -> None:
-        link = Link()
-        link.connection_made(cast(asyncio.Transport, Stubborn(link)))
-        link.close()
+        transport = Transport()
+        transport.connection_made(cast(asyncio.Transport, Stubborn(transport)))
+        transport.close()
         if is_cancelled:
-            waiting = asyncio.ensure_future(link.wait_closed())
+            waiting = asyncio.ensure_future(transport.wait_closed())
             await asyncio.sleep(0.5)
             waiting.cancel()
             await asyncio.wait([waiting])
             assert waiting.cancelled()
         begins_at = asyncio.get_running_loop().time()
-        await link.wait_closed()
+        await transport.wait_closed()
         # In virtual time.
         assert asyncio.get_running_loop().time() == begins_at + 1.0
-        assert link.lost.done()
+        assert transport.lost.done()
 
     run_virtually(main())

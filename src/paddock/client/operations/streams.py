@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from paddock.client.operations.operations import Operations
 from paddock.client.states import Event, EventType
 from paddock.errors import ConnectionLostError, NoAuthError, NoNodeError
 from paddock.protocol.records import Stat
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 # How many nodes are read at once: the data of so many are held.
 _READS_MAX: Final = 256
@@ -64,7 +62,7 @@ class _Signal:
         self._event.clear()
 
 
-async def watch_node(client: Client, path: str) -> AsyncGenerator[Change, None]:
+async def watch_node(client: Operations, path: str) -> AsyncGenerator[Change, None]:
     """Yield the state of one node."""
     signal = _Signal()
     # Nothing has been yielded yet; a node that is not there is None.
@@ -85,7 +83,7 @@ async def watch_node(client: Client, path: str) -> AsyncGenerator[Change, None]:
         client.forget_watcher(signal)
 
 
-async def _read_watched(client: Client, path: str, signal: _Signal) -> Change:
+async def _read_watched(client: Operations, path: str, signal: _Signal) -> Change:
     while True:
         try:
             data, stat = await client.get(path, watch=signal)
@@ -97,7 +95,7 @@ async def _read_watched(client: Client, path: str, signal: _Signal) -> Change:
             return Change(path, data, stat)
 
 
-async def watch_tree(client: Client, path: str) -> AsyncGenerator[Change, None]:
+async def watch_tree(client: Operations, path: str) -> AsyncGenerator[Change, None]:
     """Yield the state of a node and of everything below it, parents first."""
     signal = _Signal()
     signal.has_gap = True
@@ -144,7 +142,7 @@ def _is_news(change: Change, known: dict[str, tuple[int, int]]) -> bool:
     return True
 
 
-async def _paths_below(client: Client, path: str) -> list[str]:
+async def _paths_below(client: Operations, path: str) -> list[str]:
     """Give a node, if it is there, and everything below it, parents first."""
     listed = [path]
     done = 0
@@ -163,7 +161,7 @@ async def _paths_below(client: Client, path: str) -> list[str]:
     return listed
 
 
-async def _read_all(client: Client, paths: list[str], root: str) -> list[Change]:
+async def _read_all(client: Operations, paths: list[str], root: str) -> list[Change]:
     answers = await asyncio.gather(*(client.get(path) for path in paths), return_exceptions=True)
     changes = []
     for path, answer in zip(paths, answers, strict=True):

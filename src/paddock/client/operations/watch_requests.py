@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from paddock.client.operations.request_sender import RequestSender
 from paddock.client.requests import decoding
 from paddock.client.requests.encoder import Encoder
 from paddock.client.requests.frames import encoded
-from paddock.client.requests.request_sender import Caller
 from paddock.client.session.session import Session
 from paddock.client.watches.served import PERSISTENT, RECURSIVE
 from paddock.client.watches.watches import Watcher, WatchKind
@@ -29,15 +29,15 @@ _RECURSIVE_MODE: Final = 1
 _GONE: Final = (OK, NO_WATCHER)
 
 
-class Watching:
+class WatchRequests:
     """Adds and removes watches of one session."""
 
-    def __init__(self, session: Session, encode: Encoder, ask: Caller) -> None:
+    def __init__(self, session: Session, encode: Encoder, ask: RequestSender) -> None:
         self._session = session
         self._watches = session.watches
         self._served = session.watches.served
         self._encode = encode
-        self._ask = ask
+        self._sender = ask
         session.watches.on_free = lambda full: self._shed(encode.own(full))
 
     def add(self, path: str, watcher: Watcher, *, recursive: bool) -> asyncio.Future[None]:
@@ -74,7 +74,7 @@ class Watching:
         if had_some and not is_open and (are_others or not session.is_attached):
             watches.remove(full, kind, watcher)
             self._shed(path)
-            return self._ask.answered(None)
+            return self._sender.answered(None)
         # What is under way may add a watcher who needs the server's watch: then it has to stay.
         everything = watcher is None and kind is WatchKind.ANY
         removes = everything or not (is_open or are_others)
@@ -91,7 +91,7 @@ class Watching:
             is_told = watcher is None and removes and not is_lasting
             return OK if were_some or (code == OK and is_told) else NO_WATCHER
 
-        return self._ask.call(
+        return self._sender.send(
             opcodes.REMOVE_WATCHES if removes else opcodes.CHECK_WATCHES,
             # If it goes, it is all that is there; and not every server knows the lasting kinds.
             encoded(WatchesRequest(full, WatchKind.ANY if is_lasting else kind)),
@@ -119,7 +119,7 @@ class Watching:
             operation = opcodes.ADD_WATCH
             mode = _RECURSIVE_MODE if modes == RECURSIVE else _PERSISTENT_MODE
             body = encoded(AddWatchRequest(full, mode))
-        return self._ask.call(
+        return self._sender.send(
             operation, body, path, decoding.nothing, is_repeatable=True, on_reply=on_reply
         )
 
@@ -159,7 +159,7 @@ class Watching:
 
         kind = WatchKind.RECURSIVE if mode == RECURSIVE else WatchKind.PERSISTENT
         _ignore(
-            self._ask.call(
+            self._sender.send(
                 opcodes.REMOVE_WATCHES,
                 encoded(WatchesRequest(full, kind)),
                 path,

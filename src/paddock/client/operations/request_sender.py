@@ -12,10 +12,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
 from paddock.client.requests.arguments import check_watcher
-from paddock.client.requests.dispatcher import Exchange
 from paddock.client.requests.encoder import watched
 from paddock.client.requests.frames import COUNTED_HEADER_BYTES
-from paddock.client.requests.pending_request import Call, name_of
+from paddock.client.requests.pending_request import PendingRequest, name_of
+from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.session import Session
 from paddock.client.states import SessionState
 from paddock.client.watches.watches import Watcher
@@ -29,12 +29,12 @@ T = TypeVar("T")
 Watch: TypeAlias = Watcher | bool | None
 
 
-class Caller:
+class RequestSender:
     """Asks one session."""
 
     def __init__(self, session: Session, request_bytes_max: int) -> None:
         self._session = session
-        self._exchange: Exchange = session.exchange
+        self._dispatcher: Dispatcher = session.dispatcher
         self._loop = asyncio.get_running_loop()
         self._body_bytes_max = request_bytes_max - COUNTED_HEADER_BYTES
         # What takes several requests and is under way.
@@ -42,7 +42,7 @@ class Caller:
         # What others have given us to own, and what is cancelled at the end.
         self._errands: set[asyncio.Task[Any]] = set()
 
-    def call(
+    def send(
         self,
         operation: int,
         body: bytes,
@@ -58,12 +58,12 @@ class Caller:
         if running_loop() is not self._loop:
             raise _elsewhere()
         future: asyncio.Future[T] = self._loop.create_future()
-        call = Call(operation, body, path, decode, future, is_repeatable)
-        call.on_reply = on_reply
-        self._exchange.submit(call)
+        request = PendingRequest(operation, body, path, decode, future, is_repeatable)
+        request.on_reply = on_reply
+        self._dispatcher.submit(request)
         return future
 
-    def read(
+    def send_read(
         self,
         operation: int,
         path: str,
@@ -79,11 +79,11 @@ class Caller:
         if running_loop() is not self._loop:
             raise _elsewhere()
         future: asyncio.Future[T] = self._loop.create_future()
-        call: Call[Any] = Call(operation, body, path, decode, future, True)
-        call.missing_is_none = operation == opcodes.EXISTS
+        request: PendingRequest[Any] = PendingRequest(operation, body, path, decode, future, True)
+        request.missing_is_none = operation == opcodes.EXISTS
         if watcher is not None:
-            self._set_watch(call, full, watcher)
-        self._exchange.submit(call)
+            self._set_watch(request, full, watcher)
+        self._dispatcher.submit(request)
         return future
 
     def own(
@@ -149,17 +149,17 @@ class Caller:
             )
         return default
 
-    def _set_watch(self, call: Call[Any], full: bytes, watcher: Watcher) -> None:
+    def _set_watch(self, request: PendingRequest[Any], full: bytes, watcher: Watcher) -> None:
         """Have a read set a watch of its own, or rely on a lasting one that is there."""
         watches = self._session.watches
         served = watches.served
-        is_child = call.operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
+        is_child = request.operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2)
         relies = not served.keeps_modes_apart and served.carries(full, is_child, soon=True)
-        call.body = watched(full, not relies)
+        request.body = watched(full, not relies)
 
         def set_watch(code: int, is_wanted: bool) -> int | None:
             # Only what the server has set, too: otherwise a watch would stand here for ever.
-            is_missing = code == NO_NODE and call.operation == opcodes.EXISTS
+            is_missing = code == NO_NODE and request.operation == opcodes.EXISTS
             if code != OK and not is_missing:
                 return code
             if not is_child and not relies:
@@ -170,17 +170,17 @@ class Caller:
             if relies:
                 if not served.carries(full, is_child):
                     # What was to bring the event is gone, or never came.
-                    self._set_watch(call, full, watcher)
-                    self._exchange.submit(call)
+                    self._set_watch(request, full, watcher)
+                    self._dispatcher.submit(request)
                     return None
                 served.rely_on(full)
             table = watches.exists if is_missing else watches.data
             watches.add(watches.child if is_child else table, full, watcher)
             return code
 
-        call.on_reply = set_watch
+        request.on_reply = set_watch
         # Another connection has other watches.
-        call.on_connect = lambda: self._set_watch(call, full, watcher)
+        request.on_connect = lambda: self._set_watch(request, full, watcher)
 
     def _too_large(self, operation: int, body: bytes) -> InvalidArgumentError:
         return InvalidArgumentError(

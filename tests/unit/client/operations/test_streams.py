@@ -6,9 +6,9 @@ import asyncio
 from typing import TypeVar, cast
 
 from paddock.client.client import Client
+from paddock.client.operations.streams import watch_tree
 from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType, SessionState
-from paddock.client.watches.streams import watch_tree
 from paddock.client.watches.watches import Watcher
 from paddock.errors import NoNodeError
 from paddock.protocol.records import Stat

@@ -10,27 +10,27 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from paddock.client.requests.compound import ATTEMPTS_MAX, child
+from paddock.client.operations.compound import ATTEMPTS_MAX, child
+from paddock.client.operations.operations import Operations
 from paddock.errors import ConnectionLostError, NoNodeError, NotEmptyError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 # How many nodes are listed at once: the children of so many may have to be held.
 _LISTS_MAX: Final = 64
 
 
-async def delete_tree(client: Client, path: str, batch: int) -> int:
+async def delete_tree(client: Operations, path: str, batch: int) -> int:
     """Delete a node with everything below it; give how many nodes the service said were deleted."""
-    return await _Felling(client, batch).fell([path])
+    return await _TreeDeletion(client, batch).run([path])
 
 
-async def delete_everything(client: Client, batch: int) -> int:
+async def delete_everything(client: Operations, batch: int) -> int:
     """Delete all but the root of the service and what the service keeps for itself."""
     names = await client.children("/")
-    return await _Felling(client, batch).fell(f"/{name}" for name in names if name != "zookeeper")
+    return await _TreeDeletion(client, batch).run(
+        f"/{name}" for name in names if name != "zookeeper"
+    )
 
 
 class _Known(enum.Enum):
@@ -42,10 +42,10 @@ class _Known(enum.Enum):
     THEY_COME_FIRST = enum.auto()
 
 
-class _Felling:
+class _TreeDeletion:
     """Trees on their way out."""
 
-    def __init__(self, client: Client, batch: int) -> None:
+    def __init__(self, client: Operations, batch: int) -> None:
         self._client = client
         self._batch = batch
         # What is to be deleted, the next one last. We look at one run of the same kind at a time.
@@ -54,7 +54,7 @@ class _Felling:
         # How often in a row a connection was lost.
         self._losses = 0
 
-    async def fell(self, paths: Iterable[str]) -> int:
+    async def run(self, paths: Iterable[str]) -> int:
         self._push(_Known.NOTHING, paths)
         while self._stack:
             known = self._stack[-1][0]

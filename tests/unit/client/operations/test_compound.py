@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from paddock.client.client import Client
-from paddock.client.requests.compound import set_carefully
+from paddock.client.operations.compound import set_carefully
 from paddock.client.results import NodeData
 from paddock.errors import (
     BadVersionError,

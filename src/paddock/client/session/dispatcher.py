@@ -2,7 +2,7 @@
 
 What is asked alone is written at once. What is asked while answers are on their way waits for the
 end of this pass of the event loop, and all of it is one write. Answers come in the order of the
-requests (`outstanding`); whatever else a server says is the session's business.
+requests (`in_flight`); whatever else a server says is the session's business.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from librt.strings import read_i32_be, read_i64_be
 
-from paddock.client.requests.in_flight import Outstanding
-from paddock.client.requests.pending_request import Call, Failure
+from paddock.client.requests.in_flight import InFlight
+from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.client.session.clock import SessionClock
-from paddock.client.session.transport import Link
+from paddock.client.session.transport import Transport
 from paddock.errors import (
     OK,
     SESSION_EXPIRED,
@@ -44,36 +44,36 @@ _NOT_STARTED: Final = Failure(ConnectionLostError)
 _FEW: Final = 8
 
 
-class Exchange:
+class Dispatcher:
     """The requests of one session and their answers, on whatever connection it has."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         clock: SessionClock,
-        outstanding: Outstanding,
+        in_flight: InFlight,
         *,
         on_event: Callable[[WatcherEvent, int], None],
         on_watches_set: Callable[[], None],
-        on_word: Callable[[int], None],
-        on_expired: Callable[[Link], None],
+        on_auth_reply: Callable[[int], None],
+        on_expired: Callable[[Transport], None],
         on_recovered: Callable[[], None],
         leave: Callable[[str], None],
     ) -> None:
         self._loop = loop
         self._clock = clock
-        self._outstanding = outstanding
+        self._in_flight = in_flight
         # Called with an event and the zxid of its header; when watches were set again; with the
         # result of our credentials; when an answer says that the session has expired; when it is
         # not overdue any more; with why a server is to be left.
         self._on_event = on_event
         self._on_watches_set = on_watches_set
-        self._on_word = on_word
+        self._on_word = on_auth_reply
         self._on_expired = on_expired
         self._on_recovered = on_recovered
         self._leave = leave
         # The connection, while there is one.
-        self.link: Link | None = None
+        self.transport: Transport | None = None
         # Why a request fails that is asked now; None if it does not.
         self.refusal: Failure | None = _NOT_STARTED
         # The last zxid in any reply. Every event of a transaction up to it has come.
@@ -84,9 +84,9 @@ class Exchange:
         self._reader = Reader(b"")
         self._flush_is_due = False
         # Whether what is asked has to wait for what is asked with it.
-        self._is_gathering = False
+        self._is_batching = False
         # Whether the last write had many requests: who asks like that does better with one write.
-        self._comes_in_crowds = False
+        self._sends_bursts = False
 
     @property
     def seen_zxid(self) -> int:
@@ -96,64 +96,64 @@ class Exchange:
     def check_started(self) -> None:
         """Raise UsageError if nothing that is asked would ever be sent."""
         if self.refusal is _NOT_STARTED:
-            raise UsageError("the client is not open: enter its scope, or call `start`, before")
+            raise UsageError("the client is not open: enter its scope, or request `start`, before")
 
-    def attach(self, link: Link) -> None:
+    def attach(self, transport: Transport) -> None:
         """Have a connection from now on; what was asked is written when the session says so."""
-        self.link = link
+        self.transport = transport
         self.refusal = None
-        link.on_frames = self._receive
-        link.on_writable = self.flush
+        transport.on_frames = self._receive
+        transport.on_writable = self.flush
 
     # What goes out.
 
-    def submit(self, call: Call[Any]) -> None:
+    def submit(self, request: PendingRequest[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
         refusal = self.refusal
         if refusal is not None:
             self.check_started()
             # Not at once: who awaits what is done lets nobody else run, so somebody who asks again
             # and again would stop the event loop, and with it all that could make an end of it.
-            self._loop.call_soon(call.fail, refusal)
+            self._loop.call_soon(request.fail, refusal)
             return
-        outstanding = self._outstanding
-        outstanding.unsent.append(call)
+        in_flight = self._in_flight
+        in_flight.unsent.append(request)
         if self._flush_is_due:
             return
-        if self._comes_in_crowds or outstanding.sent:
+        if self._sends_bursts or in_flight.sent:
             self._schedule_flush()
-        elif not self._is_gathering:
+        elif not self._is_batching:
             # It comes alone, and need not wait for a pass of the loop that brings nothing else.
             # What follows in this pass is written in the next, so that is one write in each.
             self.flush()
 
-    def begin_to_gather(self) -> bool:
+    def begin_batch(self) -> bool:
         """Have what is asked wait for what is asked with it; tell whether it does not already."""
-        begins = not self._is_gathering
-        self._is_gathering = True
+        begins = not self._is_batching
+        self._is_batching = True
         return begins
 
-    def write_gathered(self) -> None:
+    def end_batch(self) -> None:
         """Write what was asked meanwhile, as one, and have nothing wait any more."""
-        self._is_gathering = False
-        if self._outstanding.unsent and not self._flush_is_due:
+        self._is_batching = False
+        if self._in_flight.unsent and not self._flush_is_due:
             self.flush()
 
     def write_everything(self) -> None:
         """Write all that was asked until now, however much it is, if there is a connection."""
-        link = self.link
-        if link is not None:
-            while link.is_open and self._outstanding.unsent:
-                self._write(link)
+        transport = self.transport
+        if transport is not None:
+            while transport.is_open and self._in_flight.unsent:
+                self._write(transport)
 
     def flush(self) -> None:
         """Write once; what does not fit into it has the next pass of the loop."""
         self._flush_is_due = False
-        link = self.link
-        if link is None or not link.is_writable:
+        transport = self.transport
+        if transport is None or not transport.is_writable:
             return
-        self._write(link)
-        if self._outstanding.unsent and link.is_writable:
+        self._write(transport)
+        if self._in_flight.unsent and transport.is_writable:
             self._schedule_flush()
 
     def _schedule_flush(self) -> None:
@@ -161,15 +161,15 @@ class Exchange:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
-    def _write(self, link: Link) -> None:
+    def _write(self, transport: Transport) -> None:
         now = self._loop.time()
-        outstanding = self._outstanding
-        before = len(outstanding.sent)
-        requests = outstanding.take(now)
+        in_flight = self._in_flight
+        before = len(in_flight.sent)
+        requests = in_flight.take(now)
         if requests:
-            self._comes_in_crowds = len(outstanding.sent) - before > _FEW
+            self._sends_bursts = len(in_flight.sent) - before > _FEW
             self._clock.sent_at = now
-            link.write(requests)
+            transport.write(requests)
 
     # What comes in.
 
@@ -182,7 +182,7 @@ class Exchange:
         except (DecodeError, IndexError, RemoteProtocolError) as error:
             self._leave(f"the server sent what it should not: {error}")
             return
-        if clock.is_overdue and self.link is not None and clock.recover():
+        if clock.is_overdue and self.transport is not None and clock.recover():
             self._on_recovered()
 
     def _take(self, frame: bytes) -> None:
@@ -216,31 +216,31 @@ class Exchange:
             raise RemoteProtocolError(f"a reply with the number {xid}")
 
     def _answer(self, xid: int, zxid: int, code: int) -> None:
-        sent = self._outstanding.sent
+        sent = self._in_flight.sent
         if not sent or sent[0].xid != xid:
             raise RemoteProtocolError(f"a reply to request {xid}, which is not the next")
         if zxid > self.last_zxid:
             self.last_zxid = zxid
-        call = sent.popleft()
-        if call.sent_at > self._clock.vouched_at:
-            self._clock.vouched_at = call.sent_at
-        call.answer(code, self._reader)
-        link = self.link
-        if code == SESSION_EXPIRED and link is not None:
+        request = sent.popleft()
+        if request.sent_at > self._clock.confirmed_at:
+            self._clock.confirmed_at = request.sent_at
+        request.answer(code, self._reader)
+        transport = self.transport
+        if code == SESSION_EXPIRED and transport is not None:
             # A service may say so before it ends the connection. Whoever was told finds it so.
-            self._on_expired(link)
+            self._on_expired(transport)
 
 
-class Gathering:
+class WriteBatch:
     """A scope, without an await in it, at whose end what was asked in it is written as one."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
         # Not one that is within another one.
         self._is_outermost = False
 
     def __enter__(self) -> None:
-        self._is_outermost = self._exchange.begin_to_gather()
+        self._is_outermost = self._dispatcher.begin_batch()
 
     def __exit__(
         self,
@@ -249,4 +249,4 @@ class Gathering:
         traceback: TracebackType | None,
     ) -> None:
         if self._is_outermost:
-            self._exchange.write_gathered()
+            self._dispatcher.end_batch()

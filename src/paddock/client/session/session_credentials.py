@@ -10,7 +10,7 @@ from paddock.protocol.records import ConnectRequest, ConnectResponse
 _NO_PASSWORD: Final = bytes(16)
 
 
-class Passport:
+class SessionCredentials:
     """The identity of a session.
 
     A server in read-only mode gives sessions that it alone knows. By such an id no other server
