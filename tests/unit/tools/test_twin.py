@@ -46,6 +46,13 @@ def test_what_promises_something_waits_for_it(home: Any) -> None:
     assert home.size == 2
 
 
+def test_an_owner_that_another_one_returns_has_a_bridge_of_its_own(home: Any) -> None:
+    with home.another() as other:
+        other.invite("eve", 1)
+        assert (other.guests, home.guests) == (["eve"], [])
+        assert other._bridge is not home._bridge
+
+
 def test_streams_and_scopes_are_plain_ones(home: Any) -> None:
     assert list(home.count(3)) == [0, 1, 2]
     with home.party("dinner") as name:
