@@ -229,9 +229,9 @@ class Writer:
         if owner in self._rules.owners and outcome.text in self._rules.owners:
             # A new owner, with a way to the loop of its own.
             self._types.imports.add(f"from {_BRIDGE} import Bridge")
-            passed = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
-            made = f"{outcome.text}(bridge, bridge.own({passed}))"
-            return f"{head}bridge = Bridge()\n        return {made}"
+            arguments = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
+            new = f"{outcome.text}(bridge, bridge.own({arguments}))"
+            return f"{head}bridge = Bridge()\n        return {new}"
         if owner in self._rules.builders and not outcome.is_waited:
             passed = self._types.passed(method, skip=1, bridge="self._bridge")
             call = f"{inner}({', '.join(passed)})"

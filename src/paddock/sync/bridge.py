@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar
@@ -133,21 +133,22 @@ class Twin(Generic[T]):
         return scope.__exit__(kind, error, traceback)
 
 
-def bridge_of(name: str, owner: Twin[Any] | Sequence[Twin[Any]]) -> Bridge:
+def bridge_of(name: str, owner: object) -> Bridge:
     """Return the bridge of an argument that has a twin, or of the first of several.
 
     Raises InvalidArgumentError for an object of the asyncio API.
     """
-    twins = owner if isinstance(owner, list | tuple) else [owner]
-    if not twins:
-        raise InvalidArgumentError(f"{name}: there are none")
-    for one in twins:
+    bridge: Bridge | None = None
+    for one in reversed(owner) if isinstance(owner, list | tuple) else [owner]:
         if not isinstance(one, Twin):
             raise InvalidArgumentError(
                 f"{name}: {one!r} is not of the blocking API; paddock.sync.connect makes blocking"
                 " clients, and paddock.recipes has the recipes for asyncio ones"
             )
-    return twins[0]._bridge
+        bridge = one._bridge
+    if bridge is None:
+        raise InvalidArgumentError(f"{name}: there are none")
+    return bridge
 
 
 class Owner(Twin[C]):
