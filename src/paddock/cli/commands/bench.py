@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from paddock.cli.bench.plan import OPERATIONS, Plan
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import default_option
-from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
 from paddock.cli.service import ServiceOptions, run, service_options
 

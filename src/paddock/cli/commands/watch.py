@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from paddock.cli.describe import preview, print_json, time_text
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES, recursive_option
-from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 
