@@ -21,12 +21,12 @@ from paddock.storage.scan import Item, scan
 from paddock.storage.state_swap import (
     StateSwap,
     discard_staged,
-    swap_state,
     finish_swap,
     holds_data,
     is_interrupted,
     is_staged,
     stage,
+    swap_state,
     undo_swap,
 )
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths

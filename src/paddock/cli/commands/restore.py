@@ -96,7 +96,7 @@ def _holds_anything(data: Path) -> bool:
 
 
 def _is_replaceable(data: Path) -> bool:
-    """Tell whether a folder is Paddock's, as far as one can tell, or holds nothing."""
+    """Return whether a folder is Paddock's, or empty."""
     from paddock.log.file.segments import segment_files
     from paddock.storage.snapshots import snapshot_files
     from paddock.storage.state_swap import is_interrupted
@@ -166,7 +166,7 @@ def _restore_offline(data: Path, loaded: "Loaded") -> str | None:
 
 
 def _seen(data: Path) -> tuple[int, int]:
-    """Give the last zxid and session id of what was there, as far as it can be read."""
+    """Return the last zxid and session id of the old data, as far as they can be read."""
     from paddock.log.interface import LogError
     from paddock.storage.maintenance.check import check
     from paddock.storage.state_swap import holds_data

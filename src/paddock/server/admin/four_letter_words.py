@@ -19,7 +19,7 @@ from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operatio
 from paddock.server.connections.paced_writer import in_pieces
 from paddock.server.sessions.tracker import Client
 from paddock.server.statistics import ConnectionReport
-from paddock.state.watches import Watcher
+from paddock.state.watcher import Watcher
 
 _UINT64: Final = (1 << 64) - 1
 _VERSION_LINE: Final = f"Zookeeper version: {VERSION}\n"

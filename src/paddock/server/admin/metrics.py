@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
-from paddock.protocol import operations
+from paddock.protocol import jute, operations
 from paddock.server.core import Service
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
@@ -187,6 +187,7 @@ class Metrics:
             "os.name": platform.system(),
             "os.arch": platform.machine(),
             "os.version": platform.release(),
+            "paddock.build": "pure Python" if jute.__file__.endswith(".py") else "compiled",
         }
 
     def digest(self) -> tuple[int, int]:
