@@ -1,8 +1,8 @@
-"""The operations that change the tree: what each checks, in upstream's order, and what it does.
+"""The operations that change the tree: their checks, in upstream's order, and their changes.
 
-An operation either does all it should or raises `Refused`; the order of its checks decides which
-code a request gets that is wrong in two ways, so it is part of the protocol. Each leaves its
-changes in `changes`, in the order in which watchers must hear of them.
+An operation succeeds as a whole or raises `Refused`. The order of its checks decides which code a
+request gets that is wrong in two ways, so it is part of the protocol. Each adds its changes to
+`changes`, in the order of their events.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ EPHEMERALS_MAX: Final = 50_000
 
 @mypyc_attr(acyclic=True)
 class Change:
-    """Something that happened to a node.
+    """A change of a node.
 
-    `node` and `parent` are live: whoever wants to keep more than a look must copy it before the
-    next entry is applied.
+    `node` and `parent` are live: copy what is needed before the next entry is applied.
     """
 
     __slots__ = ("kind", "node", "parent", "path", "zxid")
@@ -80,7 +79,7 @@ class Change:
 
 
 class Operations:
-    """Carries out operations of one entry after another on a tree."""
+    """Applies operations of one entry after another to a tree."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -119,10 +118,10 @@ class Operations:
         flags: int,
         ttl_ms: int,
     ) -> tuple[bytes, Node]:
-        """Create a node, and give the path it got and the node.
+        """Create a node; return its path and the node.
 
-        What kind of node it becomes is said by the operation for containers and TTL nodes, and by
-        the flags for the rest; that the two may disagree is upstream's, and so is the result.
+        The operation decides on containers and TTL nodes, the flags on the rest. They may disagree,
+        as upstream; so is the result.
         """
         owner = self._owner(operation, flags, ttl_ms)
         cut = path.rfind(b"/")
@@ -258,7 +257,7 @@ class Operations:
         return resolver.resolve(acls)
 
     def _has_room(self, session: int) -> bool:
-        """Tell whether a session may have one more ephemeral node."""
+        """Return whether a session may have one more ephemeral node."""
         mine = self.tree.ephemerals.get(session)
         return mine is None or len(mine) < EPHEMERALS_MAX or self._entry.rules == UNBOUNDED
 
@@ -270,7 +269,7 @@ class Operations:
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
 
     def _ask(self, governor: Quota, nodes: int, size: int) -> None:
-        """Ask a quota whether so much more may be there."""
+        """Check a quota before nodes and bytes are added."""
         is_enforced = self._entry.flags & ENFORCE_QUOTA != 0
         notice = quota.examine(self.tree, governor, nodes, size, is_enforced)
         if notice is None:
