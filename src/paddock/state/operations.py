@@ -151,26 +151,20 @@ class Operations:
         return path, node
 
     def delete(self, path: bytes | None, version: int) -> None:
-        if path is None:
-            raise Refused(MARSHALLING_ERROR)
-        parent = self._parent(path)
-        self._require(parent, DELETE)
+        path = self._deletable(path)
         node = self._node(path)
         _check_version(node.version, version)
-        self._remove(path, node, parent)
+        self._remove(path, node)
 
     def delete_container(self, path: bytes | None) -> None:
         """Delete a node unless it is ephemeral. A client needs DELETE on the parent for it."""
-        if path is None:
-            raise Refused(MARSHALLING_ERROR)
-        parent = self._parent(path)
-        self._require(parent, DELETE)
+        path = self._deletable(path)
         node = self._node(path)
         if node.child_count():
             raise Refused(NOT_EMPTY)
         if node.owner > 0:
             raise Refused(BAD_VERSION)
-        self._remove(path, node, parent)
+        self._remove(path, node)
 
     def set_data(self, path: bytes | None, data: bytes | None, version: int) -> Node:
         path = self._valid(path)
@@ -210,8 +204,7 @@ class Operations:
         """Delete all nodes of a session that is over, each as a full delete."""
         # Sorted, since the order in which they were created is forgotten by a snapshot.
         for path in sorted(self.tree.ephemerals.get(session, ())):
-            node = self.tree.nodes[path]
-            self._remove(path, node, self.tree.nodes[path[: path.rfind(b"/")]])
+            self._remove(path, self.tree.nodes[path])
 
     def reap(self, path: bytes, czxid: int, mzxid: int) -> bool:
         """Delete an empty container or TTL node, if it is still the one that was decided on."""
@@ -224,7 +217,7 @@ class Operations:
             or node.mzxid != mzxid
         ):
             return False
-        self._remove(path, node, self.tree.nodes[path[: path.rfind(b"/")]])
+        self._remove(path, node)
         return True
 
     def _owner(self, operation: int, flags: int, ttl_ms: int) -> int:
@@ -261,9 +254,10 @@ class Operations:
         mine = self.tree.ephemerals.get(session)
         return mine is None or len(mine) < EPHEMERALS_MAX or self._entry.rules == UNBOUNDED
 
-    def _remove(self, path: bytes, node: Node, parent: Node) -> None:
+    def _remove(self, path: bytes, node: Node) -> None:
         if node.child_count():
             raise Refused(NOT_EMPTY)
+        parent = self.tree.nodes[path[: path.rfind(b"/")]]
         self.tree.delete(path, self._zxid)
         quota.deleted(self.tree, path, node.data)
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
@@ -292,11 +286,15 @@ class Operations:
             raise Refused(NO_NODE)
         return node
 
-    def _parent(self, path: bytes) -> Node:
+    def _deletable(self, path: bytes | None) -> bytes:
+        """Check that a path may be deleted; its parent must exist and grant DELETE."""
+        if path is None:
+            raise Refused(MARSHALLING_ERROR)
         cut = path.rfind(b"/")
         if cut < 0 or paths.NUL in path or path in SPECIAL:
             raise Refused(BAD_ARGUMENTS)
-        return self._node(path[:cut])
+        self._require(self._node(path[:cut]), DELETE)
+        return path
 
     def _require(self, node: Node, permission: int) -> None:
         acl = node.acl

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_be
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from paddock.errors import (
@@ -163,9 +163,7 @@ class Queries:
             if watch:
                 self._watch(self.watches.data, path, watcher)
             raise Refused(NO_NODE)
-        acl = node.acl
-        if not acl.anyone & READ and not acl.permits(READ, identities):
-            raise Refused(NO_AUTH)
+        _require_read(node, identities)
         if watch:
             self._watch(self.watches.data, path, watcher)
         return self._stat(node)
@@ -210,9 +208,7 @@ class Queries:
         node = self.machine.tree.nodes.get(path)
         if node is None:
             raise Refused(NO_NODE)
-        acl = node.acl
-        if not acl.anyone & READ and not acl.permits(READ, identities):
-            raise Refused(NO_AUTH)
+        _require_read(node, identities)
         return node
 
     def _get_acl(self, path: bytes, identities: Identities) -> bytes:
@@ -272,12 +268,9 @@ class Queries:
 
     def _count_descendants(self, path: bytes, identities: Identities) -> bytes:
         self._readable(path, identities)
-        writer = BytesWriter()
         # Upstream counts what starts with the path and a slash, so the root's other name has one
         # descendant more: the root.
-        count = self.machine.tree.descendants(path or b"/") + (0 if path else 1)
-        write_i32_be(writer, count)
-        return writer.getvalue()
+        return _int32(self.machine.tree.descendants(path or b"/") + (0 if path else 1))
 
     def _add_watch(self, request: AddWatchRequest, watcher: Watcher) -> bytes:
         path, watches = request.path, self.watches
@@ -291,9 +284,7 @@ class Queries:
             watches.add_recursive(path, watcher)
         else:
             raise Refused(MARSHALLING_ERROR)
-        writer = BytesWriter()
-        write_i32_be(writer, OK)
-        return writer.getvalue()
+        return _int32(OK)
 
     def watch_setting(self, operation: int, body: bytes, watcher: Watcher) -> WatchSetting:
         """Return the watches of setWatches, to be set in steps. Raises Refused, DecodeError."""
@@ -347,6 +338,16 @@ class Queries:
 def _data_bytes(node: Node) -> int:
     data = node.data
     return _STAT_BYTES + _LENGTH_BYTES + (0 if data is None else len(data))
+
+
+def _require_read(node: Node, identities: Identities) -> None:
+    acl = node.acl
+    if not acl.anyone & READ and not acl.permits(READ, identities):
+        raise Refused(NO_AUTH)
+
+
+def _int32(number: int) -> bytes:
+    return number.to_bytes(4, "big", signed=True)
 
 
 def _buffer(value: bytes | None) -> bytes:

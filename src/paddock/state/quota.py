@@ -37,22 +37,21 @@ def examine(
     statistics = tree.nodes.get(quota.statistics_path)
     if statistics is None or not quota.read_statistics(statistics.data):
         return UnusableQuota(quota, quota.statistics_path)
-    total_nodes, total_size = quota.nodes + nodes, quota.size + size
-    notice: QuotaNotice | None = None
-    if counts_nodes:
-        if count_hard != NO_LIMIT and total_nodes > count_hard:
-            notice = OverLimit(quota.governed, total_nodes, "nodes", count_hard, True, is_enforced)
+    first: QuotaNotice | None = None
+    for counts, unit, total, soft, hard in (
+        (counts_nodes, "nodes", quota.nodes + nodes, count_soft, count_hard),
+        (counts_bytes, "bytes", quota.size + size, bytes_soft, bytes_hard),
+    ):
+        notice: QuotaNotice | None = None
+        if counts and hard != NO_LIMIT and total > hard:
+            notice = OverLimit(quota.governed, total, unit, hard, True, is_enforced)
             if is_enforced:
                 return notice
-        elif count_soft != NO_LIMIT and total_nodes > count_soft:
-            notice = OverLimit(quota.governed, total_nodes, "nodes", count_soft, False, False)
-    if counts_bytes:
-        if bytes_hard != NO_LIMIT and total_size > bytes_hard:
-            if notice is None or is_enforced:
-                return OverLimit(quota.governed, total_size, "bytes", bytes_hard, True, is_enforced)
-        elif notice is None and bytes_soft != NO_LIMIT and total_size > bytes_soft:
-            notice = OverLimit(quota.governed, total_size, "bytes", bytes_soft, False, False)
-    return notice
+        elif counts and soft != NO_LIMIT and total > soft:
+            notice = OverLimit(quota.governed, total, unit, soft, False, False)
+        if first is None:
+            first = notice
+    return first
 
 
 def created(tree: Tree, path: bytes, data: bytes | None) -> None:

@@ -163,15 +163,12 @@ class Tree:
         node.epoch = self.epoch
         if path not in self._unsettled:
             self._unsettled[path] = 0
-        self.nodes[path] = node
         self._journal.append(Before(Before.CREATED, path, node))
-        self._count(path, node)
         children = parent.children
         if children is None:
             children = Children(self._siblings(above) if above else None)
             parent.children = children
-        children.names[path[cut + 1 :]] = None
-        children.count(1, data_length(data))
+        self._attach(path, node, children, path[cut + 1 :])
         parent.created = _next(parent.created)
         parent.pzxid = zxid
         return node
@@ -195,11 +192,7 @@ class Tree:
         self._journal.append(Before(Before.DELETED, path, node))
         children = parent.children
         assert children is not None
-        del self.nodes[path]
-        self._discount(path, node)
-        children.count(-1, -data_length(node.data))
-        self.acls.release(node.acl)
-        del children.names[path[cut + 1 :]]
+        self._detach(path, node, children, path[cut + 1 :])
         parent.pzxid = zxid
         return node
 
@@ -234,25 +227,15 @@ class Tree:
         """Undo everything since `begin`."""
         for before in reversed(self._journal):
             path, node = before.path, before.node
-            cut = path.rfind(b"/")
-            if before.kind == Before.CREATED:
-                del self.nodes[path]
-                self._discount(path, node)
-                parent = self.nodes[path[:cut]]
-                children = parent.children
+            if before.kind != Before.CHANGED:
+                cut = path.rfind(b"/")
+                children = self.nodes[path[:cut]].children
                 assert children is not None
-                del children.names[path[cut + 1 :]]
-                children.count(-1, -data_length(node.data))
-                self.acls.release(node.acl)
-            elif before.kind == Before.DELETED:
-                self.acls.retain(node.acl)
-                self.nodes[path] = node
-                self._count(path, node)
-                parent = self.nodes[path[:cut]]
-                children = parent.children
-                assert children is not None
-                children.names[path[cut + 1 :]] = None
-                children.count(1, data_length(node.data))
+                if before.kind == Before.CREATED:
+                    self._detach(path, node, children, path[cut + 1 :])
+                else:
+                    self.acls.retain(node.acl)
+                    self._attach(path, node, children, path[cut + 1 :])
             else:
                 self._grow(path, data_length(before.data) - data_length(node.data))
                 node.data = before.data
@@ -329,6 +312,20 @@ class Tree:
         if children is None:
             return 1, size
         return int(children.below) + 1, int(children.below_bytes) + size
+
+    def _attach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
+        self.nodes[path] = node
+        self._count(path, node)
+        children.names[name] = None
+        children.count(1, data_length(node.data))
+
+    def _detach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
+        del self.nodes[path]
+        self._discount(path, node)
+        children.count(-1, -data_length(node.data))
+        self.acls.release(node.acl)
+        # Last: should the parent not know the child, `undo` finds everything else done.
+        del children.names[name]
 
     def _siblings(self, path: bytes) -> Children | None:
         """Return the children among which a node is; None for the root, by either name."""
