@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NodeChange:
     """One thing that has happened to a node."""
 
-    change: str
+    kind: str
     path: str
     # None if there is no such node, now.
     data: bytes | None
@@ -35,16 +35,16 @@ class News:
         """Return the fields for JSON."""
         return {
             "time": self.time_ms,
-            "change": self.change,
+            "change": self.kind,
             "path": self.path,
             **data_fields(self.data),
             **stat_fields(self.stat),
         }
 
 
-async def news_of(
+async def node_changes(
     client: Client, path: str, *, recursive: bool = False, initially: bool = False
-) -> AsyncGenerator[News, None]:
+) -> AsyncGenerator[NodeChange, None]:
     """Yield the changes of a node, or of a tree, without end.
 
     Nothing is missed over lost connections, though changes in quick succession may come as one; it
@@ -68,4 +68,4 @@ async def news_of(
                 else:
                     change = "created"
             if initially or change not in ("present", "absent"):
-                yield News(change, node, data, stat, time.time_ns() // 1_000_000)
+                yield NodeChange(change, node, data, stat, time.time_ns() // 1_000_000)

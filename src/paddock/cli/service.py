@@ -248,18 +248,13 @@ def identity_of(given: str, option: str) -> tuple[str, str]:
     scheme, colon, credentials = given.partition(":")
     if not scheme or not colon:
         raise click.BadParameter(
-            f"{given!r} is not SCHEME:CREDENTIALS, such as digest:user:password",
-            param_hint=option,
+            f"{given!r} is not SCHEME:CREDENTIALS, such as digest:user:password", param_hint=option
         )
     return scheme, credentials
 
 
 def tls_of(
-    wanted: bool,
-    ca: Path | None,
-    certificate: Path | None,
-    key: Path | None,
-    option: str = "--tls",
+    wanted: bool, ca: Path | None, certificate: Path | None, key: Path | None, option: str = "--tls"
 ) -> ssl.SSLContext | None:
     """Return the TLS context of these options; None if none is given."""
     if not (wanted or ca or certificate or key):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import print_json, stat_fields, tell_problem
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import recursive_option, version_option
-from paddock.cli.paths import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.errors import RequestError
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from paddock.cli.failure import CannotBeDone, line_about
-from paddock.cli.paths import NODE_PATH, PATH_OR_DASH, check_output_file
+from paddock.cli.node_path import NODE_PATH
+from paddock.cli.paths import PATH_OR_DASH, check_output_file
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.cli.wording import counted
 from paddock.errors import PaddockError, RequestError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import data_fields, print_json, shown_data, stat_fields, stat_lines
-from paddock.cli.paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import NODE_PATH, PATH
+from paddock.cli.node_path import NODE_PATH
+from paddock.cli.paths import PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import (
     ServiceOptions,

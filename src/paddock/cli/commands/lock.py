@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import CONTENDER_NAME, GRACE
-from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options
 

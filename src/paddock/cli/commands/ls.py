@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES, recursive_option
-from paddock.cli.paths import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import print_json, stat_fields, stat_lines
-from paddock.cli.paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.errors import NoNodeError
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import print_json
+from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, run, service_options
 
@@ -24,13 +25,8 @@ _TIMEOUT_MAX = 5.0
 
 @click.command()
 @click.option("--once", is_flag=True, help="Say it once, also on a terminal.")
-@click.option(
-    "--interval",
-    metavar="SECONDS",
-    type=NumberRange(min=0.1, max=3600),
-    default=1.0,
-    show_default=True,
-    help="How often it is renewed.",
+@default_option(
+    "--interval", "SECONDS", NumberRange(min=0.1, max=3600), 1.0, "How often it is renewed."
 )
 @click.option("--json", "as_json", is_flag=True, help="Once, as one JSON document.")
 @service_options

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--log-dir",
-    metavar="DIR",
-    type=PATH,
-    help="Apache's dataLogDir, if its zoo.cfg has one.",
+    "--log-dir", metavar="DIR", type=PATH, help="Apache's dataLogDir, if its zoo.cfg has one."
 )
 @click.option(
     "--config",
