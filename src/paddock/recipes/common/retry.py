@@ -45,9 +45,7 @@ def check_recipe(client: object, path: object, acl: object = OPEN) -> None:
 def check_client(client: object) -> None:
     """Raise InvalidArgumentError for what is not a client, or one of the blocking API."""
     if not isinstance(client, Client):
-        hint = (
-            "; a blocking client needs paddock.sync.recipes" if hasattr(client, "_bridge") else ""
-        )
+        hint = "; use paddock.sync.recipes with it" if hasattr(client, "_bridge") else ""
         raise InvalidArgumentError(f"client: expected one of paddock.connect, not {client!r}{hint}")
 
 

@@ -79,7 +79,8 @@ class Configuration(Background, Generic[T]):
     def start(self) -> None:
         """Read it, and follow it until it is closed.
 
-        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default.
+        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default, and
+        UsageError if it was started before.
         """
         self._bridge.call(self._inner.start)
 
