@@ -57,15 +57,15 @@ class Writer:
         result = node.returns
         if isinstance(result, ast.Name) and result.id in self._rules.owners:
             return self._maker(node, result)
-        bridge = self._bridge_of(node, skip=0)
-        if bridge is None:
+        owner = self._owner_of(node, skip=0)
+        if owner is None:
             raise self._refused(node, f"{node.name} takes nothing that has a twin")
         made = getattr(self._types.source.module, node.name)
-        outcome = self._outcome_of(node, made, bridge)
-        call = self._asked(outcome, f"async_{node.name}", node, skip=0, bridge=bridge)
+        outcome = self._outcome_of(node, made, "bridge")
+        call = self._asked(outcome, f"async_{node.name}", node, skip=0, bridge="bridge")
         return self._returning(
             f"def {node.name}({self._types.parameters(node)}) -> {outcome.text}:\n"
-            f"{self._docstring(node, 4)}    ",
+            f"{self._docstring(node, 4)}    bridge = bridge_of({owner!r}, {owner})\n    ",
             outcome,
             call,
         )
@@ -151,16 +151,16 @@ class Writer:
         return ""
 
     def _constructor(self, name: str, method: Function) -> list[str]:
-        bridge = self._bridge_of(method, skip=1)
-        if bridge is None or name in self._rules.made_inside:
+        owner = self._owner_of(method, skip=1)
+        if owner is None or name in self._rules.made_inside:
             # It is made by others only.
             return []
-        owner = bridge.removesuffix("._bridge")
-        passed = self._types.passed(method, skip=1, bridge=bridge)
-        made = f"Async{name}({', '.join(passed)})"
+        passed = self._types.passed(method, skip=1, bridge="bridge")
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
         documented = self._docstring(method, 8, required=False)
-        return [f"{head}{documented}        self._make({owner}, lambda: {made})"]
+        found = f"        bridge = bridge_of({owner!r}, {owner})\n"
+        made = f"lambda: Async{name}({', '.join(passed)})"
+        return [f"{head}{documented}{found}        self._make(bridge, {owner}, {made})"]
 
     def _attributes(self, method: Function) -> list[str]:
         """Write a property for each public attribute that a constructor sets."""
@@ -226,6 +226,12 @@ class Writer:
             return f"    @property\n{head}return {outcome.wrap(inner)}"
         if owner in self._rules.owners and name in LIFE:
             return f"{head}{LIFE[name]}"
+        if owner in self._rules.owners and outcome.text in self._rules.owners:
+            # A new owner, with a way to the loop of its own.
+            self._types.imports.add(f"from {_BRIDGE} import Bridge")
+            arguments = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
+            new = f"{outcome.text}(bridge, bridge.own({arguments}))"
+            return f"{head}bridge = Bridge()\n        return {new}"
         if owner in self._rules.builders and not outcome.is_waited:
             passed = self._types.passed(method, skip=1, bridge="self._bridge")
             call = f"{inner}({', '.join(passed)})"
@@ -270,14 +276,13 @@ class Writer:
         returns = "" if outcome.text == "None" else "return "
         return f"{head}{returns}{outcome.wrap(call)}"
 
-    def _bridge_of(self, node: Function, *, skip: int) -> str | None:
-        """Give the way to the loop that the first argument with a twin has, or the first in it."""
+    def _owner_of(self, node: Function, *, skip: int) -> str | None:
+        """Return the first argument that has a twin, or is a sequence of twins."""
         for one in all_arguments(node)[skip:]:
-            if self._types.twin_of(one.annotation) is not None:
-                return f"{one.arg}._bridge"
-            if self._types.is_sequence_of_twins(one):
-                self._types.imports.add(f"from {_BRIDGE} import first_of")
-                return f"first_of({one.arg!r}, {one.arg})._bridge"
+            is_twin = self._types.twin_of(one.annotation) is not None
+            if is_twin or self._types.is_sequence_of_twins(one):
+                self._types.imports.add(f"from {_BRIDGE} import bridge_of")
+                return one.arg
         return None
 
     @contextmanager

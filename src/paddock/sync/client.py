@@ -20,7 +20,7 @@ from paddock.client.watches.watches import Watcher, WatchKind
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat
-from paddock.sync.bridge import Owner
+from paddock.sync.bridge import Bridge, Owner
 from paddock.sync.multiread import MultiRead
 from paddock.sync.streams import Stream
 from paddock.sync.transaction import Transaction
@@ -112,6 +112,18 @@ class Client(Owner[AsyncClient]):
         SessionExpiredError.
         """
         self._close()
+
+    def another(self) -> Client:
+        """Return a client like this one, with a session of its own that is not open yet.
+
+            with client.another() as other:
+                print(other.session_id == client.session_id)  # False
+
+        It has the same servers, settings and credentials, but no watches, listeners or default
+        watcher. Use it to go on after a session has expired.
+        """
+        bridge = Bridge()
+        return Client(bridge, bridge.own(self._inner.another))
 
     def new_mark(self) -> str:
         """Return 32 random letters and digits that identify something."""

@@ -50,13 +50,13 @@ class FanOut:
             try:
                 await self._writer.set(self._path, self._data)
             except RequestError as error:
-                # Nobody is told of it, and the watches stay.
+                # No event follows, and the watches stay.
                 self._tally.refuse(line_about(error))
             else:
                 await self._all_told.wait()
 
     def _on_event(self, event: Event) -> None:
-        # Of the session all are told as well; whoever looks after the connections does what is due.
+        # Session events are handled by the owner of the connections.
         if event.path is None:
             return
         self._tally.note(clock() - self._written_at)

@@ -13,6 +13,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.configuration import Configuration as AsyncConfiguration
 from paddock.recipes.values.configuration import T
+from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.background import Background
 from paddock.sync.streams import Stream
@@ -42,7 +43,9 @@ class Configuration(Background, Generic[T]):
         validate: Callable[[T], str | None] | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         self._make(
+            bridge,
             client,
             lambda: AsyncConfiguration(
                 client._inner,

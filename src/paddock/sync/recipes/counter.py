@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.counter import Counter as AsyncCounter
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -24,7 +24,10 @@ class Counter(Twin[AsyncCounter]):
     def __init__(
         self, client: Client, path: str, *, initial: int = 0, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        self._make(client, lambda: AsyncCounter(client._inner, path, initial=initial, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(
+            bridge, client, lambda: AsyncCounter(client._inner, path, initial=initial, acl=acl)
+        )
 
     @property
     def path(self) -> str:

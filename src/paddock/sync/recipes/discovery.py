@@ -13,7 +13,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.discovery.discovery import InstancesListener
 from paddock.recipes.discovery.discovery import ServiceRegistry as AsyncServiceRegistry
 from paddock.recipes.discovery.instance import ServiceInstance
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -30,7 +30,8 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        self._make(client, lambda: AsyncServiceRegistry(client._inner, base, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(bridge, client, lambda: AsyncServiceRegistry(client._inner, base, acl=acl))
 
     @property
     def base(self) -> str:

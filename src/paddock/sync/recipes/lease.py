@@ -11,6 +11,7 @@ from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.locks.lease import Lease as AsyncLease
 from paddock.recipes.locks.lease import LeaseGrant as AsyncLeaseGrant
+from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.holder import Holder
@@ -32,7 +33,10 @@ class Lease(Holder):
     def __init__(
         self, client: Client, path: str, *, seconds: float, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        self._make(client, lambda: AsyncLease(client._inner, path, seconds=seconds, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(
+            bridge, client, lambda: AsyncLease(client._inner, path, seconds=seconds, acl=acl)
+        )
 
     @property
     def seconds(self) -> float:

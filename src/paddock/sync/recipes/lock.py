@@ -12,6 +12,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.locks.line import Contender
 from paddock.recipes.locks.lock import Lock as AsyncLock
 from paddock.recipes.locks.lock import SimpleMutex as AsyncSimpleMutex
+from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
@@ -39,8 +40,11 @@ class Lock(Holder):
         acl: Sequence[ACL] = OPEN_TO_ALL,
         reentrant: bool = False,
     ) -> None:
+        bridge = bridge_of("client", client)
         self._make(
-            client, lambda: AsyncLock(client._inner, path, data=data, acl=acl, reentrant=reentrant)
+            bridge,
+            client,
+            lambda: AsyncLock(client._inner, path, data=data, acl=acl, reentrant=reentrant),
         )
 
     def contenders(self) -> list[Contender]:
@@ -64,4 +68,5 @@ class SimpleMutex(Holder):
     def __init__(
         self, client: Client, path: str, name: str, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        self._make(client, lambda: AsyncSimpleMutex(client._inner, path, name, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(bridge, client, lambda: AsyncSimpleMutex(client._inner, path, name, acl=acl))

@@ -12,7 +12,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.log_room.log_room import LogChannel as AsyncLogChannel
 from paddock.recipes.log_room.log_room import LogRoom as AsyncLogRoom
 from paddock.recipes.log_room.room import LogEntry, RoomEvent
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.streams import Stream
@@ -70,7 +70,8 @@ class LogRoom(Twin[AsyncLogRoom]):
     """Channels, and a stream of their entries."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        self._make(client, lambda: AsyncLogRoom(client._inner, path, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(bridge, client, lambda: AsyncLogRoom(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:

@@ -16,7 +16,7 @@ from paddock.recipes.tasks.master_worker import Task as AsyncTask
 from paddock.recipes.tasks.master_worker import TaskClient as AsyncTaskClient
 from paddock.recipes.tasks.master_worker import Worker as AsyncWorker
 from paddock.recipes.tasks.task_paths import TaskStatus
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -38,7 +38,9 @@ class Master(Twin[AsyncMaster]):
         attempts_max: int = 3,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         self._make(
+            bridge,
             client,
             lambda: AsyncMaster(
                 client._inner, path, assign=assign, attempts_max=attempts_max, acl=acl
@@ -93,7 +95,8 @@ class TaskClient(Twin[AsyncTaskClient]):
     """Submits tasks, and waits for their results."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        self._make(client, lambda: AsyncTaskClient(client._inner, path, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(bridge, client, lambda: AsyncTaskClient(client._inner, path, acl=acl))
 
     def submit(self, data: bytes) -> str:
         """Submit a task, exactly once; return its name.
@@ -148,12 +151,14 @@ class Worker(Twin[AsyncWorker]):
         capacity: int = 1,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         self._make(
+            bridge,
             client,
             lambda: AsyncWorker(
                 client._inner,
                 path,
-                client._bridge.handlers.relay(handler, lambda _0: (Task._of(client._bridge, _0),)),
+                bridge.handlers.relay(handler, lambda _0: (Task._of(bridge, _0),)),
                 name=name,
                 capacity=capacity,
                 acl=acl,

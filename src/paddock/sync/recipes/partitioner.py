@@ -13,7 +13,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.groups.partitioner import Partitioner as AsyncPartitioner
 from paddock.recipes.groups.partitioner import Share
 from paddock.recipes.locks.line import Contender
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.streams import Stream
@@ -40,7 +40,10 @@ class Partitioner(Twin[AsyncPartitioner]):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        self._make(client, lambda: AsyncPartitioner(client._inner, path, items, data=data, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(
+            bridge, client, lambda: AsyncPartitioner(client._inner, path, items, data=data, acl=acl)
+        )
 
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)

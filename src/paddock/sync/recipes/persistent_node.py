@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.values.persistent_node import PersistentNode as AsyncPersistentNode
+from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.background import Background
 
@@ -38,7 +39,9 @@ class PersistentNode(Background):
         recreate: bool = True,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
+        bridge = bridge_of("client", client)
         self._make(
+            bridge,
             client,
             lambda: AsyncPersistentNode(
                 client._inner, path, data, ephemeral=ephemeral, recreate=recreate, acl=acl

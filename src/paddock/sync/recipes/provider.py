@@ -9,6 +9,7 @@ from paddock.recipes.discovery.instance import ServiceInstance
 from paddock.recipes.discovery.provider import Choice
 from paddock.recipes.discovery.provider import ServiceCache as AsyncServiceCache
 from paddock.recipes.discovery.provider import ServiceProvider as AsyncServiceProvider
+from paddock.sync.bridge import bridge_of
 from paddock.sync.recipes.background import Background
 from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.streams import Stream
@@ -26,7 +27,8 @@ class ServiceCache(Background):
     _inner: AsyncServiceCache
 
     def __init__(self, registry: ServiceRegistry, name: str) -> None:
-        self._make(registry, lambda: AsyncServiceCache(registry._inner, name))
+        bridge = bridge_of("registry", registry)
+        self._make(bridge, registry, lambda: AsyncServiceCache(registry._inner, name))
 
     @property
     def name(self) -> str:
@@ -80,7 +82,9 @@ class ServiceProvider(ServiceCache):
         errors_max: int = 3,
         down_seconds: float = 30.0,
     ) -> None:
+        bridge = bridge_of("registry", registry)
         self._make(
+            bridge,
             registry,
             lambda: AsyncServiceProvider(
                 registry._inner, name, choice, errors_max=errors_max, down_seconds=down_seconds

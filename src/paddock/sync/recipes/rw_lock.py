@@ -12,7 +12,7 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.recipes.locks.rw_lock import ReadLock as AsyncReadLock
 from paddock.recipes.locks.rw_lock import ReadWriteLock as AsyncReadWriteLock
 from paddock.recipes.locks.rw_lock import WriteLock as AsyncWriteLock
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
@@ -38,7 +38,10 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        self._make(client, lambda: AsyncReadWriteLock(client._inner, path, data=data, acl=acl))
+        bridge = bridge_of("client", client)
+        self._make(
+            bridge, client, lambda: AsyncReadWriteLock(client._inner, path, data=data, acl=acl)
+        )
 
     @property
     def read(self) -> ReadLock:
