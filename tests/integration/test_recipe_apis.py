@@ -59,7 +59,7 @@ def test_a_client_of_the_other_api_is_refused(name: str) -> None:
         async with paddock.connect(hosts) as client:
             with pytest.raises(InvalidArgumentError, match=r"use paddock\.sync\.recipes with it"):
                 made(paddock.recipes, name, blocking)
-            with pytest.raises(InvalidArgumentError, match=r"asyncio code uses paddock\.recipes"):
+            with pytest.raises(InvalidArgumentError, match=r"paddock\.recipes has the recipes"):
                 made(paddock.sync.recipes, name, client)
 
     with ServerThread() as server, paddock.sync.connect(server.hosts) as blocking:

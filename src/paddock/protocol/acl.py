@@ -80,6 +80,8 @@ SUPER: Final = Identity("super", "")
 # Of any length by their type, since they are known by being these objects: compiled code takes a
 # tuple of a fixed length for its items, and makes another one of them each time.
 OPEN: Final[tuple[ACL, ...]] = (ACL(ALL, ANYONE),)
+# What users call it.
+OPEN_TO_ALL: Final = OPEN
 READ_ONLY: Final[tuple[ACL, ...]] = (ACL(READ, ANYONE),)
 CREATOR_ALL: Final[tuple[ACL, ...]] = (ACL(ALL, CREATOR),)
 

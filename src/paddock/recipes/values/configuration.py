@@ -44,8 +44,7 @@ from paddock.errors import (
     SessionExpiredError,
     UsageError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.common.background import Background
 from paddock.recipes.common.listeners import Listeners
 from paddock.recipes.values.typed import from_json, to_json
