@@ -88,12 +88,22 @@ class Writer:
     def _class(self, node: ast.ClassDef, made: type[Any]) -> str:
         inner = f"Async{node.name}"
         self._types.imports.add(f"from {self._pair.source} import {node.name} as {inner}")
-        base = "Owner" if node.name in self._rules.owners else "Twin"
-        self._types.imports.add(f"from {_BRIDGE} import {base}")
         generic = self._generic(node)
-        bases = f"{base}[{inner}{generic}]" + (f", Generic{generic}" if generic else "")
-        parts = [f"class {node.name}({bases}):\n{self._docstring(node, 4)}"]
-        found = list(self._inherited(made))
+        before = ""
+        shared = self._shared_base(node, made)
+        if shared is not None:
+            self._types.name(ast.Name(shared.__name__))
+            bases = f"{shared.__name__}[{inner}]"
+        elif node.name in self._rules.bases:
+            self._types.imports.add("from typing import TypeVar")
+            self._types.imports.add(f"from {_BRIDGE} import Twin")
+            before, bases = f'H = TypeVar("H", bound={inner})\n\n\n', "Twin[H]"
+        else:
+            base = "Owner" if node.name in self._rules.owners else "Twin"
+            self._types.imports.add(f"from {_BRIDGE} import {base}")
+            bases = f"{base}[{inner}{generic}]" + (f", Generic{generic}" if generic else "")
+        parts = [f"{before}class {node.name}({bases}):\n{self._docstring(node, 4)}"]
+        found = list(self._inherited(made, shared))
         for source, method in found:
             if method.name == "__init__":
                 with self._within(source):
@@ -109,12 +119,30 @@ class Writer:
                 parts += self._member(node.name, method, made)
         return "\n\n".join(parts)
 
-    def _inherited(self, made: type[Any]) -> Iterator[tuple[Source, Function]]:
-        """Give the methods of a class and of those of ours that it comes from, nearest first."""
+    def _shared_base(self, node: ast.ClassDef, made: type[Any]) -> type[Any] | None:
+        """Return the base whose twin is the base of this one's, if it returns the same types."""
+        for base in made.__mro__[1:]:
+            if base.__name__ in self._rules.bases:
+                for method in node.body:
+                    if not isinstance(method, Function) or method.name.startswith("_"):
+                        continue
+                    inherited = getattr(base, method.name, None)
+                    result = getattr(inherited, "__annotations__", {}).get("return")
+                    if result is not None and result != ast.unparse(method.returns):  # type: ignore[arg-type]
+                        return None
+                return base
+        return None
+
+    def _inherited(
+        self, made: type[Any], shared: type[Any] | None
+    ) -> Iterator[tuple[Source, Function]]:
+        """Yield the methods of a class and of its bases, nearest first, up to one with a twin."""
         root = self._pair.source.partition(".")[0]
         for kind in made.__mro__:
             if kind.__module__.partition(".")[0] != root:
                 continue
+            if kind is shared:
+                break
             source = read(kind.__module__)
             node = source.found(kind.__name__)
             assert isinstance(node, ast.ClassDef)
@@ -138,8 +166,8 @@ class Writer:
         return ""
 
     def _constructor(self, name: str, method: Function) -> list[str]:
-        owner = self._owner_of(method, skip=1)
-        if owner is None or name in self._rules.made_inside:
+        owner = None if name in self._rules.made_inside else self._owner_of(method, skip=1)
+        if owner is None:
             # It is made by others only.
             return []
         passed = self._types.passed(method, skip=1, bridge="bridge")
@@ -187,9 +215,9 @@ class Writer:
     def _member(self, owner: str, method: Function, made: type[Any]) -> list[str]:
         match method.name:
             case "__aenter__":
-                return [self._enter(owner, method)]
+                return [] if owner in self._rules.owners else [self._enter(method)]
             case "__aexit__":
-                return [self._exit(owner, method)]
+                return self._exit(method)
             case "__aiter__":
                 return [self._method(owner, method, made, "__iter__")]
             case name if name in _PLAIN or not name.startswith("_"):
@@ -215,9 +243,9 @@ class Writer:
         if owner in self._rules.owners and outcome.text in self._rules.owners:
             # A new owner, with a way to the loop of its own.
             self._types.imports.add(f"from {_BRIDGE} import Bridge")
-            passed = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
-            made = f"{outcome.text}(bridge, bridge.own({passed}))"
-            return f"{head}bridge = Bridge()\n        return {made}"
+            called = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
+            another = f"{outcome.text}(bridge, bridge.own({called}))"
+            return f"{head}bridge = Bridge()\n        return {another}"
         if owner in self._rules.builders and not outcome.is_waited:
             passed = self._types.passed(method, skip=1, bridge="self._bridge")
             call = f"{inner}({', '.join(passed)})"
@@ -225,20 +253,19 @@ class Writer:
             call = self._asked(outcome, inner, method, skip=1, bridge="self._bridge")
         return self._returning(head, outcome, call)
 
-    def _enter(self, owner: str, method: Function) -> str:
+    def _enter(self, method: Function) -> str:
         outcome = self._types.outcome(method.returns, method, "self._bridge")
         head = f"    def __enter__(self) -> {outcome.text}:\n        "
-        if owner in self._rules.owners:
-            return f"{head}return self._open(self._inner.__aenter__)"
         return self._returning(head, outcome, "self._enter_scope(self._inner)")
 
-    def _exit(self, owner: str, method: Function) -> str:
+    def _exit(self, method: Function) -> list[str]:
+        """Write how a scope is left, if it may suppress an error; every twin leaves without."""
         outcome = self._types.outcome(method.returns, method, "self._bridge")
-        head = f"    def __exit__({self._types.parameters(method)}) -> {outcome.text}:\n        "
-        if owner in self._rules.owners:
-            return f"{head}self._close()"
+        if outcome.text == "None":
+            return []
         names = ", ".join(one.arg for one in all_arguments(method)[1:])
-        return self._returning(head, outcome, f"self._leave_scope({names})")
+        head = f"    def __exit__({self._types.parameters(method)}) -> {outcome.text}:\n        "
+        return [self._returning(head, outcome, f"self._leave_scope({names})")]
 
     # Calls.
 

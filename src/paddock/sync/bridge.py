@@ -26,7 +26,9 @@ V = TypeVar("V")
 
 
 class Closable(Protocol):
-    """Something that has to be closed."""
+    """Something that is opened and has to be closed."""
+
+    def __aenter__(self) -> Awaitable[object]: ...
 
     def close(self) -> Awaitable[None]: ...
 
@@ -107,6 +109,15 @@ class Twin(Generic[T]):
         self._scopes.setdefault(threading.get_ident(), []).append(scope)
         return value
 
+    # Only a twin that can be entered has `__enter__`.
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave_scope(kind, error, traceback)
+
     def _leave_scope(
         self,
         kind: type[BaseException] | None,
@@ -125,7 +136,7 @@ def bridge_of(name: str, owner: Twin[Any] | Sequence[Twin[Any]]) -> Bridge:
 
     Raises InvalidArgumentError for an object of the asyncio API.
     """
-    twins = owner if isinstance(owner, list | tuple) else [owner]
+    twins: Sequence[object] = owner if isinstance(owner, list | tuple) else [owner]
     if not twins:
         raise InvalidArgumentError(f"{name}: there are none")
     for one in twins:
@@ -134,7 +145,9 @@ def bridge_of(name: str, owner: Twin[Any] | Sequence[Twin[Any]]) -> Bridge:
                 f"{name}: {one!r} is not of the blocking API; paddock.sync.connect makes blocking"
                 " clients, and paddock.recipes has the recipes for asyncio ones"
             )
-    return twins[0]._bridge
+    first = twins[0]
+    assert isinstance(first, Twin)
+    return first._bridge
 
 
 class Owner(Twin[C]):
@@ -146,6 +159,17 @@ class Owner(Twin[C]):
     def __init__(self, bridge: Bridge, inner: C) -> None:
         super().__init__(bridge, inner)
         self._is_first = True
+
+    def __enter__(self) -> Self:
+        return self._open(self._inner.__aenter__)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
 
     if not TYPE_CHECKING:
 

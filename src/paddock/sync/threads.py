@@ -76,7 +76,7 @@ class Thread(threading.Thread):
         """Whether the caller runs in this thread."""
         if self._ended is None:
             return threading.current_thread() is self
-        return self._native_ident == _unpatched("_thread", "get_ident")()
+        return bool(self._native_ident == _unpatched("_thread", "get_ident")())
 
     def _run_native(self) -> None:
         self._native_ident = _unpatched("_thread", "get_ident")()

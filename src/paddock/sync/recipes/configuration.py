@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Generic, Self
 
 from paddock.errors import PaddockError
@@ -88,14 +87,6 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
     def set(self, value: T) -> None:
         """Replace it for all; raises InvalidValueError, and changes nothing, if it is not good."""

@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from paddock.protocol.acl import ACL
@@ -94,14 +93,6 @@ class Election(Twin[AsyncElection]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
     def step_down(self) -> None:
         """Give up the leadership; when this returns, the next one leads or can lead.

@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 from paddock.errors import GrantLostError
 from paddock.protocol.acl import ACL
@@ -95,14 +94,6 @@ class Lease(Twin[AsyncLease]):
     def remove_listener(self, listener: GrantListener) -> None:
         """Call it no more; that it was never called is fine."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
 
 class LeaseGrant(Twin[AsyncLeaseGrant]):

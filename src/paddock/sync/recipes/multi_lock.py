@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.locks.multi_lock import MultiGrant as AsyncMultiGrant
@@ -156,11 +155,3 @@ class MultiLock(Twin[AsyncMultiLock]):
 
     def __enter__(self) -> MultiGrant:
         return MultiGrant._of(self._bridge, self._enter_scope(self._inner))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)

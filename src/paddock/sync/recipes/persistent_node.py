@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from paddock.protocol.acl import ACL
@@ -60,14 +59,6 @@ class PersistentNode(Twin[AsyncPersistentNode]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
     @property
     def is_there(self) -> bool:

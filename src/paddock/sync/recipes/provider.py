@@ -5,7 +5,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
 from paddock.recipes.discovery.instance import ServiceInstance
@@ -37,14 +36,6 @@ class ServiceCache(Twin[AsyncServiceCache]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
     @property
     def instances(self) -> tuple[ServiceInstance, ...]:
@@ -129,14 +120,6 @@ class ServiceProvider(Twin[AsyncServiceProvider]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
 
     @property
     def instances(self) -> tuple[ServiceInstance, ...]:
