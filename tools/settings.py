@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paddock.server.config.settings_text import settings_table
+from paddock.server.config.settings import settings_table
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
 _HEADING = "## All settings\n\n"

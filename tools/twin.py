@@ -21,8 +21,8 @@ rules, by which a class is read:
   of it on a thread of its own, where it may block. Any other gives something back at once, so it is
   called as it is, on the loop's thread: it must be quick, and make no calls.
 * A method of an owner that returns another owner gives that one a bridge of its own.
-* What a class inherits is written as its own, unless it is a base with a twin: then that is its
-  twin's base.
+* What a class inherits is written as its own, unless its base has a twin: it is exported, too, or
+  several classes come from it.
 * Docstrings are kept, without `await`. What in them still speaks of asyncio is refused.
 
 What fits no rule is refused, so nothing is ever passed on wrongly. Recipes are found by their names
@@ -58,13 +58,14 @@ _CLIENT: Final = Rules(
         Pair("paddock.client.multiread", "paddock.sync.multiread", ("MultiRead",)),
         Pair("paddock.client.client", "paddock.sync.client", ("Client",)),
         Pair("paddock.api", "paddock.sync.api", ("connect",)),
-        Pair("paddock.recipes.locks.holder", "paddock.sync.recipes.holder", ("Holder",)),
     ),
-    bases=frozenset({"Holder"}),
     owners=frozenset({"Client"}),
     builders=frozenset({"Transaction", "MultiRead"}),
     made_inside=frozenset(
         {
+            "Background",
+            "BaseGrant",
+            "BaseHolder",
             "Holder",
             "LeaseGrant",
             "LogChannel",
@@ -80,8 +81,7 @@ _CLIENT: Final = Rules(
             "Client.start_task",
             "Client.together",
             "Grant.deepen",
-            "Grant.lost",
-            "MultiGrant.lost",
+            "BaseGrant.lost",
             "PersistentNode.leave_soon",
             "ServiceRegistry.follow_cached",
             "ServiceRegistry.new_number",

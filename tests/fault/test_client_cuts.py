@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from tests.fault import client_call_stories, client_watch_stories
+from tests.fault.stage import client_call_stories, client_watch_stories
 from tests.fault.stage.client_stories import prepare
 from tests.fault.stage.cutting import (
     CUTS,

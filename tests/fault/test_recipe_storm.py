@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import paddock.recipes
-from tests.fault import storm_acts
+from tests.fault.stage import storm_acts
 from tests.fault.stage.recipe_storm import play_world
 
 

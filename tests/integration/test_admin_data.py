@@ -22,7 +22,7 @@ import paddock
 from paddock.protocol.acl import digest_id
 from paddock.server.admin.data_commands import RefusedError, RestoreProcess
 from paddock.server.admin.http import AdminServer
-from paddock.server.admin.metrics import Figures
+from paddock.server.admin.metrics import Metrics
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
@@ -421,17 +421,17 @@ def test_a_server_that_cannot_says_why(
 
 
 def test_the_old_state_is_let_go_of_before_the_restored_one_is_loaded(tmp_path: Path) -> None:
-    states: list[weakref.ref[Figures]] = []
+    states: list[weakref.ref[Metrics]] = []
     held: list[bool] = []
     ports: list[int] = []
 
     class Watched(Server):
         """Notes what leads to its state, which itself cannot be watched."""
 
-        async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
-            states.append(weakref.ref(figures))
+        async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
+            states.append(weakref.ref(metrics))
             ports.append(admin.address[1])
-            await super()._start_admin(admin, figures)
+            await super()._start_admin(admin, metrics)
 
     def make_server(config: ServerConfig) -> Server:
         held.append(any(one() is not None for one in states))

@@ -79,7 +79,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         connector: Connector, host: Host, attempt: Callable[[Transport], Awaitable[T]], limit: float
     ) -> T:
         async def attempt_recorded(transport: Transport) -> T:
-            transport._transport = cast(asyncio.Transport, Recorder(transport._transport, written))
+            inner = transport._asyncio_transport
+            transport._asyncio_transport = cast(asyncio.Transport, Recorder(inner, written))
             return await attempt(transport)
 
         return await reach(connector, host, attempt_recorded, limit)

@@ -60,7 +60,7 @@ def test_a_missing_store_is_one_line_with_status_2(options: list[str], tmp_path:
 
 def test_a_port_without_stores_is_one_line_with_status_2() -> None:
     said = refusal("serve", "--memory", "--secure-port", "0", status=2)
-    assert said.startswith("--secure-port = '0': TLS needs our certificate and its key: ")
+    assert said.startswith("--secure-port = '0': TLS needs the server's certificate and key: ")
 
 
 def test_a_secure_port_that_is_taken_is_named_with_status_1(options: list[str]) -> None:

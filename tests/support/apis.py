@@ -72,12 +72,7 @@ def recipe(make: Callable[..., T]) -> Callable[..., T]:
     """Give a recipe of the API under test, for a client of `connect`: a class, or a function."""
     if _chosen == "asyncio":
         return make
-    module = make.__module__
-    if module.startswith("paddock.recipes."):
-        # The twins are generated into one folder.
-        module = f"paddock.recipes.{module.rpartition('.')[2]}"
-    home = import_module("paddock.sync" + module.removeprefix("paddock"))
-    return _called(getattr(home, make.__name__), make)
+    return _called(getattr(import_module("paddock.sync.recipes"), make.__name__), make)
 
 
 def lose_connection(client: Client) -> None:

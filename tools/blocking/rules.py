@@ -26,8 +26,6 @@ class Rules:
     builders: frozenset[str] = frozenset()
     # Those that users never make, whatever their constructor takes.
     made_inside: frozenset[str] = frozenset()
-    # Base classes, not exported, whose twins are the bases of the twins of their descendants.
-    bases: frozenset[str] = frozenset()
     # Methods, as `Class.method`, that make sense in asyncio only.
     asyncio_only: frozenset[str] = frozenset()
 

@@ -89,21 +89,18 @@ class Writer:
         inner = f"Async{node.name}"
         self._types.imports.add(f"from {self._pair.source} import {node.name} as {inner}")
         generic = self._generic(node)
-        before = ""
-        shared = self._shared_base(node, made)
-        if shared is not None:
-            self._types.name(ast.Name(shared.__name__))
-            bases = f"{shared.__name__}[{inner}]"
-        elif node.name in self._rules.bases:
-            self._types.imports.add("from typing import TypeVar")
-            self._types.imports.add(f"from {_BRIDGE} import Twin")
-            before, bases = f'H = TypeVar("H", bound={inner})\n\n\n', "Twin[H]"
-        else:
+        twin = next((one for one in made.__mro__[1:] if self._has_twin(one)), None)
+        if twin is None:
             base = "Owner" if node.name in self._rules.owners else "Twin"
             self._types.imports.add(f"from {_BRIDGE} import {base}")
-            bases = f"{base}[{inner}{generic}]" + (f", Generic{generic}" if generic else "")
-        parts = [f"{before}class {node.name}({bases}):\n{self._docstring(node, 4)}"]
-        found = list(self._inherited(made, shared))
+            bases, inner_of_its_own = f"{base}[{inner}{generic}]", ""
+        else:
+            # What it inherits is in the twin of its base.
+            bases, inner_of_its_own = twin.__name__, f"\n    _inner: {inner}{generic}"
+            self._types.name(ast.Name(twin.__name__))
+        bases += f", Generic{generic}" if generic else ""
+        parts = [f"class {node.name}({bases}):\n{self._docstring(node, 4)}{inner_of_its_own}"]
+        found = list(self._inherited(made, () if twin is None else twin.__mro__))
         for source, method in found:
             if method.name == "__init__":
                 with self._within(source):
@@ -119,30 +116,18 @@ class Writer:
                 parts += self._member(node.name, method, made)
         return "\n\n".join(parts)
 
-    def _shared_base(self, node: ast.ClassDef, made: type[Any]) -> type[Any] | None:
-        """Return the base whose twin is the base of this one's, if it returns the same types."""
-        for base in made.__mro__[1:]:
-            if base.__name__ in self._rules.bases:
-                for method in node.body:
-                    if not isinstance(method, Function) or method.name.startswith("_"):
-                        continue
-                    inherited = getattr(base, method.name, None)
-                    result = getattr(inherited, "__annotations__", {}).get("return")
-                    if result is not None and result != ast.unparse(method.returns):  # type: ignore[arg-type]
-                        return None
-                return base
-        return None
+    def _has_twin(self, kind: type[Any]) -> bool:
+        pair = self._rules.twins.get(kind.__name__)
+        return pair is not None and pair.source == kind.__module__
 
     def _inherited(
-        self, made: type[Any], shared: type[Any] | None
+        self, made: type[Any], of_its_base: tuple[type[Any], ...]
     ) -> Iterator[tuple[Source, Function]]:
-        """Yield the methods of a class and of its bases, nearest first, up to one with a twin."""
+        """Give the methods of a class and of those of ours that it comes from, nearest first."""
         root = self._pair.source.partition(".")[0]
         for kind in made.__mro__:
-            if kind.__module__.partition(".")[0] != root:
+            if kind.__module__.partition(".")[0] != root or kind in of_its_base:
                 continue
-            if kind is shared:
-                break
             source = read(kind.__module__)
             node = source.found(kind.__name__)
             assert isinstance(node, ast.ClassDef)
@@ -166,17 +151,16 @@ class Writer:
         return ""
 
     def _constructor(self, name: str, method: Function) -> list[str]:
-        owner = None if name in self._rules.made_inside else self._owner_of(method, skip=1)
-        if owner is None:
+        owner = self._owner_of(method, skip=1)
+        if owner is None or name in self._rules.made_inside:
             # It is made by others only.
             return []
         passed = self._types.passed(method, skip=1, bridge="bridge")
-        made = ", ".join([f"Async{name}", *passed])
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
         documented = self._docstring(method, 8, required=False)
         found = f"        bridge = bridge_of({owner!r}, {owner})\n"
-        body = f"        super().__init__(bridge, bridge.run({made}), {owner})"
-        return [head + documented + found + body]
+        made = f"lambda: Async{name}({', '.join(passed)})"
+        return [f"{head}{documented}{found}        self._make(bridge, {owner}, {made})"]
 
     def _attributes(self, method: Function) -> list[str]:
         """Write a property for each public attribute that a constructor sets."""
@@ -215,9 +199,11 @@ class Writer:
     def _member(self, owner: str, method: Function, made: type[Any]) -> list[str]:
         match method.name:
             case "__aenter__":
-                return [] if owner in self._rules.owners else [self._enter(method)]
+                return [self._enter(owner, method)]
             case "__aexit__":
-                return self._exit(method)
+                # Every twin has it; one that may swallow an error says so.
+                is_plain = ast.unparse(method.returns or ast.Constant(None)) == "None"
+                return [] if is_plain else [self._exit(owner, method)]
             case "__aiter__":
                 return [self._method(owner, method, made, "__iter__")]
             case name if name in _PLAIN or not name.startswith("_"):
@@ -243,9 +229,9 @@ class Writer:
         if owner in self._rules.owners and outcome.text in self._rules.owners:
             # A new owner, with a way to the loop of its own.
             self._types.imports.add(f"from {_BRIDGE} import Bridge")
-            called = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
-            another = f"{outcome.text}(bridge, bridge.own({called}))"
-            return f"{head}bridge = Bridge()\n        return {another}"
+            arguments = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
+            new = f"{outcome.text}(bridge, bridge.own({arguments}))"
+            return f"{head}bridge = Bridge()\n        return {new}"
         if owner in self._rules.builders and not outcome.is_waited:
             passed = self._types.passed(method, skip=1, bridge="self._bridge")
             call = f"{inner}({', '.join(passed)})"
@@ -253,19 +239,18 @@ class Writer:
             call = self._asked(outcome, inner, method, skip=1, bridge="self._bridge")
         return self._returning(head, outcome, call)
 
-    def _enter(self, method: Function) -> str:
+    def _enter(self, owner: str, method: Function) -> str:
         outcome = self._types.outcome(method.returns, method, "self._bridge")
         head = f"    def __enter__(self) -> {outcome.text}:\n        "
+        if owner in self._rules.owners:
+            return f"{head}return self._open(self._inner.__aenter__)"
         return self._returning(head, outcome, "self._enter_scope(self._inner)")
 
-    def _exit(self, method: Function) -> list[str]:
-        """Write how a scope is left, if it may suppress an error; every twin leaves without."""
+    def _exit(self, owner: str, method: Function) -> str:
         outcome = self._types.outcome(method.returns, method, "self._bridge")
-        if outcome.text == "None":
-            return []
-        names = ", ".join(one.arg for one in all_arguments(method)[1:])
         head = f"    def __exit__({self._types.parameters(method)}) -> {outcome.text}:\n        "
-        return [self._returning(head, outcome, f"self._leave_scope({names})")]
+        names = ", ".join(one.arg for one in all_arguments(method)[1:])
+        return self._returning(head, outcome, f"self._leave_scope({names})")
 
     # Calls.
 

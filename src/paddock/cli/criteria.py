@@ -1,4 +1,4 @@
-"""What `paddock find` looks for: a node is found if everything that was asked for is so."""
+"""The conditions of `paddock find`; a node has to meet all that are given."""
 
 import fnmatch
 import re
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Each of them is asked for unless it is None; of several globs one has to fit."""
+    """Conditions on a node; None or empty: no condition. Of several globs one has to match."""
 
     # Of the last part of the path, and of the whole of it, in which * goes over slashes.
     names: tuple[str, ...] = ()
@@ -33,11 +33,11 @@ class Criteria:
         return self.data is not None or self.data_regex is not None
 
     def fits(self, path: str, stat: "Stat") -> bool:
-        """Tell whether all is so that can be told without the data."""
+        """Return whether path and stat match."""
         return self._fits_path(path) and self._fits_stat(stat)
 
     def fits_data(self, data: bytes) -> bool:
-        """Tell whether the data are what they should be."""
+        """Return whether the data match."""
         if self.data is not None and self.data not in data:
             return False
         return self.data_regex is None or self.data_regex.search(data) is not None

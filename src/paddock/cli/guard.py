@@ -2,9 +2,8 @@
 
     paddock lock /locks/report -- sh -c 'paddock set /report done --guard "$PADDOCK_GUARD"'
 
-The guard is the node that stands for what is held. Its name is never given twice, so that it is
-there says all; and the service looks at it and writes in one step. Whoever writes without it may be
-late: see `paddock.recipes.locks.grant`.
+The guard is the node of the grant. Its name is never used twice, and the service checks it and
+writes in one transaction. A write without a guard may come late: see `paddock.recipes.locks.grant`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.cli.notify import Notifier
-from paddock.server.admin.log_handler import INTERVAL, Journal
+from paddock.server.admin.log_handler import INTERVAL, LogHandler
 
 logger: Final = logging.getLogger(__name__)
 
@@ -23,17 +23,17 @@ logger: Final = logging.getLogger(__name__)
 class Lifetime:
     """Made inside the running loop, before anything is served."""
 
-    def __init__(self, journal: Journal, notifier: Notifier) -> None:
+    def __init__(self, log_handler: LogHandler, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
         # Called before we leave at once.
         self.on_leaving: Callable[[], None] | None = None
-        self._journal = journal
+        self._log_handler = log_handler
         self._notifier = notifier
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._asked_to_stop, number)
         self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
-        self._repeat(INTERVAL, journal.tell_suppressed)
+        self._repeat(INTERVAL, log_handler.flush_suppressed)
 
     def loading(self, status: str) -> None:
         self._notifier.status(status)
@@ -46,8 +46,8 @@ class Lifetime:
             self._repeat(interval, self._notifier.alive)
 
     def over(self) -> None:
-        """Say the last of what there is to say."""
-        self._journal.tell_suppressed(everything=True)
+        """Log what was suppressed."""
+        self._log_handler.flush_suppressed(everything=True)
 
     def _asked_to_stop(self, number: int) -> None:
         name = signal.Signals(number).name

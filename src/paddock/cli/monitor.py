@@ -1,6 +1,6 @@
 """What servers say of themselves, asked with four-letter words: one connection for each word.
 
-`srvr` is allowed by every server unless somebody took it away; `mntr`, which knows more, has to be
+`srvr` is allowed by every server unless it is configured away; `mntr`, which knows more, has to be
 in the server's `4lw.commands.whitelist`. What is not known is None. A server that cannot be asked
 has a `problem`, in words, and nothing else.
 """
@@ -60,13 +60,15 @@ class Figures:
     open_files: int | None = None
     # From one look to the next.
     requests_per_s: float | None = None
+    # Set by `paddock bench` alone.
+    build: str | None = None
     # By a clock that only goes forward.
     asked_at: float = 0.0
 
     def fields(self) -> dict[str, Any]:
-        """Give them as JSON has them."""
+        """Return the fields for JSON."""
         fields = asdict(self)
-        del fields["asked_at"]
+        del fields["asked_at"], fields["build"]
         return fields
 
     def compare(self, before: Figures | None) -> None:
@@ -75,7 +77,7 @@ class Figures:
             return
         passed = self.asked_at - before.asked_at
         came = self.received - before.received
-        # It counts from zero again after a restart, or when somebody says so.
+        # The counter starts from zero again after a restart or a reset.
         if passed > 0 and came >= 0:
             self.requests_per_s = max(0, came - _WORDS) / passed
 
@@ -98,6 +100,17 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     else:
         _read_mntr(details, figures)
     return figures
+
+
+async def build_of(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> str | None:
+    """Return the build of a Paddock server, if it answers `envi`: "compiled" or "pure Python"."""
+    try:
+        async with asyncio.timeout(limit_s):
+            said = await _ask(host, "envi", tls)
+    except OSError:
+        return None
+    found = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    return found.get("paddock.build")
 
 
 async def _ask(host: Host, word: str, tls: ssl.SSLContext | None) -> str:

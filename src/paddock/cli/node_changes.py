@@ -1,4 +1,4 @@
-"""What a watched node, or a tree, has to tell: every change by its name, with the node as it is.
+"""Changes of a node or a tree, as a stream.
 
 A change is `created`, `changed` (its data were written) or `deleted`. Before the first one, if that
 is wanted, comes what is there already: `present`, or `absent` for a watched node that is not there.
@@ -32,7 +32,7 @@ class News:
     time_ms: int
 
     def fields(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return the fields for JSON."""
         return {
             "time": self.time_ms,
             "change": self.change,
@@ -45,7 +45,7 @@ class News:
 async def news_of(
     client: Client, path: str, *, recursive: bool = False, initially: bool = False
 ) -> AsyncGenerator[News, None]:
-    """Tell of a node, or of everything at and below it, from now on; it never ends by itself.
+    """Yield the changes of a node, or of a tree, without end.
 
     Nothing is missed over lost connections, though changes in quick succession may come as one; it
     raises SessionExpiredError when the session is over.

@@ -19,10 +19,10 @@ from paddock.log.memory import MemoryLog
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
-from paddock.server.admin.metrics import Figures
+from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
-from paddock.server.config.settings_text import differing
+from paddock.server.config.settings import differing
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.ports import address_of, explained, start_listening
 from paddock.server.core import Service
@@ -40,7 +40,7 @@ from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     from paddock.server.admin.http import AdminServer
-    from paddock.server.tls.ports import SecurePorts
+    from paddock.server.tls.ports import TlsPorts
 
 logger: Final = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Server:
         # The plain port, and those on which TLS is spoken.
         self._listener: asyncio.Server | None = None
         self._admin: AdminServer | None = None
-        self._secure: SecurePorts | None = None
+        self._secure: TlsPorts | None = None
         self._outages: Outages | None = None
         # The supervisor hands the same one to each server that it runs.
         self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
@@ -280,10 +280,10 @@ class Server:
         if store is not None:
             _tell_loaded(recovered, load_seconds)
         service = self._assemble(log, store, recovered)
-        figures = self._figures(service, recovered, load_seconds)
-        service.words = FourLetterWords(figures).answer
+        metrics = self._metrics(service, recovered, load_seconds)
+        service.words = FourLetterWords(metrics).answer
         if self._admin is not None:
-            await self._start_admin(self._admin, figures)
+            await self._start_admin(self._admin, metrics)
         service.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
@@ -313,9 +313,9 @@ class Server:
         config = self._config
         if config.speaks_tls():
             # Imported only where it is asked for.
-            from paddock.server.tls.ports import SecurePorts
+            from paddock.server.tls.ports import TlsPorts
 
-            self._secure = SecurePorts(config, self._wall_clock_ms)
+            self._secure = TlsPorts(config, self._wall_clock_ms)
         if config.data_directory is not None:
             # Before the ports: what is said of the folder names the server that has both.
             look_before_claim(config.data_directory, config.data_log_directory)
@@ -390,9 +390,9 @@ class Server:
         pipeline.on_fatal = self._die
         return self._service
 
-    def _figures(self, service: Service, recovered: Recovered, load_seconds: float) -> Figures:
+    def _metrics(self, service: Service, recovered: Recovered, load_seconds: float) -> Metrics:
         secure = self.secure_address
-        return Figures(
+        return Metrics(
             service,
             self._directory,
             -1 if self._config.port is None else self.address[1],
@@ -427,16 +427,15 @@ class Server:
         )
         await self._admin.bind(host, port)
 
-    async def _start_admin(self, admin: AdminServer, figures: Figures) -> None:
-        from paddock.server.admin.commands import Commands
+    async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
+        from paddock.server.admin.commands import AdminCommands
         from paddock.server.admin.data_commands import DataCommands
 
-        machine = figures.service.machine
         limits = self.admin_limits
         if self._audit is not None:
-            limits.tell_audit = self._tell_admin_audit
-        data_commands = DataCommands(self._config, machine, self._snapshotter, limits)
-        await admin.start(Commands(figures), data_commands)
+            limits.on_audit = self._tell_admin_audit
+        data_commands = DataCommands(self._config, self._snapshotter, limits)
+        await admin.start(AdminCommands(metrics), data_commands)
 
     def _tell_admin_audit(
         self, operation: str, result: str, identities: Identities, address: str
@@ -458,7 +457,7 @@ class Server:
 
     async def _let_go(self) -> None:
         # It outlives us, and would hold the state.
-        self.admin_limits.tell_audit = None
+        self.admin_limits.on_audit = None
         if self._admin is not None:
             await self._admin.close()
             self._admin = None

@@ -19,8 +19,8 @@ from paddock.log.interface import (
 )
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
-from paddock.storage.maintenance.scan import Gap, Segment, walk
 from paddock.storage.replay import Replay, TooMuchForThisMachineError, within_memory
+from paddock.storage.scan import Gap, Segment, scan
 from paddock.storage.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
 from paddock.storage.state_swap import generation, is_interrupted
 
@@ -80,7 +80,7 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
     replay = Replay(machine, start)
     end = 0
     torn: Torn | None = None
-    for item in walk(folder / "log", start):
+    for item in scan(folder / "log", start):
         if up_to is not None and replay.index == up_to:
             break
         if isinstance(item, Gap) and not item.is_within(replay.index):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar
@@ -26,9 +26,7 @@ V = TypeVar("V")
 
 
 class Closable(Protocol):
-    """Something that is opened and has to be closed."""
-
-    def __aenter__(self) -> Awaitable[object]: ...
+    """Something that has to be closed."""
 
     def close(self) -> Awaitable[None]: ...
 
@@ -87,6 +85,11 @@ class Twin(Generic[T]):
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
 
+    def _make(self, bridge: Bridge, owner: object, make: Callable[[], T]) -> None:
+        """Make the asyncio object, on the loop of the twin that it belongs to."""
+        make.__name__ = type(self).__name__
+        Twin.__init__(self, bridge, bridge.run(make), owner)
+
     @classmethod
     def _of(cls, bridge: Bridge, inner: T) -> Self:
         """Give the twin of an asyncio object that exists, whatever the constructor takes."""
@@ -109,14 +112,13 @@ class Twin(Generic[T]):
         self._scopes.setdefault(threading.get_ident(), []).append(scope)
         return value
 
-    # Only a twin that can be entered has `__enter__`.
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
+    ) -> bool | None:
+        return self._leave_scope(kind, error, traceback)
 
     def _leave_scope(
         self,
@@ -131,23 +133,22 @@ class Twin(Generic[T]):
         return scope.__exit__(kind, error, traceback)
 
 
-def bridge_of(name: str, owner: Twin[Any] | Sequence[Twin[Any]]) -> Bridge:
+def bridge_of(name: str, owner: object) -> Bridge:
     """Return the bridge of an argument that has a twin, or of the first of several.
 
     Raises InvalidArgumentError for an object of the asyncio API.
     """
-    twins: Sequence[object] = owner if isinstance(owner, list | tuple) else [owner]
-    if not twins:
-        raise InvalidArgumentError(f"{name}: there are none")
-    for one in twins:
+    bridge: Bridge | None = None
+    for one in reversed(owner) if isinstance(owner, list | tuple) else [owner]:
         if not isinstance(one, Twin):
             raise InvalidArgumentError(
                 f"{name}: {one!r} is not of the blocking API; paddock.sync.connect makes blocking"
                 " clients, and paddock.recipes has the recipes for asyncio ones"
             )
-    first = twins[0]
-    assert isinstance(first, Twin)
-    return first._bridge
+        bridge = one._bridge
+    if bridge is None:
+        raise InvalidArgumentError(f"{name}: there are none")
+    return bridge
 
 
 class Owner(Twin[C]):
@@ -159,17 +160,6 @@ class Owner(Twin[C]):
     def __init__(self, bridge: Bridge, inner: C) -> None:
         super().__init__(bridge, inner)
         self._is_first = True
-
-    def __enter__(self) -> Self:
-        return self._open(self._inner.__aenter__)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
 
     if not TYPE_CHECKING:
 
@@ -191,6 +181,14 @@ class Owner(Twin[C]):
             self._bridge.leave()
             raise
         return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
 
     def _close(self) -> None:
         if self._bridge.is_over or self._bridge.portal.is_left_behind:

@@ -6,6 +6,7 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Self
 
 from paddock.client.client import Client as AsyncClient
 from paddock.client.operations.request_sender import Watch
@@ -27,6 +28,9 @@ from paddock.sync.transaction import Transaction
 
 class Client(Owner[AsyncClient]):
     """A client of the service, with a session of its own while it is open."""
+
+    def __enter__(self) -> Self:
+        return self._open(self._inner.__aenter__)
 
     @property
     def state(self) -> SessionState:

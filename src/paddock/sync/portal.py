@@ -286,9 +286,9 @@ class Portal:
     def _check(self) -> None:
         if running_loop() is not None:
             raise UsageError(
-                "a blocking call would block the event loop that runs in this thread;"
-                " use paddock.connect here, also for the recipes of paddock.recipes, or make the"
-                " call in a thread of its own"
+                "a blocking call would block the event loop that runs in this thread; use"
+                " paddock.connect here, also for the recipes of paddock.recipes, or make the call"
+                " in a thread of its own"
             )
         if self.is_left_behind:
             raise UsageError(

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.fault import siege
+from tests.fault.stage import siege
 from tests.fault.stage.hostile_stage import Stage
 from tests.fault.stage.loop_steps import Steps
 from tests.fault.stage.prober import Prober, Waits

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.fault import loop_steps
+from tests.fault.stage import loop_steps
 from tests.fault.stage.bystander import Bystander
 from tests.fault.stage.loop_steps import StepClock
 from tests.fault.stage.process import FaultServer

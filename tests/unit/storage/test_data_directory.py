@@ -16,7 +16,7 @@ from paddock.log.file.disk import Disk
 from paddock.log.file.segments import begin_log
 from paddock.storage.data_directory import DataDirectory, DataDirectoryError, look_before_claim
 from paddock.storage.layout import FolderInUseError
-from paddock.storage.maintenance.scan import user_of
+from paddock.storage.scan import user_of
 from tests.support.disks import unwritable
 from tests.unit.log.folders import contents
 

@@ -4,20 +4,15 @@ How long it took counts from the write's sending. Watches are for one event, as 
 them, so all are set anew before the next write.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from time import perf_counter as clock
-from typing import TYPE_CHECKING
 
 from paddock.cli.bench.tally import Tally
 from paddock.cli.failure import line_about
+from paddock.client.client import Client
+from paddock.client.states import Event
 from paddock.errors import RequestError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.states import Event
 
 
 class FanOut:
@@ -55,13 +50,13 @@ class FanOut:
             try:
                 await self._writer.set(self._path, self._data)
             except RequestError as error:
-                # Nobody is told of it, and the watches stay.
+                # No event follows, and the watches stay.
                 self._tally.refuse(line_about(error))
             else:
                 await self._all_told.wait()
 
     def _on_event(self, event: Event) -> None:
-        # Of the session all are told as well; whoever looks after the connections does what is due.
+        # Session events are handled by the owner of the connections.
         if event.path is None:
             return
         self._tally.note(clock() - self._written_at)

@@ -3,8 +3,6 @@
 How long a request took is what the program that asked would say: from the call until it goes on.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from time import perf_counter as clock
@@ -24,7 +22,7 @@ class Load:
         self._begun = 0
 
     async def run(self, asks: Sequence[Ask], window: int, warm_up_s: float, seconds: float) -> None:
-        """Have each of them asked, `window` at once, and counted for so many seconds."""
+        """Run each call, `window` at once, and count for so many seconds."""
         async with asyncio.TaskGroup() as tasks:
             workers = [tasks.create_task(self._work(ask)) for ask in asks for _ in range(window)]
             if warm_up_s:

@@ -1,17 +1,13 @@
 """What is asked of the service, again and again: each operation as a function of no arguments."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from paddock.cli.bench.site import Site
+from paddock.client.client import Client
 from paddock.recipes.locks.lock import Lock
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 Ask: TypeAlias = Callable[[], Awaitable[object]]
 
@@ -20,7 +16,7 @@ _WRITE_EVERY: Final = 10
 
 
 def asking(operation: str, client: Client, site: Site, data: bytes, number: int) -> Ask:
-    """Give what one client does once; clients of the same cell have different numbers."""
+    """Return the call of one client; clients of a cell have different numbers."""
     names = (f"{number}-{count}" for count in itertools.count())
     match operation:
         case "get":

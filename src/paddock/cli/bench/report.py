@@ -4,13 +4,11 @@ On a terminal it has colours, and a last line that says what is measured now. Al
 width, so none has to wait for the next one.
 """
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import click
 
@@ -18,11 +16,10 @@ from paddock import __version__
 from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.tally import BUSY, Measurement
 from paddock.cli.describe import print_json
+from paddock.cli.monitor import Figures
 from paddock.cli.quantities import size_text
+from paddock.cli.version import build
 from paddock.cli.wording import counted
-
-if TYPE_CHECKING:
-    from paddock.cli.monitor import Figures
 
 _TITLES: Final = (
     *("operation", "clients", "window", "ops/s", "p50 ms", "p99 ms", "max ms", "CPU", "errors"),
@@ -31,7 +28,7 @@ _WIDTHS: Final = (9, 7, 6, 9, 7, 7, 7, 4, 6)
 
 
 class Report(Protocol):
-    """Whoever is told."""
+    """Receives the results."""
 
     def telling(
         self, plan: Plan, path: str, servers: Sequence[Figures]
@@ -60,10 +57,19 @@ class DocumentReport:
         print_json(
             {
                 "servers": [
-                    {"server": one.server, "mode": one.mode, "version": one.version}
+                    {
+                        "server": one.server,
+                        "mode": one.mode,
+                        "version": one.version,
+                        "build": one.build,
+                    }
                     for one in servers
                 ],
-                "client": {"version": __version__, "python": platform.python_version()},
+                "client": {
+                    "version": __version__,
+                    "build": build(),
+                    "python": platform.python_version(),
+                },
                 "path": path,
                 "seconds": plan.seconds,
                 "clients": plan.clients,
@@ -156,12 +162,13 @@ class TerminalReport:
 
 
 def opening(plan: Plan, path: str, servers: Sequence[Figures]) -> list[str]:
-    """Say what is going to be done, before it is."""
+    """Return the lines before the table: servers, client, load."""
     cells = f"{counted(len(plan.cells()), 'cell')} of {plan.seconds:g} s"
+    python = f"Python {platform.python_version()}"
     load = f"up to {counted(plan.clients, 'client')}, {plan.window} requests under way each"
     return [
         *(f"server     {_server(one)}" for one in servers),
-        f"client     paddock {__version__} on Python {platform.python_version()}, one process",
+        f"client     paddock {__version__}, {build()}, on {python}, one process",
         f"load       {load}, {size_text(plan.size)} of data",
         f"path       {path}, removed at the end",
         f"time       {cells}, about {plan.seconds_in_all():.0f} s in all",
@@ -169,7 +176,7 @@ def opening(plan: Plan, path: str, servers: Sequence[Figures]) -> list[str]:
 
 
 def row(measured: Measurement) -> list[str]:
-    """Give a line of the table."""
+    """Return the cells of a line."""
     cell = measured.cell
     return [
         cell.operation,
@@ -186,12 +193,12 @@ def row(measured: Measurement) -> list[str]:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Give a line of the table as text."""
+    """Return a line of the table."""
     return "  ".join(map(_aligned, _TITLES, _WIDTHS, texts))
 
 
 def closing(measured: Sequence[Measurement]) -> list[str]:
-    """Say how to read it, and what was refused."""
+    """Return the lines after the table: refused requests, and how to read it."""
     lines = [
         f"{one.cell.operation}: {counted(one.refusals, 'request')} refused: {one.problem}"
         for one in measured
@@ -214,7 +221,8 @@ def closing(measured: Sequence[Measurement]) -> list[str]:
 def _server(figures: Figures) -> str:
     if figures.problem is not None:
         return f"{figures.server}, which says nothing of itself: {figures.problem}"
-    return f"{figures.server}, {figures.mode}, {figures.version}"
+    built = "" if figures.build is None else f", {figures.build}"
+    return f"{figures.server}, {figures.mode}, {figures.version}{built}"
 
 
 def _aligned(title: str, width: int, text: str) -> str:

@@ -8,16 +8,15 @@ The folder has a mark of ours in its data. Nothing is removed where the mark is 
 somebody else's.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from paddock.cli.failure import CannotBeDone, line_about
+from paddock.client.client import Client
 from paddock.errors import (
     NodeExistsError,
     NoNodeError,
@@ -25,9 +24,6 @@ from paddock.errors import (
     RequestError,
     UnimplementedError,
 )
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 CHILDREN: Final = 100
 
@@ -96,7 +92,7 @@ class Site:
                 if found.data == self._mark:
                     await other.delete_tree(self.path)
         except NoNodeError:
-            # It was not made, or somebody was so kind.
+            # Never made, or removed already.
             return None
         except PaddockError as error:
             return f"{self.path}: could not be removed, and may be left: {error}"
@@ -114,7 +110,7 @@ class Site:
 
 @asynccontextmanager
 async def furnished(client: Client, site: Site, data: bytes) -> AsyncIterator[None]:
-    """Have the folder in a scope, however that ends. What is left of it is said."""
+    """Create the folder in this scope and remove it at the end; report what is left."""
     try:
         await site.make(client)
         await site.furnish(client, data)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from paddock.cli.bench.plan import OPERATIONS, Plan
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
 from paddock.cli.service import ServiceOptions, run, service_options
 
@@ -72,6 +73,7 @@ _BESIDE_DATA_BYTES: Final = 256
 @click.option(
     "--path",
     metavar="PATH",
+    type=NODE_PATH,
     help="Below which everything is made; it must not be there yet.  [default: /paddock-bench-...]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, at the end.")
@@ -124,15 +126,8 @@ def _chosen(ops: str) -> tuple[str, ...]:
 def _folder(given: str | None) -> str:
     import secrets
 
-    from paddock.client.requests.arguments import checked_path
-    from paddock.errors import InvalidArgumentError
-
     if given is None:
         return f"/paddock-bench-{secrets.token_hex(4)}"
-    try:
-        checked_path(given)
-    except InvalidArgumentError as error:
-        raise click.BadParameter(str(error).removeprefix("path: "), param_hint="--path") from None
     if given == "/":
         raise click.BadParameter("the root is there already", param_hint="--path")
     return given

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from paddock.cli.describe import print_json, stat_fields
+from paddock.cli.failure import CannotBeDone, line_about
 from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.options import DATA_FILE
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options, tell_states
-from paddock.errors import SessionExpiredError
+from paddock.errors import NoNodeError, SessionExpiredError
 
 if TYPE_CHECKING:
     from paddock.client.client import Client
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.argument("data", required=False)
 @DATA_FILE
 @click.option("--parents", "-p", is_flag=True, help="Make the nodes above it, if they are missing.")
@@ -69,25 +71,27 @@ def command(
 
     It has no data unless there are DATA, "-" for stdin, or --file.
     """
-    from paddock.cli.acl_text import parse_acl
+    from paddock.cli.acls import given_acl
     from paddock.cli.data import given_data
     from paddock.protocol.acl import OPEN
 
     if guard is not None and parents:
         raise click.UsageError("--guard is for one node, and --parents makes several")
-    allowed = [parse_acl(one) for one in acl] or OPEN
+    allowed = [given_acl(one) for one in acl] or OPEN
     content = given_data(data, file) or b""
 
     async def creating(client: "Client") -> None:
-        # Before anybody can know of the node, and end us.
+        # Before the node can be seen, and a signal sent.
         hold = _Hold(client) if ephemeral else None
         stat: Stat | None
         kind = _Kind(ephemeral=ephemeral, sequential=sequential, container=container, ttl=ttl)
         if guard is None:
-            created = await client.create_with_stat(
-                path, content, acl=allowed, make_parents=parents, **kind
-            )
-            made, stat = created
+            try:
+                made, stat = await client.create_with_stat(
+                    path, content, acl=allowed, make_parents=parents, **kind
+                )
+            except NoNodeError as error:
+                raise CannotBeDone(f"{line_about(error)}; --parents creates it") from None
         else:
             write = guarded(client, guard).create(path, content, acl=allowed, **kind)
             made = await committed(write, guard)

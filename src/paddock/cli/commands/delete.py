@@ -14,6 +14,7 @@ import click
 from paddock.cli.describe import print_json, tell_problem
 from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.options import VERSION, recursive_option
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.errors import NoNodeError, NotEmptyError, RequestError
 
@@ -25,7 +26,7 @@ _BATCH = 256
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=NODE_PATH)
 @recursive_option("With everything below it.")
 @VERSION
 @GUARD
@@ -64,7 +65,9 @@ def command(
             if isinstance(outcome, NoNodeError) and missing_ok:
                 outcome = 0
             if isinstance(outcome, RequestError):
-                status = tell_problem(outcome)
+                can_be_recursive = isinstance(outcome, NotEmptyError) and guard is None
+                hint = "--recursive deletes them as well" if can_be_recursive else ""
+                status = tell_problem(outcome, hint)
             elif as_json:
                 print_json({"path": path, "deleted": outcome})
         return status
@@ -74,16 +77,10 @@ def command(
 
 def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, version: int) -> None:
     """Refuse all of them before any of them is deleted."""
-    from paddock.client.requests.arguments import checked_path
     from paddock.client.session.hosts import parse_hosts
-    from paddock.errors import InvalidArgumentError
 
     kept = {"/"} if parse_hosts(service.hosts)[1] else {"/", "/zookeeper"}
     for path in paths:
-        try:
-            checked_path(path)
-        except InvalidArgumentError as error:
-            raise click.UsageError(str(error)) from None
         if path in kept:
             raise click.UsageError(f"{path} is not deleted; name what is below it")
     if recursive and version >= 0:
@@ -123,17 +120,15 @@ async def _trees(
 async def _would_go(
     client: "Client", paths: tuple[str, ...], recursive: bool, *, silent: bool
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
-    from paddock.cli.walk import Limits, walk
-
     for path in paths:
         count = 0
         try:
-            async with aclosing(walk(client, path, Limits(None if recursive else 0))) as nodes:
+            async with aclosing(client.walk(path, depth=None if recursive else 0)) as nodes:
                 async for found in nodes:
                     if found.omitted:
                         raise NotEmptyError("delete", path)
-                    if found.problem is not None:
-                        raise found.problem
+                    if found.error is not None:
+                        raise found.error
                     count += 1
                     if not silent:
                         print(found.path)

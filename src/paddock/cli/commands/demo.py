@@ -16,9 +16,9 @@ import click
 from paddock.cli.quantities import NumberRange
 
 if TYPE_CHECKING:
-    from paddock.cli.demo.act import Act
+    from paddock.cli.demo.stage import Act
 
-# In a pipe nobody has to be given time to look.
+# A pipe needs no time to look.
 _SPEED_IN_A_PIPE: Final = 10.0
 _SPEED_ON_A_SCREEN: Final = 1.0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.options import CONTENDER_NAME, GRACE
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--restart",
@@ -49,7 +50,7 @@ def command(
     from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
     from paddock.recipes.locks.election import Election
 
-    check(path, command, grace, service)
+    check(command, grace, service)
 
     @asynccontextmanager
     async def contend(client: "Client") -> "AsyncIterator[Grant]":

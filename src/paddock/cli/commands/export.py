@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from paddock.cli.failure import CannotBeDone, line_about
-from paddock.cli.paths import PATH_OR_DASH
+from paddock.cli.paths import NODE_PATH, PATH_OR_DASH, check_output_file
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.cli.wording import counted
 from paddock.errors import PaddockError, RequestError
 
 if TYPE_CHECKING:
-    from paddock.cli.transfer.walk import WalkOptions
+    from paddock.cli.transfer.tree_reader import ReadOptions
     from paddock.cli.transfer.writing import LineWriter, PartWriter
     from paddock.client.client import Client
 
@@ -27,7 +26,7 @@ _ON: Final = "what was read is kept, and --resume goes on"
 
 
 @click.command("export")
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.argument("file", type=PATH_OR_DASH)
 @click.option("--overwrite", is_flag=True, help="Replace a FILE that exists.")
 @click.option("--resume", is_flag=True, help="Go on with an export that was interrupted.")
@@ -55,7 +54,7 @@ def export(
     keeps for itself below /zookeeper, unless that is PATH. What is written meanwhile may be in the
     export or not; that something was is told.
     """
-    from paddock.cli.transfer.walk import WalkOptions
+    from paddock.cli.transfer.tree_reader import ReadOptions
 
     service, root = service.resolved(path)
     to_stdout = str(file) == "-"
@@ -66,7 +65,7 @@ def export(
         raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
     if to_stdout and resume:
         raise click.UsageError("what has gone to stdout cannot be resumed")
-    options = WalkOptions(
+    options = ReadOptions(
         acls=not no_acls, keeps_ephemerals=keep_ephemerals, skips_unreadable=skip_unreadable
     )
     if not to_stdout:
@@ -98,12 +97,7 @@ def export(
 def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
     from paddock.cli.transfer.writing import part_of
 
-    folder = file.absolute().parent
-    if not folder.is_dir():
-        raise CannotBeDone(f"{file}: there is no folder {folder}")
-    if os.path.lexists(file) and not file.is_file():
-        # A device would be replaced by a file, and gone.
-        raise CannotBeDone(f"{file}: is not a file")
+    check_output_file(file)
     if overwrite:
         return
     if file.exists():
@@ -116,14 +110,14 @@ def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
 
 
 async def _export(
-    client: Client, root: str, options: WalkOptions, writer: LineWriter | PartWriter
+    client: Client, root: str, options: ReadOptions, writer: LineWriter | PartWriter
 ) -> dict[str, Any]:
-    """Do it; give what is said about it."""
+    """Export a tree; return the fields of the summary."""
     from paddock.cli.transfer.changes import watched
     from paddock.cli.transfer.progress import progress
-    from paddock.cli.transfer.walk import Walk
+    from paddock.cli.transfer.tree_reader import TreeReader
 
-    walk = Walk(client, root, options)
+    reader = TreeReader(client, root, options)
     resumed = writer.nodes
     # A server of an ensemble may be behind what others have written.
     await client.sync(root)
@@ -131,21 +125,21 @@ async def _export(
         total = await _total(client, root)
         with progress(f"export {root}", total) as advance:
             advance(resumed)
-            async for node in walk.nodes(after=writer.last):
+            async for node in reader.nodes(after=writer.last):
                 writer.write(node)
                 advance(1)
         writer.finish()
         said = changes.say(root, was_interrupted=bool(resumed))
     return {
         "nodes": writer.nodes,
-        "left_out": dataclasses.asdict(walk.left_out),
+        "left_out": dataclasses.asdict(reader.left_out),
         "resumed": resumed > 0,
         "warning": said or None,
     }
 
 
 async def _total(client: Client, root: str) -> int | None:
-    """Count what there is, for somebody who watches; a server before 3.6 does not count."""
+    """Return the number of nodes for a progress bar; servers before 3.6 do not count."""
     from paddock.cli.transfer.progress import is_watched
 
     if not is_watched():
@@ -157,7 +151,7 @@ async def _total(client: Client, root: str) -> int | None:
 
 
 def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> None:
-    """Say what was done, where it is not in the way."""
+    """Print a summary; to stderr if stdout has the export."""
     if done["warning"]:
         click.echo(f"paddock: warning: {done['warning']}", err=True)
     if as_json:

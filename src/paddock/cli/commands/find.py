@@ -11,6 +11,7 @@ import click
 from paddock.cli.criteria import Criteria
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
 from paddock.cli.options import JSON_LINES
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import WholeNumber, parse_age, parse_size
 from paddock.cli.service import ServiceOptions, service_options
 
@@ -22,7 +23,7 @@ _AnyText = TypeVar("_AnyText", str, bytes)
 
 
 def parse_session(text: str) -> int:
-    """Read a session as everybody writes it, in hexadecimal."""
+    """Parse a session id in hexadecimal."""
     try:
         number = int(text, 16)
     except ValueError:
@@ -32,7 +33,7 @@ def parse_session(text: str) -> int:
 
 
 @click.command()
-@click.argument("path", default="/")
+@click.argument("path", default="/", type=NODE_PATH)
 @click.option("--name", metavar="GLOB", multiple=True, help="The name, as in 'worker-*'.")
 @click.option(
     "--path", "paths", metavar="GLOB", multiple=True, help="The whole path, as in '*/a/*'."
@@ -78,14 +79,12 @@ def command(
     is_long: bool,
     as_json: bool,
 ) -> int:
-    """Print the paths of all nodes at and below PATH of which everything is so that is asked for.
+    """Print the paths of all nodes at and below PATH that match every condition.
 
-    Of several --name, or --path, one has to fit. A tree of any size takes little memory, and is not
-    seen at one moment: what comes and goes meanwhile may be found or not. Status 1 says that
-    something could not be read.
+    Of several --name, or --path, one has to match. Memory is bounded, whatever the size of the
+    tree, and the result is no snapshot: nodes that are created or deleted meanwhile may be missing.
+    Status 1: a node could not be read.
     """
-    from paddock.cli.walk import Limits, walk
-
     now_ms = time.time() * 1000
     criteria = Criteria(
         names=name,
@@ -109,11 +108,11 @@ def command(
 
     async def finding(client: "Client") -> int:
         status = printed = 0
-        nodes = walk(client, path, Limits(depth), wants_data=wants_data)
+        nodes = client.walk(path, depth=depth, data=wants_data)
         async with aclosing(nodes):
             async for found in nodes:
-                if found.problem is not None:
-                    status = tell_problem(found.problem)
+                if found.error is not None:
+                    status = tell_problem(found.error)
                 if found.stat is None or not criteria.fits(found.path, found.stat):
                     continue
                 if criteria.needs_data and not (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import data_fields, print_json, shown_data, stat_fields, stat_lines
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.option("--stat", "with_stat", is_flag=True, help="Behind the data, what is known of them.")
 @click.option("--json", "as_json", is_flag=True, help="Data and stat as JSON, for programs.")
 @service_options

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import PATH
+from paddock.cli.paths import NODE_PATH, PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import (
     ServiceOptions,
@@ -45,7 +45,7 @@ _SIGNS: Final = {
 
 @click.command("import")
 @click.argument("source")
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.option("--overwrite", is_flag=True, help="Replace data and ACLs of nodes that exist.")
 @click.option("--keep", is_flag=True, help="Leave nodes that exist as they are, add the rest.")
 @click.option("--delete", is_flag=True, help="Delete what SOURCE does not have.")
@@ -113,7 +113,7 @@ def import_(
         tuple(identity_of(one, "--from-auth") for one in from_auth),
         tls_of(from_tls, from_tls_ca, from_tls_cert, from_tls_key, "--from-tls"),
     )
-    return job.import_tree(other, source)
+    return job.import_tree(other, NODE_PATH.convert(source, None, None))
 
 
 # Gives all nodes from the first one on; a second call, once more.
@@ -156,13 +156,13 @@ class _Job:
 
         async def importing() -> int:
             from paddock.cli.transfer.changes import watched
-            from paddock.cli.transfer.walk import Walk, WalkOptions
+            from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
 
             async with other.connect() as source, self.service.connect() as client:
                 await source.sync(root)
                 async with watched(source, root) as changes:
                     status = await self._import(
-                        client, lambda: Walk(source, root, WalkOptions()).nodes(), None
+                        client, lambda: TreeReader(source, root, ReadOptions()).nodes(), None
                     )
                 if warning := changes.say(root):
                     click.echo(f"paddock: warning: {warning}", err=True)

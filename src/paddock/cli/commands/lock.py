@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.options import CONTENDER_NAME, GRACE
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--wait",
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     type=NumberRange(min=0, min_open=True),
     help="How long to wait for the lock at most; without end unless given.",
 )
-@click.option("--no-wait", is_flag=True, help="Do not wait if somebody else has it.")
+@click.option("--no-wait", is_flag=True, help="Do not wait if the lock is held.")
 @GRACE
 @CONTENDER_NAME
 @service_options
@@ -55,7 +56,7 @@ def command(
 
     if no_wait and wait is not None:
         raise click.UsageError("--wait and --no-wait exclude each other")
-    check(path, command, grace, service)
+    check(command, grace, service)
 
     @asynccontextmanager
     async def contend(client: "Client") -> "AsyncIterator[Grant | None]":

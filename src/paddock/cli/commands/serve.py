@@ -27,7 +27,7 @@ from paddock.server.config.sources import Settings
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from paddock.server.admin.log_handler import Journal
+    from paddock.server.admin.log_handler import LogHandler
 
 DEFAULT_DATA = Path("data")
 # Made now: when it is needed there is no memory.
@@ -45,11 +45,11 @@ class _Serve(click.Command):
         for setting in SETTINGS:
             option = setting.option
             names = f"{option}/--no-{option[2:]}" if setting.is_switch else option
-            default = setting.default_shown()
+            default = setting.default_text
             self.params.append(
                 click.Option(
                     [names],
-                    metavar=None if setting.is_switch else setting.metavar,
+                    metavar=setting.parser.metavar or None,
                     default=None,
                     help=setting.help + (f"  [default: {default}]" if default else ""),
                 )
@@ -91,7 +91,7 @@ def serve(config: Path | None, memory: bool, **given: object) -> None:
 
 
 def _given_options(given: dict[str, object]) -> dict[str, str]:
-    """Give the options that stood on the command line, as they stood there."""
+    """Return the options of the command line as text."""
     options: dict[str, str] = {}
     for setting in SETTINGS:
         value = given[setting.option[2:].replace("-", "_")]
@@ -122,7 +122,7 @@ def _server_config(
 
 
 def _with_folders_as_they_are(config: ServerConfig) -> ServerConfig:
-    """Name the folders without "..", for whoever reads about them."""
+    """Resolve ".." in the paths of folders, for messages."""
     return dataclasses.replace(
         config,
         data_directory=_without_dots(config.data_directory),
@@ -140,13 +140,13 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
     from paddock._loops import run
     from paddock.storage.layout import FolderInUseError
 
-    journal = _open_journal(config)
+    log_handler = _open_log_handler(config)
     _warn(config, warnings)
     _raise_file_limit()
     _tune_interpreter()
     with one_line():
         try:
-            run(_serve_until_signal(config, journal))
+            run(_serve_until_signal(config, log_handler))
         except ConfigError as error:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
@@ -154,15 +154,15 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
             raise CannotBeDone(f"{error}; --data takes another folder") from None
 
 
-def _open_journal(config: ServerConfig) -> "Journal":
+def _open_log_handler(config: ServerConfig) -> "LogHandler":
     import logging
     import time
 
-    from paddock.server.admin.log_handler import Journal
+    from paddock.server.admin.log_handler import LogHandler
 
-    journal = Journal(sys.stderr, config.log_format, time.monotonic)
-    logging.basicConfig(level=config.log_level.upper(), handlers=[journal])
-    return journal
+    log_handler = LogHandler(sys.stderr, config.log_format, time.monotonic)
+    logging.basicConfig(level=config.log_level.upper(), handlers=[log_handler])
+    return log_handler
 
 
 def _warn(config: ServerConfig, warnings: list[str]) -> None:
@@ -172,11 +172,11 @@ def _warn(config: ServerConfig, warnings: list[str]) -> None:
         if config.log_format == "json":
             logging.getLogger(__name__).warning("%s", warning)
         else:
-            # Without the time, and whatever the level: it is for whoever has just typed it.
+            # Without time and level: it is about the command line.
             click.echo(f"paddock: warning: {warning}", err=True)
 
 
-async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
+async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -> None:
     import asyncio
     import secrets
     import time
@@ -205,7 +205,7 @@ async def _serve_until_signal(config: ServerConfig, journal: "Journal") -> None:
         )
 
     asyncio.get_running_loop().set_exception_handler(_take_note)
-    lifetime = Lifetime(journal, Notifier(os.environ))
+    lifetime = Lifetime(log_handler, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.on_leaving = supervisor.abandon
     lifetime.loading(f"Loading {config.data_directory or 'nothing'}")
@@ -256,12 +256,12 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
             f"Ctrl-C stops it."
         )
     except BrokenPipeError:
-        # Whoever started us need not read this.
+        # The greeting need not be read.
         pass
 
 
 def _own_command() -> str:
-    """Give what to type for this command, also in an environment that is not activated."""
+    """Return how to call this command, also in an environment that is not activated."""
     script = Path(sys.executable).with_name("paddock")
     if shutil.which("paddock") is not None:
         return "paddock"
@@ -277,7 +277,7 @@ def _tune_interpreter() -> None:
     """Set the interpreter up for one busy event loop and one thread that waits for the disk.
 
     The log's thread must not wait 5 ms, the default, for the loop each time a sync is over. And a
-    full collection over a million nodes would stop everybody for a second: nodes are in no cycles,
+    full collection over a million nodes would stop the server for a second: nodes are in no cycles,
     nor is anything else here that lives long, so the oldest generation is left alone.
     """
     import gc

@@ -8,6 +8,7 @@ import click
 from paddock.cli.describe import print_json, stat_fields
 from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.options import DATA_FILE, VERSION
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.argument("data", required=False)
 @DATA_FILE
 @VERSION

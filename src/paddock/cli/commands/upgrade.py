@@ -72,7 +72,7 @@ def upgrade(
 def _places(
     log_dir: Path | None, config: Path | None, folders: tuple[Path, ...]
 ) -> tuple[Path, Path | None, Path]:
-    """Say where the snapshots are, where the log is if that was said, and where to write."""
+    """Return the folders of the snapshots, of the log if given, and of the target."""
     if len(folders) != (2 if config is None else 1):
         expected = (
             "two folders: APACHE_DATA, which is read, and DATA, which is written"

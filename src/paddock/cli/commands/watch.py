@@ -8,6 +8,7 @@ import click
 
 from paddock.cli.describe import preview, print_json, time_text
 from paddock.cli.options import JSON_LINES, recursive_option
+from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import ServiceOptions, service_options, tell_states
 
@@ -22,7 +23,7 @@ _COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @recursive_option("Also everything below it.")
 @click.option("--initial", is_flag=True, help="First say what is there now.")
 @click.option(
@@ -46,7 +47,7 @@ def command(
     as_json: bool,
     script: str | None,
 ) -> int:
-    """Say what happens to a node: a line when it is created, changed or deleted.
+    """Print a line when a node is created, changed or deleted.
 
     PATH need not be there yet. It goes on, over lost connections as well, until Ctrl-C ends it
     (status 130), or the session is over (status 1): then changes may have been missed. Changes in
@@ -92,7 +93,7 @@ async def watch(
     initial: bool = False,
     count: int | None = None,
 ) -> None:
-    """Tell of changes, of so many or for ever."""
+    """Report changes, `count` of them or without end."""
     from paddock.cli.node_changes import news_of
 
     told = 0

@@ -6,7 +6,7 @@
     notebook   what all of them report, in one order
     tree       what the service holds, as the service says
     server     `paddock serve`, in memory, for the length of the demo
-    act        what an act is; those there are stand in `acts`, each in a file of its own
+
     stage      where an act is played: workers are started, waited for and killed
     remote     how fast it goes, and what the viewer's keys do
     director   all of it together, from the start of the server to the end of the last process

@@ -4,8 +4,6 @@ What is shown are nodes that go with a session, and what stands above them. Of o
 many there are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -31,7 +29,7 @@ class Branch:
 
 
 def drawn(nodes: Iterable[Node]) -> Iterator[Branch]:
-    """Give the lines, those of what is below a node behind its own."""
+    """Yield the lines, a node before its children."""
     everything = list(nodes)
     above_owned = {above for node in everything if node.owner for above in _parents(node.path)}
     for node in sorted(everything, key=_place):

@@ -4,8 +4,6 @@ Whatever ends the demo, the last act, a failure or Ctrl-C, no process is left wh
 kills what it has started and waits for its end. If it is killed itself, the leashes do that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal
@@ -17,16 +15,15 @@ from typing import Any, Protocol
 import click
 
 from paddock.api import connect
-from paddock.cli.demo.act import Act
 from paddock.cli.demo.notebook import Happening, Notebook
 from paddock.cli.demo.remote import Remote
 from paddock.cli.demo.server import WATCHING_SECONDS, serving
-from paddock.cli.demo.stage import Stage, Terms
+from paddock.cli.demo.stage import Act, Stage, Terms
 from paddock.cli.demo.tree import Tree
 
 
 class View(Protocol):
-    """What shows the demo to somebody."""
+    """Shows the demo."""
 
     async def run(self) -> None:
         """Show things as they are, for as long as the task lives."""
@@ -93,7 +90,7 @@ async def _play(stage: Stage, view: View) -> None:
 
 @contextlib.asynccontextmanager
 async def _beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Have things done for the length of a scope; if one of them fails, the scope does."""
+    """Run coroutines for the length of a scope; if one fails, the scope does."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(work) for work in works]
         yield

@@ -1,7 +1,5 @@
 """Killing a process that asyncio waits for, without taking its status away from asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

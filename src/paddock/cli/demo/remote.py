@@ -1,7 +1,5 @@
 """The remote control: how fast the acts are played, and what the viewer's keys do to them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

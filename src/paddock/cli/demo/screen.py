@@ -5,8 +5,6 @@ the workers with what each of them reported last, the tree as the service has it
 that has happened. A narrow screen has no room for the tree, a wide one keeps the code.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Final
@@ -21,9 +19,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from paddock.cli.demo import branches, keys
-from paddock.cli.demo.act import Act
 from paddock.cli.demo.notebook import DEMO, KILLS, SERVICE, Happening
-from paddock.cli.demo.stage import SAW, Player, Stage
+from paddock.cli.demo.stage import SAW, Act, Player, Stage
 from paddock.cli.wording import counted
 
 # How long the card of an act stays, in seconds, and how often the screen is drawn in one.
@@ -252,7 +249,7 @@ def _code(act: Act, rows: int) -> Panel:
 
 
 def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
-    """Give a mark for how a worker is, a style, and what there is to say of it."""
+    """Return the mark, style and text for the state of a worker."""
     if player.killed is not None:
         if player.gone_at is not None:
             silent = player.gone_at - player.killed.at
@@ -269,7 +266,7 @@ def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
 
 
 def _why_it_takes_so_long(stage: Stage) -> Text:
-    """Say what lies between the death of a worker and the moment when others go on."""
+    """Explain the time between the death of a worker and the end of its session."""
     text = Text()
     for player in stage.players.values():
         if player.killed is not None and player.gone_at is None:

@@ -5,25 +5,23 @@ that the service holds; nothing goes on because some time has passed, but for th
 the viewer looks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
+import inspect
 import sys
+import textwrap
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final, TypeAlias
 
 from paddock.cli.demo.killing import kill
 from paddock.cli.demo.notebook import FAILS, KILLS, SERVICE, Happening, Notebook, write
+from paddock.cli.demo.remote import Remote
 from paddock.cli.demo.server import environment, last_line
+from paddock.cli.demo.tree import Tree
+from paddock.cli.demo.worker import Part
 from paddock.cli.failure import CannotBeDone
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.act import Act, Part
-    from paddock.cli.demo.remote import Remote
-    from paddock.cli.demo.tree import Tree
 
 # How long something may take that is bound to happen, also on a machine that has much to do.
 _DEADLINE: Final = 60.0
@@ -61,6 +59,34 @@ class Player:
     gone_at: float | None = None
     # Whether it was asked to end.
     is_dismissed: bool = False
+
+
+# How the act goes: it starts workers, waits until something is seen, kills. It gives what was seen.
+Story: TypeAlias = "Callable[[Stage], Awaitable[str]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing that the demo shows; its name is also that of its file."""
+
+    name: str
+    # One line for the list of acts.
+    title: str
+    # What the viewer sees, in a sentence or two.
+    shows: str
+    parts: tuple[Part, ...]
+    # What a worker reports when it has what the act is about: the lock, a job.
+    possession: str
+    story: Story
+
+    @property
+    def code(self) -> str:
+        """The parts as they stand in the file: what is shown is what the workers run."""
+        return "\n".join(map(_source, self.parts))
+
+
+def _source(part: Part) -> str:
+    return textwrap.dedent(inspect.getsource(part))
 
 
 @dataclass(slots=True)
@@ -160,7 +186,7 @@ class Stage:
         await self.remote.pause(seconds)
 
     def seen(self, what: str) -> list[Happening]:
-        """Give all reports of something so far."""
+        """Return all reports of something so far."""
         return [one for one in self.happenings if one.what == what]
 
     def check(self, is_so: bool, claim: str) -> None:

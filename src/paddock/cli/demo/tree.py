@@ -1,14 +1,11 @@
 """The tree: what the service holds, followed by a client of the demo's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from paddock.client.client import Client
+from paddock.client.client import Client
 
 # What the service keeps for itself.
 _OWN: Final = "/zookeeper"
@@ -46,7 +43,7 @@ class Tree:
                 self.on_change()
 
     def owners(self) -> set[int]:
-        """Give the sessions that nodes go with."""
+        """Return the sessions that own nodes."""
         return {node.owner for node in self.nodes.values() if node.owner}
 
     async def clear(self) -> None:

@@ -7,22 +7,18 @@ What it does is the part, a short function in the file of its act that uses noth
 when the demo lets go of its stdin.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import paddock
 from paddock.cli.demo import leash
 from paddock.cli.demo.notebook import FAILS, write
 from paddock.errors import PaddockError
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.act import Part
 
 
 class Worker:
@@ -44,8 +40,16 @@ class Worker:
         await asyncio.sleep(self._work_seconds)
 
 
+# What one worker process does: a public function in the file of its act, named like it.
+Part: TypeAlias = Callable[[Worker], Awaitable[None]]
+
+
 async def _take_part(
-    part: Part, name: str, hosts: str, session_timeout: float, work_seconds: float
+    part: Part,
+    name: str,
+    hosts: str,
+    session_timeout: float,
+    work_seconds: float,
 ) -> None:
     async with paddock.connect(hosts, session_timeout=session_timeout) as client:
         worker = Worker(name, client, work_seconds)

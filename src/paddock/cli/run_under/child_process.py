@@ -80,7 +80,7 @@ class RunningCommand:
         self.live_until(math.inf)
 
     def pass_on(self, number: int) -> None:
-        """Have it get a signal."""
+        """Pass a signal on to it."""
         self._tell(f"signal {number}")
 
     def end(self) -> None:

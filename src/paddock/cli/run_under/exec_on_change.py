@@ -5,22 +5,18 @@ meanwhile, so nothing piles up, and the last state of every node always comes. T
 us, as one under a lock does (`warden`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from paddock.cli.node_changes import News
 from paddock.cli.run_under.child_process import RunningCommand
+from paddock.cli.run_under.signals import Signals
 from paddock.cli.run_under.terminal import Terminal
-
-if TYPE_CHECKING:
-    from paddock.cli.node_changes import News
-    from paddock.cli.run_under.signals import Signals
-    from paddock.cli.service import ServiceOptions
+from paddock.cli.service import ServiceOptions
 
 # What a command has to end in when we are killed.
 _GRACE_S: Final = 1.0

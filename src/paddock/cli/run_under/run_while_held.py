@@ -20,7 +20,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -30,20 +30,15 @@ from paddock.cli.run_under.child_process import CommandEnd, RunningCommand
 from paddock.cli.run_under.signals import Signals, run_with_signals
 from paddock.cli.run_under.terminal import Terminal
 from paddock.cli.service import ServiceOptions, run
-from paddock.client.requests.arguments import checked_path
+from paddock.client.client import Client
 from paddock.errors import (
     ConnectionLostError,
-    InvalidArgumentError,
     LockStateError,
     SessionExpiredError,
 )
+from paddock.recipes.locks.grant import Grant, GrantEvent
 
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.recipes.locks.grant import Grant, GrantEvent
-
-#: What we leave with when somebody else has it, and when we have lost it. Upstream has no word on
-#: this; the first is what sendmail and procmail call a failure that may pass.
+#: Exit statuses: the lock was not obtained, it was lost. 75 is EX_TEMPFAIL of sysexits.h.
 NOT_OBTAINED: Final = 75
 LOST: Final = 76
 
@@ -93,12 +88,8 @@ class _NoSuchCommand(CannotBeDone):
     exit_code = 127
 
 
-def check(path: str, command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
-    """Refuse what could not be done, before anybody waits for it."""
-    try:
-        checked_path(path)
-    except InvalidArgumentError as error:
-        raise click.BadParameter(str(error).removeprefix("path: "), param_hint="PATH") from None
+def check(command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
+    """Check command and grace before contending."""
     if shutil.which(command[0]) is None:
         if os.path.exists(command[0]):
             raise _CannotBeRun(f"{command[0]}: cannot be run")
@@ -112,12 +103,12 @@ def check(path: str, command: Sequence[str], grace: float | None, service: Servi
 
 
 def name_data(given: str | None) -> bytes:
-    """Say who we are, for those who look who holds something or waits for it."""
+    """Return the data of our contender node: who holds it, or waits."""
     return os.fsencode(f"{socket.gethostname()}:{os.getpid()}" if given is None else given)
 
 
 def execute(plan: Plan) -> int:
-    """Do it; give the status to leave with."""
+    """Carry out a plan; return the exit status."""
 
     async def hold(signals: Signals) -> int:
         terminal = Terminal()
@@ -146,7 +137,7 @@ class Awake:
         self._apart: float | None = None
 
     def covers(self, when: float, now: float, clock: float) -> bool:
-        """Tell whether there was no sleep since then; `clock` is the warden's, the others ours."""
+        """Return whether there was no sleep since then; `clock` is the warden's."""
         apart = clock - now
         if self._apart is None:
             self._apart = apart
@@ -188,7 +179,7 @@ class _Holding:
                 if not again:
                     return LOST
             elif plan.again and may_go_on:
-                # One that fails at once must not keep everybody busy.
+                # A command that fails at once must not run in a busy loop.
                 await asyncio.sleep(_PAUSE_S)
             else:
                 return ended.status

@@ -1,19 +1,15 @@
 """Commands about who may do what: addauth, getAcl, setAcl, whoami."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from paddock.cli.shell.errors import CommandError, check_path, code_line
 from paddock.cli.shell.formats import acl_lines, bytes_of, permissions_of
 from paddock.cli.shell.numbers import version_of
+from paddock.cli.shell.options import Given
 from paddock.cli.shell.reading import print_stat, visit
+from paddock.cli.shell.shell import Shell
 from paddock.errors import AuthenticationError, ServiceError
 from paddock.protocol.acl import ACL, Identity
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.options import Given
-    from paddock.cli.shell.shell import Shell
 
 # What is said of an ACL without entries; upstream does not ask a server.
 NO_ACL: Final = "Acl is not valid : null"

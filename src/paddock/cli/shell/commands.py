@@ -1,68 +1,10 @@
-"""All commands of the shell: their names, usage and flags, for running, completion and help."""
+"""The table of the shell's commands: names, usage and flags, for parsing, completion and help."""
 
-from __future__ import annotations
-
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from paddock.cli.shell import access, ensemble, quotas, reading, session, watching, writing
-from paddock.cli.shell.options import Flag, Flags, Given
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.shell import Shell
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """An argument of a command, as completion needs to know it."""
-
-    name: str
-    is_path: bool = False
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command of the shell."""
-
-    name: str
-    # What stands behind the name in its usage; upstream's, to the letter.
-    usage: str
-    says: str
-    run: Callable[[Shell, Given], Awaitable[None]]
-    # None: whatever is behind the command is its arguments.
-    flags: Flags | None = None
-    arguments: tuple[Argument, ...] = ()
-    # With how few arguments, and how many, the usage is told instead.
-    fewest: int = 0
-    most: int | None = None
-    # An old form with one argument more is told to be deprecated: these two are named. Where that
-    # argument asked for a watch, it is taken for the flag of today.
-    old_form: str = ""
-    new_form: str = ""
-    # Whether it concerns the shell alone, and works without a session.
-    is_own: bool = False
-    # Whether upstream tells of the flags, too, when it is used wrongly.
-    explains_flags: bool = False
-
-    @property
-    def usage_line(self) -> str:
-        return f"{self.name} {self.usage}"
-
-    @property
-    def complaint(self) -> str:
-        """What is told when it is used wrongly."""
-        if not self.explains_flags or self.flags is None:
-            return self.usage_line
-        shown = {
-            f"-{flag.name} <arg>" if flag.takes_value else f"-{flag.name}": flag.says
-            for flag in sorted(self.flags.known, key=lambda flag: flag.name)
-        }
-        width = max(map(len, shown)) + 3
-        rows = [f" {name:<{width}}{says}" for name, says in shown.items()]
-        return "\n".join([self.usage_line, *rows, ""])
-
+from paddock.cli.shell.options import Flag, Flags
+from paddock.cli.shell.shell import Argument, Command
 
 _PATH: Final = Argument("path", is_path=True)
 _ACL: Final = Argument("acl")
@@ -79,7 +21,9 @@ _COMMANDS: Final = (
         " PERSISTENT_RECURSIVE",
         "Be told of every change of a node, or of everything below it, from now on.",
         watching.add_watch,
-        Flags((Flag("m", "mode", takes_value=True),)),
+        Flags(
+            (Flag("m", "mode", takes_value=True, choices=("PERSISTENT", "PERSISTENT_RECURSIVE")),)
+        ),
         (_PATH,),
         fewest=1,
         most=1,
@@ -337,11 +281,5 @@ _COMMANDS: Final = (
     Command("whoami", "", "Print who the server takes you for.", access.whoami),
 )
 
-# By name; upstream's 28, in the order of its usage.
+# By name: the 28 commands of zkCli, in the order of its usage.
 COMMANDS: Final = {command.name: command for command in _COMMANDS}
-
-
-def usage_lines() -> list[str]:
-    """Say how to start the shell, and which commands it has."""
-    first = "ZooKeeper -server host:port -client-configuration properties-file cmd args"
-    return [first, *(f"\t{command.usage_line}" for command in COMMANDS.values())]

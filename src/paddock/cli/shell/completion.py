@@ -4,16 +4,15 @@ The word at the cursor is found by the same rules by which a line is taken apart
 Offers for a path come from the service, so they come when they come; typing goes on meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from paddock.cli.shell.nodes import Nodes
+from paddock.cli.shell.options import Flag
+from paddock.cli.shell.shell import Command
 
 # No more names than this are shown at once.
 OFFERS_MAX: Final = 200
@@ -21,37 +20,15 @@ OFFERS_MAX: Final = 200
 _QUOTES: Final = ("'", '"')
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Something that may stand at the cursor, and what is said about it."""
-
-    text: str
-    says: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A command: what it is for, and what may stand behind it."""
-
-    says: str
-    # With their hyphens.
-    flags: tuple[Offer, ...] = ()
-    # By flag, what its value may be; of a flag with any value, nothing.
-    values: Mapping[str, tuple[str, ...]] | None = None
-    # What its first argument may be, if there is a choice.
-    arguments: tuple[Offer, ...] = ()
-    takes_path: bool = False
-
-
 class ShellCompleter(Completer):
-    """Offers what fits to the word at the cursor."""
+    """Completes the word at the cursor: a command, a flag, a value or a path."""
 
-    def __init__(self, commands: Mapping[str, Words], nodes: Nodes) -> None:
+    def __init__(self, commands: Mapping[str, Command], nodes: Nodes) -> None:
         self._commands = commands
         self._nodes = nodes
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
-        """Offer nothing: whoever cannot wait cannot be told of nodes."""
+        """Return nothing: node paths need an event loop."""
         return iter(())
 
     async def get_completions_async(
@@ -69,24 +46,31 @@ class ShellCompleter(Completer):
                 for completion in await self._paths("/", typed=word):
                     yield completion
 
-    def _choices(self, before: Sequence[str], word: str) -> Iterable[Offer]:
+    def _choices(self, before: Sequence[str], word: str) -> Iterable[tuple[str, str]]:
+        """Return the texts that may stand here, each with a description."""
         if not before:
-            return [Offer(name, words.says) for name, words in self._commands.items()]
+            return [(name, command.says) for name, command in self._commands.items()]
         command = self._commands.get(before[0])
         if command is None:
             return []
-        if (command.values or {}).get(before[-1]) is not None:
-            return [Offer(value) for value in (command.values or {})[before[-1]]]
+        value_of = _flag_before(command, before)
+        if value_of is not None:
+            return [(value, "") for value in value_of.choices]
         if word.startswith("-"):
-            return [flag for flag in command.flags if flag.text not in before]
-        return command.arguments if len(before) == 1 else []
+            flags = [(f"-{flag.name}", flag.says) for flag in _flags(command)]
+            return [flag for flag in flags if flag[0] not in before]
+        if len(before) > 1 or not command.arguments:
+            return []
+        known = self._commands
+        choices = command.arguments[0].choices
+        return [(one, known[one].says if one in known else "") for one in choices]
 
     def _expects_path(self, before: Sequence[str]) -> bool:
         command = self._commands.get(before[0]) if before else None
         return (
             command is not None
-            and command.takes_path
-            and before[-1] not in (command.values or {})
+            and any(argument.is_path for argument in command.arguments)
+            and _flag_before(command, before) is None
             and not any(word.startswith("/") for word in before)
         )
 
@@ -119,14 +103,14 @@ class ShellCompleter(Completer):
         return offers
 
     async def _names(self, path: str) -> tuple[list[str], int]:
-        """Give the names that the last part of a path may become; or how many were not listed."""
+        """Return the names that complete the last part of a path, and how many were not listed."""
         parent, _, beginning = path.rpartition("/")
         if parent.endswith("/"):
             # Two of them are in no path.
             return [], 0
         children = await self._nodes.children(parent or "/")
         names = [name for name in children.names if name.startswith(beginning)]
-        # What would do something to a terminal is not a name that anybody types.
+        # Names with control characters are left out.
         return [name for name in names if name.isprintable()], children.unlisted
 
 
@@ -156,14 +140,26 @@ def words_before(text: str) -> tuple[list[str], str]:
             position += len(word)
 
 
-def _completions(offers: Iterable[Offer], word: str) -> list[Completion]:
-    """Make completions of the offers that begin with a word, however it is capitalised."""
-    fitting = [offer for offer in offers if offer.text.lower().startswith(word.lower())]
-    # The only one is surely meant, and the next word begins.
+def _flags(command: Command) -> tuple[Flag, ...]:
+    return () if command.flags is None else command.flags.known
+
+
+def _flag_before(command: Command, before: Sequence[str]) -> Flag | None:
+    """Return the flag whose value is expected at the cursor."""
+    return next(
+        (flag for flag in _flags(command) if flag.takes_value and before[-1] == f"-{flag.name}"),
+        None,
+    )
+
+
+def _completions(choices: Iterable[tuple[str, str]], word: str) -> list[Completion]:
+    """Return the choices that begin with a word, in any case, as completions."""
+    fitting = [one for one in choices if one[0].lower().startswith(word.lower())]
+    # A single one is complete, and the next word begins.
     end = " " if len(fitting) == 1 else ""
     return [
-        Completion(offer.text + end, -len(word), display=offer.text, display_meta=offer.says)
-        for offer in fitting
+        Completion(text + end, -len(word), display=text, display_meta=says)
+        for text, says in fitting
     ]
 
 
@@ -174,7 +170,7 @@ def _common_beginning(one: str, other: str) -> str:
 
 
 def _note(word: str, says: str) -> Completion:
-    """Say something among the offers; whoever chooses it has what is typed already."""
+    """Return a note in the list of completions; choosing it changes nothing."""
     return Completion(word, -len(word), display=says, style="class:completion-note")
 
 

@@ -1,11 +1,9 @@
 """A client configuration: a file that says how the shell connects, as upstream's does.
 
-It is a file of Java properties with upstream's keys for clients. What it asks for and cannot be had
-is refused, with the key: whoever asks for a check must not go without it. Keys that nobody knows
-are passed over, as upstream does, unless they are about security.
+It is a file of Java properties with ZooKeeper's client keys. A setting that is not supported is an
+error that names the key: no check is skipped silently. Unknown keys are ignored, as in zkCli,
+unless they are about security.
 """
-
-from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
@@ -13,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from paddock.cli.shell.settings import Settings
+from paddock.cli.shell.connection import Settings
 from paddock.server.config.config import ConfigError
 from paddock.server.config.properties import read_properties
 from paddock.server.tls import pem_stores

@@ -1,20 +1,16 @@
 """Commands about the ensemble: config and reconfig."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from paddock.cli.shell.errors import CommandError
+from paddock.cli.shell.errors import CommandError, UsageError
 from paddock.cli.shell.formats import text_of
 from paddock.cli.shell.numbers import as_long
+from paddock.cli.shell.options import Given
 from paddock.cli.shell.reading import data_of, print_stat
+from paddock.cli.shell.shell import Shell
 from paddock.errors import ServiceError
 from paddock.server.config.properties import read_properties
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.options import Given
-    from paddock.cli.shell.shell import Shell
 
 _CONFIG: Final = "/zookeeper/config"
 # What clients connect to, behind a server's other addresses.
@@ -36,7 +32,8 @@ async def config(shell: Shell, given: Given) -> None:
 async def reconfig(shell: Shell, given: Given) -> None:
     joining, leaving = given.value("add"), given.value("remove")
     members, file = given.value("members"), given.value("file")
-    _check_mode(given)
+    if not any(given.has(name) for name in ("file", "members", "add", "remove")):
+        raise UsageError
     version = -1
     if (text := given.value("v")) is not None:
         number = as_long(text, 16)
@@ -63,13 +60,6 @@ async def reconfig(shell: Shell, given: Given) -> None:
     shell.out(f"Committed new configuration:\n{text_of(data)}")
     if given.has("s"):
         print_stat(shell, stat)
-
-
-def _check_mode(given: Given) -> None:
-    from paddock.cli.shell.commands import COMMANDS
-
-    if not any(given.has(name) for name in ("file", "members", "add", "remove")):
-        raise CommandError(COMMANDS["reconfig"].usage_line)
 
 
 def _check_no_conflict(given: Given) -> None:
@@ -107,7 +97,7 @@ def _members_in(file: str) -> str:
 
 
 def for_clients(text: str) -> str:
-    """Give the version of a configuration, and the connection string for clients."""
+    """Return the version of a configuration, and the connection string for clients."""
     found = {entry.key: entry.value for entry in read_properties(text)}
     addresses = []
     # By their numbers; upstream has the order of a hash table.

@@ -4,19 +4,14 @@ Upstream's options have one hyphen, `-server`, and stand before the command; two
 follows the first word that is no option is the command.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from paddock.cli.paths import PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import DEFAULT_HOSTS, given_by, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class _Upstream(click.Command):
@@ -85,7 +80,7 @@ def shell(
     the last command: 0, or 1 if it failed.
     """
     from paddock.cli.shell import pipe
-    from paddock.cli.shell.settings import Settings
+    from paddock.cli.shell.connection import Settings
     from paddock.client.session.hosts import parse_hosts
     from paddock.errors import PaddockError
 

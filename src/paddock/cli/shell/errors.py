@@ -1,7 +1,5 @@
 """What the shell says when a command cannot be done: one line, in upstream's words."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from paddock import errors
@@ -24,7 +22,11 @@ from paddock.errors import (
 
 
 class CommandError(Exception):
-    """A command was given wrongly, or could not be done; its text is the line for stderr."""
+    """A command cannot be carried out; its text is the line for stderr."""
+
+
+class UsageError(CommandError):
+    """A command has the wrong arguments; the shell prints its usage."""
 
 
 # What upstream says instead of naming the code, with the path behind it.
@@ -89,8 +91,10 @@ def code_line(error: ServiceError) -> str:
     return f"KeeperErrorCode = {name}" + (f" for {error.path}" if error.path else "")
 
 
-def line_about(error: PaddockError) -> str:
-    """Say in one line why a command failed, as upstream's commands do."""
+def line_about(error: PaddockError | CommandError) -> str:
+    """Return the line about a failure, in the words of zkCli's commands."""
+    if isinstance(error, CommandError):
+        return str(error)
     if not isinstance(error, ServiceError):
         return " ".join(str(error).split())
     if type(error) in _WHOLE_SAYINGS:

@@ -1,7 +1,5 @@
 """What `help` shows on a terminal: all commands, or all about one of them."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence
@@ -11,8 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from paddock.cli.shell.commands import COMMANDS, Command
+from paddock.cli.shell.commands import COMMANDS
 from paddock.cli.shell.errors import CommandError
+from paddock.cli.shell.options import Given
+from paddock.cli.shell.shell import ALIASES, Argument, Command, Shell
 
 # What a command is looked for by; one that is nowhere here stands at the end.
 _CHAPTERS: Final = (
@@ -31,7 +31,6 @@ _OTHER_NAMES: Final = {
     "ls2": "ls -s",
     "rm": "delete",
     "cat": "get",
-    "exit": "quit",
 }
 
 _CLASS_OF_UPSTREAM: Final = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*Exception: ")
@@ -39,6 +38,19 @@ _CLASS_OF_UPSTREAM: Final = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*Exception: ")
 _KEYS: Final = (
     "\nhelp COMMAND tells more. Tab completes commands, flags and paths; the arrow keys and Ctrl-R"
     " find what was typed before; Ctrl-C drops a line or stops a command."
+)
+
+
+async def _do_nothing(shell: Shell, given: Given) -> None:
+    """The terminal carries out `help` itself."""
+
+
+HELP: Final = Command(
+    "help",
+    "[command]",
+    "Describe all commands, or one of them.",
+    _do_nothing,
+    arguments=(Argument("command", choices=tuple(COMMANDS)),),
 )
 
 
@@ -62,7 +74,7 @@ def all_commands(rows: int) -> RenderableType:
 
 def one_command(name: str) -> RenderableType:
     """Show how a command is used; raises `CommandError` if there is none of this name."""
-    command = COMMANDS.get(name)
+    command = COMMANDS.get(ALIASES.get(name, name))
     if command is None:
         raise CommandError(unknown(name))
     usage = Text.assemble((command.name, "shell.name"), f" {_whole_usage(command)}".rstrip())
@@ -70,7 +82,7 @@ def one_command(name: str) -> RenderableType:
 
 
 def unknown(name: str) -> str:
-    """Say in a line that there is no such command, and which one may have been meant."""
+    """Return a line about an unknown command, with a suggestion."""
     by_lower = {known.lower(): known for known in COMMANDS} | _OTHER_NAMES
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f"did you mean {by_lower[near[0]]}?" if near else "help lists all commands"
@@ -78,12 +90,12 @@ def unknown(name: str) -> str:
 
 
 def reworded(complaint: str) -> str:
-    """Give a complaint without the name of the class that upstream prints before it."""
+    """Return a message without the Java class that zkCli prints before it."""
     return _CLASS_OF_UPSTREAM.sub("", complaint)
 
 
 def _whole_usage(command: Command) -> str:
-    """Give the usage with the flags that upstream's own leaves out."""
+    """Return the usage with the flags that zkCli's own leaves out."""
     known = () if command.flags is None else command.flags.known
     missing = [
         f"[-{flag.name}] "

@@ -5,8 +5,6 @@ Upstream leaves this to a library, whose rules fingers know: flags may stand any
 flag and is none is refused. Complaints begin with the name that the library gives them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -21,6 +19,8 @@ class Flag:
     name: str
     says: str
     takes_value: bool = False
+    # The values to choose from, for completion.
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Given:
         return name in self.flags
 
     def value(self, name: str) -> str | None:
-        """Give the value of a flag, the first one if it was given several times."""
+        """Return the value of a flag, the first one if it was given several times."""
         return self.flags.get(name)
 
 

@@ -5,21 +5,16 @@ data; beside it the servers keep `zookeeper_stats`, what there is. No quota may 
 another one. All this is done here, step by step, since the service has no request for it.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from paddock.cli.shell.errors import CommandError, check_path
 from paddock.cli.shell.numbers import as_int, as_long
-from paddock.cli.shell.options import Flag
+from paddock.cli.shell.options import Flag, Given
 from paddock.cli.shell.reading import visit
+from paddock.cli.shell.shell import Shell
+from paddock.client.client import Client
 from paddock.errors import NodeExistsError, NoNodeError
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.options import Given
-    from paddock.cli.shell.shell import Shell
-    from paddock.client.client import Client
 
 _ROOT: Final = "/zookeeper/quota"
 _LIMITS: Final = "zookeeper_limits"
@@ -46,7 +41,7 @@ class Track(dict[str, int]):
     """Limits, or what there is, by key; one that is not there is no limit."""
 
     @classmethod
-    def read(cls, data: bytes | None) -> Track:
+    def read(cls, data: bytes | None) -> "Track":
         track = cls()
         for pair in _SEPARATORS.split((data or b"").decode("utf-8", "replace")):
             key, _, rest = pair.partition("=")
@@ -138,7 +133,7 @@ def _limits(path: str) -> str:
 
 
 def _limit(shell: Shell, flag: str, text: str) -> int | None:
-    """Give the limit that is asked for, or say why it is none."""
+    """Parse a limit; print why it is none, and return None."""
     counts = flag in "nN"
     number = as_int(text) if counts else as_long(text)
     if number is None:
@@ -197,12 +192,12 @@ async def _make(client: Client, path: str) -> None:
     try:
         await client.create(path, None)
     except NodeExistsError:
-        # Somebody was faster.
+        # Created concurrently.
         return
 
 
 async def _remove(client: Client, path: str) -> None:
-    """Delete what a quota has, and the way to it as far as nobody else needs it."""
+    """Delete a quota, and the empty nodes above it."""
     for name in await client.children(path):
         await client.delete(f"{path}/{name}")
     while path != _ROOT and not await client.children(path):
@@ -211,7 +206,7 @@ async def _remove(client: Client, path: str) -> None:
 
 
 def _warn(shell: Shell, limits: Track, stats: Track) -> None:
-    """Say so if there is more already than there may be."""
+    """Print a warning if a limit is exceeded already."""
     for what, keys in (("count", (_COUNT, _COUNT_HARD)), ("bytes", (_BYTES, _BYTES_HARD))):
         there_are = stats.limit(what)
         if any(_NO_LIMIT < limits.limit(key) < there_are for key in keys):

@@ -1,32 +1,25 @@
 """Commands that read: ls, get, stat, and those that count and list."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
-from paddock.cli.shell.errors import CommandError, check_path
+from paddock.cli.shell.errors import UsageError, check_path
 from paddock.cli.shell.formats import hex_lines, listed, stat_lines, text_of
+from paddock.cli.shell.options import Given
+from paddock.cli.shell.shell import Shell
+from paddock.client.results import NodeData
 from paddock.errors import NoNodeError, ServiceError
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.options import Given
-    from paddock.cli.shell.shell import Shell
-    from paddock.client.results import NodeData
-    from paddock.protocol.records import Stat
+from paddock.protocol.records import Stat
 
 
 async def ls(shell: Shell, given: Given) -> None:
-    from paddock.cli.shell.commands import COMMANDS
-
     if given.has("?"):
         shell.out("usage: ls [options] path")
         # Sorted as Java does, without regard to case.
         for name, says in (("?", "help"), ("R", "recurse"), ("s", "stat"), ("w", "watch")):
             shell.out(f" -{name}   {says}")
     if not given.arguments:
-        raise CommandError(COMMANDS["ls"].usage_line)
+        raise UsageError
     path = given.arguments[0]
     check_path(path)
     if given.has("R"):
@@ -102,9 +95,9 @@ async def sync(shell: Shell, given: Given) -> None:
 
 
 async def visit(shell: Shell, path: str, *, watch: bool = False) -> AsyncIterator[str]:
-    """Give a node, its children, then what is below each of them; sorted by name.
+    """Yield a node, its children, then what is below each of them; sorted by name.
 
-    A node that goes meanwhile is passed over, unless it is the first.
+    A node that is deleted meanwhile is left out, unless it is the first.
     """
     client = await shell.client()
     wanted = True if watch else None
@@ -129,7 +122,7 @@ async def visit(shell: Shell, path: str, *, watch: bool = False) -> AsyncIterato
 
 
 def data_of(found: NodeData) -> bytes:
-    """Give the data of a node as it is printed: where there is none at all, upstream says so."""
+    """Return the data as zkCli prints them: "null" if there are none at all."""
     return b"null" if found.is_null else found.data
 
 

@@ -1,30 +1,25 @@
 """Where the shell prints on a terminal: above the line that is being typed, which stays as it is.
 
-What is printed may come from nodes that anybody can write, so nothing of it reaches the terminal
-that would do more than show a character.
+Output may come from nodes of others, so that control characters never reach the terminal.
 """
-
-from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from prompt_toolkit.application import Application
+from prompt_toolkit.output import Output
 from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.theme import Theme
-
-if TYPE_CHECKING:
-    from prompt_toolkit.application import Application
-    from prompt_toolkit.output import Output
 
 # What a terminal may take for a command, but for line ends and tabs; and what is no character.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # Colours are for people, who do not read more than this at once.
 _PAINTED_MAX: Final = 64 * 1024
 
-# Whoever prints without a pause is written as often as this is full, in characters.
+# Output is flushed at least this often, in characters.
 _WAITING_MAX: Final = 64 * 1024
 
 # What is always there in a stat; so the rest is seen sooner.
@@ -86,7 +81,7 @@ class Screen:
         self._write_in(self._red, text)
 
     def event(self, text: str) -> None:
-        """Print something that nobody has asked for at this moment."""
+        """Print an event."""
         self._write_in(self._magenta, text)
 
     def note(self, text: str) -> None:
@@ -122,7 +117,7 @@ class Screen:
         return capture.get()
 
     def _around(self, style: str) -> tuple[str, str]:
-        """Give what stands before and behind a text in a style."""
+        """Return the escape sequences before and after a text in a style."""
         before, _, after = self._painted(Text("|", style=style)).rstrip("\n").partition("|")
         return before, after
 

@@ -4,17 +4,13 @@ Upstream does not look at what follows these. They say nothing of a session that
 shell does.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from paddock import __version__
 from paddock.cli.shell.errors import CommandError
 from paddock.cli.shell.numbers import decoded_int
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.options import Given
-    from paddock.cli.shell.shell import Shell
+from paddock.cli.shell.options import Given
+from paddock.cli.shell.shell import Shell
 
 # How far back the history is printed.
 _SHOWN: Final = 10

@@ -1,47 +1,100 @@
-"""The shell: it runs commands, line by line, and prints what upstream's prints.
+"""The shell: it runs commands line by line and prints what zkCli prints.
 
-    shell = Shell("127.0.0.1:2181", Settings(), out=print, err=print)
+    shell = Shell("127.0.0.1:2181", Settings(), COMMANDS, out=print, err=print)
     await shell.connect(shell.hosts)
     await shell.execute("ls /")
 
-It knows nothing of terminals and pipes: whoever owns it reads the lines, and says where what is
-printed goes. Events are printed when they come, between and during commands.
+The shell is the context that every command receives; the table of commands is handed to it, so
+that no command imports the table. It knows nothing of terminals and pipes: its owner reads the
+lines and says where output goes. Events are printed as they arrive, also while a command runs.
 """
 
-from __future__ import annotations
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
-
-from paddock.cli.shell.commands import COMMANDS, Command, usage_lines
-from paddock.cli.shell.connection import Connection
-from paddock.cli.shell.errors import CommandError, line_about
+from paddock.cli.shell.connection import Connection, Settings
+from paddock.cli.shell.errors import CommandError, UsageError, line_about
 from paddock.cli.shell.formats import event_line
 from paddock.cli.shell.line import words
-from paddock.cli.shell.options import Given
-from paddock.cli.shell.watching import Watches
+from paddock.cli.shell.options import Flags, Given
+from paddock.cli.shell.watches import Watches
+from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts
+from paddock.client.states import Event
 from paddock.errors import PaddockError
 
-if TYPE_CHECKING:
-    from paddock.cli.shell.settings import Settings
-    from paddock.client.client import Client
-    from paddock.client.states import Event
+# Names that zkCli does not have.
+ALIASES: Final = {"exit": "quit"}
+
+_USAGE: Final = "ZooKeeper -server host:port -client-configuration properties-file cmd args"
 
 
 class Print(Protocol):
-    """Prints a text, of one or more lines, and what ends it."""
+    """Prints a text of one or more lines, and what ends it."""
 
     def __call__(self, text: str, end: str = "\n") -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a command, for completion."""
+
+    name: str
+    is_path: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of the shell."""
+
+    name: str
+    # What follows the name in its usage; zkCli's text, to the letter.
+    usage: str
+    says: str
+    run: "Callable[[Shell, Given], Awaitable[None]]"
+    # None: no flags are parsed, every word is an argument.
+    flags: Flags | None = None
+    arguments: tuple[Argument, ...] = ()
+    # With fewer or more arguments the usage is printed instead.
+    fewest: int = 0
+    most: int | None = None
+    # A deprecated form with one more argument, and the form to use instead. If the argument asked
+    # for a watch, it is taken for the flag of today.
+    old_form: str = ""
+    new_form: str = ""
+    # Whether it concerns the shell alone, and works without a session.
+    is_own: bool = False
+    # Whether zkCli prints the flags as well when the command is used wrongly.
+    explains_flags: bool = False
+
+    @property
+    def usage_line(self) -> str:
+        return f"{self.name} {self.usage}"
+
+    @property
+    def complaint(self) -> str:
+        """The text for a command that is used wrongly."""
+        if not self.explains_flags or self.flags is None:
+            return self.usage_line
+        shown = {
+            f"-{flag.name} <arg>" if flag.takes_value else f"-{flag.name}": flag.says
+            for flag in sorted(self.flags.known, key=lambda flag: flag.name)
+        }
+        width = max(map(len, shown)) + 3
+        rows = [f" {name:<{width}}{says}" for name, says in shown.items()]
+        return "\n".join([self.usage_line, *rows, ""])
+
+
 class Shell:
-    """Runs commands, and remembers what it has to between them."""
+    """Runs commands, and keeps the state that lives between them."""
 
     def __init__(
         self,
         hosts: str,
         settings: Settings,
+        commands: Mapping[str, Command],
         *,
         out: Print,
         err: Print,
@@ -52,37 +105,38 @@ class Shell:
         keeps_trying: bool = False,
     ) -> None:
         self.hosts = hosts
-        # What commands print, and what upstream prints on stderr.
+        # What commands print, and what zkCli prints to stderr.
         self.out = out
         self.err = err
-        # Where it goes that a command failed: with the rest of stderr, if nothing else is said.
+        # Where failures of commands go.
         self._complain = complain or err
-        # How a line about an event is printed, and what is said of a command that there is none
-        # of. None: as upstream does, with lines between, and with all of the usage.
+        # How an event is printed, and the message for an unknown command. None: as zkCli does,
+        # with empty lines around, and with the whole usage.
         self._print_event = tell
         self._unknown = unknown
-        # What is said of a session that is not there.
+        # What is printed without a session.
         self._unconnected = unconnected
         self.prints_watches = True
-        # Every line by its number, and the number of the next one.
+        # Lines by number, and the number of the next one.
         self.history: dict[int, str] = {}
         self.count = 0
-        # What the last command ended with, 0 or 1.
+        # The status of the last command, 0 or 1.
         self.status = 0
-        # Set when the shell was told to quit.
+        # Set by `quit`.
         self.is_over = False
-        # Which watches this session has, to tell of those that are removed.
+        # The watches of this session, to report those that are removed.
         self.watches = Watches()
+        self._commands = commands
         self._settings = settings
-        # Whether to look for a server until there is one.
+        # Whether to look for a server until one answers.
         self._keeps_trying = keeps_trying
         self._connection: Connection | None = None
-        # A line without a word repeats what was there before, as upstream's does.
+        # A line without a word repeats the last one, as in zkCli.
         self._words: Sequence[str] = ()
 
     @property
     def state(self) -> str:
-        """The state of the session, by upstream's name."""
+        """The state of the session, by zkCli's name."""
         return "NOT_CONNECTED" if self._connection is None else self._connection.state
 
     @property
@@ -91,34 +145,40 @@ class Shell:
 
     @property
     def connected_client(self) -> Client | None:
-        """The client, if it can be asked something at this moment, such as for completion."""
+        """The client if it is connected now, such as for completion."""
         return None if self._connection is None else self._connection.connected_client
 
+    @property
+    def watcher(self) -> Callable[[Event], None]:
+        """The callback that prints events, for watches that do not come with a read."""
+        assert self._connection is not None
+        return self._connection.watcher
+
     async def client(self) -> Client:
-        """Give the client, once it has a session; raises ConnectionLostError if it gets none."""
+        """Return the client once it has a session; raises ConnectionLostError if it gets none."""
         assert self._connection is not None, "commands that need a session run with one"
         return await self._connection.client()
 
     async def connect(self, hosts: str) -> None:
-        """Leave the session if there is one, and begin another; do not wait for it.
+        """Close the session, if any, and start another without waiting for it.
 
-        Raises InvalidArgumentError for what is no connection string, and nothing is left then.
+        Raises InvalidArgumentError for a bad connection string; the session stays then.
         """
         parse_hosts(hosts)
         await self.close()
         self.hosts = hosts
         self.watches = Watches()
         self._connection = Connection(
-            hosts, self._settings, self._tell, keeps_trying=self._keeps_trying
+            hosts, self._settings, self._on_event, keeps_trying=self._keeps_trying
         )
 
     async def close(self) -> None:
-        """End the session, and with it its ephemeral nodes; that there is none is fine."""
+        """Close the session, and with it its ephemeral nodes; do nothing without one."""
         if self._connection is not None:
             await self._connection.close()
 
     async def execute(self, line: str) -> None:
-        """Run a line, as it was typed; an empty one is nothing."""
+        """Run a line as it was typed; an empty one does nothing."""
         if not line:
             return
         self._words = words(line) or self._words
@@ -129,39 +189,30 @@ class Shell:
             self.count += 1
 
     async def run(self, given: Sequence[str]) -> None:
-        """Run a command that was taken apart already; what cannot be done is one line."""
+        """Run a command that is split into words; a failure is one line."""
         try:
             await self._run(given)
             if not self.is_over:
-                # To quit is no success: the shell ends with what was before.
+                # `quit` keeps the status of the command before it.
                 self.status = 0
-        except CommandError as complaint:
-            self.status = 1
-            self._complain(str(complaint))
-        except PaddockError as error:
+        except (CommandError, PaddockError) as error:
             self.status = 1
             self._complain(line_about(error))
 
     async def repeat(self, line: str) -> None:
-        """Run a line of the history again; it stands in the place of what asked for that."""
+        """Run a line of the history again; it replaces the line that asked for it."""
         self._words = words(line) or self._words
         if self._words[0] == "redo":
             raise CommandError("No redoing redos")
         self.history[self.count] = line
         await self.run(self._words)
 
-    @property
-    def watcher(self) -> Callable[[Event], None]:
-        """What prints events, for watches that do not come with a read."""
-        assert self._connection is not None
-        return self._connection.watcher
-
     async def _run(self, given: Sequence[str]) -> None:
         if not given:
             self._print_usage()
             raise CommandError("No command entered")
         name, *rest = given
-        command = COMMANDS.get(name)
+        command = self._commands.get(ALIASES.get(name, name))
         if command is None:
             if self._unknown is not None:
                 raise CommandError(self._unknown(name))
@@ -172,9 +223,11 @@ class Shell:
         if self._connection is None or not self._connection.is_alive:
             if not self.is_over:
                 self.out(self._unconnected)
-            return
-        if not command.is_own:
-            await command.run(self, self._parse(command, rest))
+        elif not command.is_own:
+            try:
+                await command.run(self, self._parse(command, rest))
+            except UsageError:
+                raise CommandError(command.complaint) from None
 
     def _parse(self, command: Command, rest: list[str]) -> Given:
         if command.flags is None:
@@ -182,7 +235,7 @@ class Shell:
         given = command.flags.parse(rest)
         count = len(given.arguments)
         if count < command.fewest or (command.most is not None and count > command.most):
-            raise CommandError(command.complaint)
+            raise UsageError
         if not command.old_form or count <= 1:
             return given
         self.err(
@@ -190,18 +243,18 @@ class Shell:
         )
         if "watch" not in command.old_form:
             return given
-        # The second word, whatever it is: upstream's finger points there.
+        # The second word, whatever it is: zkCli replaces it by position.
         return command.flags.parse([rest[0], "-w", *rest[2:]])
 
     def _print_usage(self) -> None:
-        self.err("\n".join(usage_lines()))
+        self.err("\n\t".join([_USAGE, *(one.usage_line for one in self._commands.values())]))
 
-    def _tell(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         self.watches.take(event)
         if not self.prints_watches:
             return
         if self._print_event is not None:
             self._print_event(event_line(event))
-            return
-        self.out("\nWATCHER::")
-        self.out(f"\n{event_line(event)}")
+        else:
+            self.out("\nWATCHER::")
+            self.out(f"\n{event_line(event)}")

@@ -1,17 +1,18 @@
 """Commands that write: create, set, delete, deleteall."""
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64decode
 from binascii import Error as NoBase64Error
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from paddock.cli.shell.access import NO_ACL, acl_of
 from paddock.cli.shell.errors import CommandError, check_path, code_line
 from paddock.cli.shell.formats import bytes_of
 from paddock.cli.shell.numbers import as_int, as_long, version_of
+from paddock.cli.shell.options import Given
 from paddock.cli.shell.reading import print_stat
+from paddock.cli.shell.shell import Shell
+from paddock.client.client import Client
 from paddock.errors import (
     EphemeralOnLocalSessionError,
     InvalidACLError,
@@ -19,11 +20,6 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import OPEN
-
-if TYPE_CHECKING:
-    from paddock.cli.shell.options import Given
-    from paddock.cli.shell.shell import Shell
-    from paddock.client.client import Client
 
 _TTL_MS_MAX: Final = 2**40 - 1
 _BATCH: Final = 1000
@@ -104,7 +100,7 @@ async def deleteall(shell: Shell, given: Given) -> None:
 
 
 def _ttl_of(given: Given) -> int | None:
-    """Give the TTL in milliseconds, if there is one, and see that the kind of node exists."""
+    """Return the TTL in milliseconds, if any, and check that the kind of node exists."""
     if given.has("c") and (given.has("e") or given.has("s")):
         raise CommandError(
             "-c cannot be combined with -s or -e. Containers cannot be ephemeral or sequential."

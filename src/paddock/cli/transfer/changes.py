@@ -5,17 +5,12 @@ changed or deleted. It does not hear of changed ACLs, nor of anything while ther
 and servers before 3.6 have no such watches. What cannot be known is told, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
+from paddock.client.client import Client
+from paddock.client.states import Event
 from paddock.errors import UnimplementedError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.states import Event
 
 
 class Changes:
@@ -36,7 +31,7 @@ class Changes:
             self.is_blind = True
 
     def say(self, root: str, *, was_interrupted: bool = False) -> str:
-        """Give one line about it, or nothing if there is nothing to say."""
+        """Return a warning, or an empty text."""
         if self.count:
             times = "once" if self.count == 1 else f"{self.count} times"
             return (

@@ -1,7 +1,5 @@
 """What stops a transfer, in one line that says where."""
 
-from __future__ import annotations
-
 from paddock.errors import PaddockError
 
 

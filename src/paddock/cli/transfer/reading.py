@@ -9,8 +9,6 @@ A file that is cut off, damaged, or put together from others is refused, with th
 What cannot be read twice, such as a pipe, is kept in a temporary file meanwhile.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib
@@ -33,6 +31,10 @@ from paddock.cli.transfer.node import ROOT, Node, above_of, is_below, order_of
 LINE_BYTES_MAX: Final = 64 << 20
 
 _GZIP: Final = b"\x1f\x8b"
+
+
+class TornLineError(DamagedExportError):
+    """The last line of a file has no end."""
 
 
 class Line(NamedTuple):
@@ -60,7 +62,7 @@ class Lines:
         return self._end
 
     def next(self) -> Line | None:
-        """Give the next line, or None at the end of the file. Raises DamagedExportError."""
+        """Return the next line, or None at the end of the file. Raises DamagedExportError."""
         self._number += 1
         self._offset = self._end
         try:
@@ -74,7 +76,9 @@ class Lines:
         if self._number == 1 and not raw.startswith(file_format.BEGINNING[: len(raw)]):
             raise self.damage("this is no export of Paddock")
         if not raw.endswith(b"\n"):
-            raise self.torn() if len(raw) < LINE_BYTES_MAX else self.damage("it does not end")
+            if len(raw) == LINE_BYTES_MAX:
+                raise self.damage("it does not end")
+            raise TornLineError(str(self.damage("the file is cut off in the middle of it")))
         try:
             fields = file_format.fields_of(raw[:-1])
         except BadLineError as error:
@@ -83,15 +87,8 @@ class Lines:
         return Line(self._number, self._offset, raw, fields)
 
     def damage(self, what: str) -> DamagedExportError:
-        """Give the error for the line that was read last."""
+        """Return the error for the line that was read last."""
         return DamagedExportError(f"{self._name}: line {self._number}, byte {self._offset}: {what}")
-
-    def torn(self) -> TornLineError:
-        return TornLineError(str(self.damage("the file is cut off in the middle of it")))
-
-
-class TornLineError(DamagedExportError):
-    """The last line of a file has no end."""
 
 
 class NodeOrder:
@@ -127,7 +124,7 @@ class Export:
         return sum(1 for _ in self.nodes())
 
     def nodes(self) -> Iterator[Node]:
-        """Give every node, in order. Raises DamagedExportError where something is wrong."""
+        """Yield every node, in order. Raises DamagedExportError."""
         self._file.seek(0)
         stream: IO[bytes] = self._file
         if self._is_compressed:

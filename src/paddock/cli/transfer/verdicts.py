@@ -1,7 +1,5 @@
 """What an import may do, what it finds, and what it has done."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
-"""The audit log of a server, for those who have to keep one: who did what, with which result.
+"""The audit log of a server: who did what, with which result.
 
-What a line says is a matter of `paddock.server.admin.audit_format`. It is made and written by a
-thread of its own, a batch at a time, so that neither delays a reply. If the disk falls behind by
-many batches the server waits for it: nothing is left out. A file that somebody has moved away is
-made anew. What cannot be written is lost, and the log says so.
+`paddock.server.admin.audit_format` defines the lines. A thread of its own makes and writes them, a
+batch at a time, so that no reply is delayed. If the disk falls behind by many batches, the server
+waits for it: nothing is dropped. A file that was moved away is created again. Lines that cannot be
+written are lost, and the log says so.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from paddock.state.machine import Outcome
 
 logger: Final = logging.getLogger(__name__)
 
-# Batches that may wait for the disk; each is at most about 1 MiB of requests.
+# Batches in the queue; each is at most about 1 MiB of requests.
 _BATCHES_MAX: Final = 64
 
 
 class AuditError(PaddockError):
-    """The audit log cannot be kept; one line that says why."""
+    """The audit log cannot be opened; one line that says why."""
 
 
 class AuditLog:
-    """Keeps the audit log of a server until `close`: in a file or, without one, on stderr.
+    """The audit log of a server until `close`: in a file or, without one, on stderr.
 
     Raises AuditError if the file cannot be opened.
     """
@@ -52,7 +52,7 @@ class AuditLog:
         self._form = form
         self._user = _process_user()
         self._loop = asyncio.get_running_loop()
-        # What was applied since the loop last had a moment.
+        # Entries applied in this pass of the event loop.
         self._gathered: list[tuple[Entry, Outcome]] = []
         self._batches: queue.Queue[list[tuple[Entry, Outcome]] | Event | None] = queue.Queue(
             _BATCHES_MAX
@@ -61,27 +61,27 @@ class AuditLog:
         self._writer.start()
 
     def take(self, entry: Entry, outcome: Outcome) -> None:
-        """Take note of an entry that was applied."""
+        """Add an entry that was applied."""
         if entry.operation in AUDITED:
             if not self._gathered:
                 self._loop.call_soon(self._hand_over)
             self._gathered.append((entry, outcome))
 
     def server(self, operation: str, result: str, time_ms: int) -> None:
-        """Take note of something that the server itself did."""
+        """Add an event of the server itself."""
         self._hand_over()
         self._batches.put(Event(time_ms, operation, result, users=(self._user,)))
 
     def admin(
         self, operation: str, result: str, identities: Identities, address: str, time_ms: int
     ) -> None:
-        """Take note of a command of the admin server that is about all data."""
+        """Add an admin command on all data."""
         self._hand_over()
         users = users_of(identities)
         self._batches.put(Event(time_ms, operation, result, users=users, ip=address))
 
     def close(self) -> None:
-        """Write what there is and let go of the file. Blocks; comes after the last `take`."""
+        """Write what is left and close the file. Blocks; call it after the last `take`."""
         self._hand_over()
         self._batches.put(None)
         self._writer.join()
@@ -91,9 +91,8 @@ class AuditLog:
             batch, self._gathered = self._gathered, []
             self._batches.put(batch)
 
-    # The writer's thread.
-
     def _write(self) -> None:
+        """Run the writer's thread."""
         while (batch := self._batches.get()) is not None:
             try:
                 self._file.append(self._lines(batch))
@@ -120,12 +119,12 @@ def _process_user() -> str:
 
 
 class AppendedFile:
-    """A file that is appended to, and made anew when somebody has moved it away."""
+    """A file to append to, created again when it was moved away."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file = 2 if path is None else -1
-        # Whether the last line was written in part.
+        # Whether the last line was written in part only.
         self._is_torn = False
         try:
             self._follow()
@@ -157,7 +156,7 @@ class AppendedFile:
             self._file = -1
 
     def _follow(self) -> None:
-        """Have the file open that has the name now."""
+        """Open the file that has the name now."""
         if self._path is None:
             return
         if self._file >= 0:

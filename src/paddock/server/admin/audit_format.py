@@ -1,17 +1,17 @@
-"""What the audit log says of an entry: who did what, with which result, a line for each.
+"""The lines of the audit log: who did what, with which result.
 
     session=0x1f  user=127.0.0.1,alice  ip=127.0.0.1  operation=create  znode=/a  … result=success
 
 Clients choose paths and user names, so no value may read as several, or as another field. In text,
-every character of a value that does not print, space, comma, equals sign and backslash is escaped
-by its code: a comma is `\\x2c`. So a line can be split at tabs or at spaces, a field at its `=`,
-and a list at its commas. In JSON only commas and backslashes in the parts of a list are escaped.
+characters that do not print, spaces, commas, equals signs and backslashes in a value are escaped by
+their code: a comma is `\\x2c`. So a line can be split at tabs or spaces, a field at its `=`, and a
+list at its commas. In JSON only commas and backslashes in the items of a list are escaped.
 
-The fields, their order and the operations are upstream's, with tabs between the fields: every
-request that may change a node, the parts of a transaction that succeeded, the ephemeral nodes that
-went with a session, and the start and stop of the server. Where we differ: what upstream forgets (a
-TTL node, the type of a sequential node in a transaction) is here too; the entries of an ACL have
-commas between them; and a digest, from which a password can be guessed, is shown as `x`.
+Fields, their order and operations are upstream's, with tabs between the fields: every request that
+may change a node, the steps of a transaction that succeeded, the ephemerals deleted with a session,
+the start and stop of the server. Differences: what upstream forgets (a TTL node, the type of a
+sequential node in a transaction) is here; the entries of an ACL have commas between them; and a
+digest, from which a password can be guessed, is shown as `x`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ _TYPES: Final = (
     "persistent_with_ttl",
     "persistent_sequential_with_ttl",
 )
-# What separates fields, a name from its value, and the parts of a list; and what escapes it.
+_LISTS: Final = frozenset({"user", "acl"})
+# The characters that separate fields, names and values, and items; and the one that escapes.
 _SEPARATORS: Final = {ord(one): f"\\x{ord(one):02x}" for one in " =,\\"}
 _LIST_SEPARATORS: Final = {ord(one): _SEPARATORS[ord(one)] for one in ",\\"}
 
@@ -72,15 +73,15 @@ class Event:
     operation: str
     result: str
     session: int | None = None
-    # Every name that the client has; a list, as the entries of an ACL are.
+    # Every name of the client.
     users: tuple[str, ...] = ()
     ip: str | None = None
     znode: str | None = None
     znode_type: str | None = None
     acl: tuple[str, ...] | None = None
 
-    def fields(self) -> Iterator[tuple[str, str | tuple[str, ...]]]:
-        """Yield names and values in upstream's order; a value that is a list is a tuple."""
+    def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield names and values in upstream's order; those in `_LISTS` may have several."""
         session = None if self.session is None else f"0x{self.session:x}"
         for name, value in (
             ("session", session),
@@ -93,11 +94,11 @@ class Event:
             ("result", self.result),
         ):
             if value is not None:
-                yield name, value
+                yield name, (value,) if isinstance(value, str) else value
 
 
 def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Event]:
-    """Give what is to be written of an entry; `server_user` is who acts where no client does."""
+    """Yield the events of an entry; `server_user` is the user where no client acts."""
     if entry.operation in _ENDS:
         for change in outcome.changes:
             if change.kind == Change.DELETED:
@@ -118,19 +119,16 @@ def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Even
 
 
 def text_line(event: Event) -> str:
-    """Write an event as text, with tabs between its fields."""
+    """Return an event as text, with tabs between its fields."""
     level = "ERROR" if event.result == FAILURE else "INFO"
-    fields = "\t".join(f"{name}={_text_of(value)}" for name, value in event.fields())
+    fields = "\t".join(
+        f"{name}={','.join(escaped(one.translate(_SEPARATORS)) for one in values)}"
+        for name, values in event.fields()
+    )
     return f"{_local_time(event.time_ms)} {level} paddock.audit: {fields}\n"
 
 
-def _text_of(value: str | tuple[str, ...]) -> str:
-    if isinstance(value, str):
-        return escaped(value.translate(_SEPARATORS))
-    return ",".join(escaped(one.translate(_SEPARATORS)) for one in value)
-
-
-# All entries of a batch have the same time.
+# The entries of a batch have the same time.
 @lru_cache(maxsize=16)
 def _local_time(time_ms: int) -> str:
     moment = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone()
@@ -138,31 +136,30 @@ def _local_time(time_ms: int) -> str:
 
 
 def json_line(event: Event) -> str:
-    """Write an event as one JSON object."""
+    """Return an event as one JSON object."""
     line = {
         "time": iso_time(event.time_ms / 1000),
         "level": "error" if event.result == FAILURE else "info",
         "logger": "paddock.audit",
-        **{name: _json_of(value) for name, value in event.fields()},
+        **{
+            name: ",".join(one.translate(_LIST_SEPARATORS) for one in values)
+            if name in _LISTS
+            else values[0]
+            for name, values in event.fields()
+        },
     }
     return json.dumps(line) + "\n"
-
-
-def _json_of(value: str | tuple[str, ...]) -> str:
-    if isinstance(value, str):
-        return value
-    return ",".join(one.translate(_LIST_SEPARATORS) for one in value)
 
 
 def _single(entry: Entry, outcome: Outcome) -> Event:
     path: bytes | None = None
     znode_type: str | None = None
     acl: tuple[str, ...] | None = None
-    # What cannot be understood was refused for that, and names no node.
+    # A request that cannot be decoded was refused, and names no node.
     with contextlib.suppress(DecodeError):
         path, znode_type, acl = _read(entry.operation, entry.body)
     if outcome.changes:
-        # A sequential node has its number only now.
+        # With the number of a sequential node.
         path = outcome.changes[0].path
     result = SUCCESS if outcome.error == OK else FAILURE
     return _event(entry, _OPERATIONS[entry.operation], result, path, znode_type, acl)
@@ -181,7 +178,7 @@ def _parts(entry: Entry, outcome: Outcome) -> Iterator[Event]:
 
 
 def _read(operation: int, body: bytes) -> tuple[bytes | None, str | None, tuple[str, ...] | None]:
-    """Return the path that a request names, and its type or its ACL where it has one."""
+    """Return the path of a request, and its node type or its ACL if it has one."""
     record = BY_NUMBER[operation].request
     request = None if record is None else record.read(Reader(body))
     match request:
@@ -215,7 +212,7 @@ def _event(
 
 
 def _has_failed(outcome: Outcome) -> bool:
-    """Tell whether a transaction failed: then its reply is a list of errors."""
+    """Return whether a transaction failed: then its reply is a list of errors."""
     if outcome.error != OK:
         return True
     return read_i32_be(outcome.body, 0) == opcodes.ERROR and outcome.body[4] == 0
@@ -228,7 +225,7 @@ def _type(operation: int, flags: int) -> str | None:
 
 
 def users_of(identities: Identities) -> tuple[str, ...]:
-    """Return the names of a client that may be shown."""
+    """Return the names of a client."""
     names = (user_name(one) for one in identities.entries)
     return tuple(name for name in names if name.strip())
 

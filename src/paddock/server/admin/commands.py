@@ -1,8 +1,8 @@
-"""The commands of the admin server: the same figures as the four-letter words give, as JSON.
+"""The admin commands: the metrics of the four-letter words, as JSON.
 
-Names and keys are upstream's. An answer always has `command`, the name of the command, and
-`error`, null if all went well; a command that nobody knows is an error too, with status 200. What
-may be long is made while it is sent.
+Names and keys are upstream's. An answer always has `command`, the name of the command, and `error`,
+null on success; an unknown command is an error, too, with status 200. Long answers are encoded
+while they are sent.
 """
 
 from __future__ import annotations
@@ -11,64 +11,58 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
-from paddock.server.admin.paced_writer import in_pieces
-from paddock.server.config.settings_text import as_file
+from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operation_name, path_text
+from paddock.server.config.settings import as_file
+from paddock.server.connections.paced_writer import in_pieces
 from paddock.server.sessions.tracker import Client
 from paddock.server.statistics import ConnectionReport
 
 Arguments = Mapping[str, str]
 
-# The commands that change something, by the first of their names.
-_CHANGING: Final = frozenset(
-    {
-        "connection_stat_reset",
-        "observer_connection_stat_reset",
-        "set_trace_mask",
-        "stat_reset",
-    }
-)
-
-
-class Rows:
-    """A list of JSON values that is made while it is sent."""
-
-    def __init__(self, each: Iterable[object]) -> None:
-        self.each = each
-
-
-class Pairs:
-    """A JSON object that is made while it is sent."""
-
-    def __init__(self, each: Iterable[tuple[str, object]]) -> None:
-        self.each = each
-
-
 Values = dict[str, object]
 Run = Callable[[Arguments], Values]
 
+# The commands that change something, by their first names.
+_CHANGING: Final = frozenset(
+    {"connection_stat_reset", "observer_connection_stat_reset", "set_trace_mask", "stat_reset"}
+)
 
-class Commands:
-    """Runs the commands of one server."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-        self._service = figures.service
-        # The names of each command, the first of which is its own, and what it does.
+class _Array:
+    """A JSON array that is encoded while it is sent."""
+
+    def __init__(self, items: Iterable[object]) -> None:
+        self.items = items
+
+
+class _Object:
+    """A JSON object that is encoded while it is sent."""
+
+    def __init__(self, items: Iterable[tuple[str, object]]) -> None:
+        self.items = items
+
+
+class AdminCommands:
+    """The commands of one server."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._service = metrics.service
+        # The names of each command, the first of which goes into the answer.
         table: tuple[tuple[str, Run], ...] = (
             ("configuration conf config", self._configuration),
             ("connection_stat_reset crst", self._reset_connections),
-            ("connections cons", self._connections),
+            ("connections cons", lambda _: self._reports(_full_report)),
             ("dirs", self._dirs),
             ("dump", self._dump),
-            ("environment env envi", lambda _: dict(figures.environment())),
-            ("get_trace_mask gtmk", lambda _: {"tracemask": figures.trace_mask}),
+            ("environment env envi", lambda _: dict(metrics.environment())),
+            ("get_trace_mask gtmk", lambda _: {"tracemask": metrics.trace_mask}),
             ("hash", self._hash),
             ("initial_configuration icfg", self._initial_configuration),
             ("is_read_only isro", lambda _: {"read_only": False}),
             ("last_snapshot lsnp", self._last_snapshot),
             ("leader lead", lambda _: {"error": "server is not initialized"}),
-            ("monitor mntr", lambda _: dict(figures.monitor())),
+            ("monitor mntr", lambda _: dict(metrics.monitor())),
             ("observer_connection_stat_reset orst", lambda _: {}),
             ("observers obsr", lambda _: {"synced_observers": 0, "observers": []}),
             ("ruok", lambda _: {}),
@@ -89,16 +83,15 @@ class Commands:
 
     @property
     def is_open(self) -> bool:
-        """Whether the server serves now."""
         return self._service.is_open
 
     def changes(self, name: str) -> bool:
-        """Tell whether the command of this name changes something."""
+        """Return whether the command of this name changes something."""
         found = self._commands.get(name)
         return found is not None and found[0] in _CHANGING
 
     def run(self, name: str, arguments: Arguments) -> Iterator[bytes]:
-        """Run a command by one of its names, and give its answer, piece by piece."""
+        """Run a command by one of its names; return the pieces of its answer."""
         found = self._commands.get(name)
         if found is None:
             values: Values = {"command": name, "error": f"Unknown command: {name}"}
@@ -108,12 +101,12 @@ class Commands:
             first, run = found
             values = run(arguments)
             values = {**values, "command": first, "error": values.get("error")}
-        return written(values)
+        return encode_json(values)
 
     def _server_stats(self, _: Arguments) -> Values:
-        figures = self._figures
+        metrics = self._metrics
         counted, machine = self._service.statistics, self._service.machine
-        data_bytes, log_bytes = figures.sizes()
+        data_bytes, log_bytes = metrics.sizes()
         return {
             "version": VERSION,
             "read_only": False,
@@ -130,28 +123,25 @@ class Commands:
                 "max_latency": int(counted.latency_ms.max),
                 "min_latency": int(counted.latency_ms.min),
                 "num_alive_client_connections": len(self._service.connections),
-                "uptime": figures.uptime_ms(),
+                "uptime": metrics.uptime_ms(),
             },
             "node_count": len(machine.tree.nodes),
         }
 
     def _stats(self, arguments: Arguments) -> Values:
-        return {**self._server_stats(arguments), **self._all_connections(_brief_report)}
+        return {**self._server_stats(arguments), **self._reports(_brief_report)}
 
-    def _connections(self, _: Arguments) -> Values:
-        return self._all_connections(_full_report)
-
-    def _all_connections(self, report: Callable[[ConnectionReport], Values]) -> Values:
-        all_of_them = list(self._service.connections)
+    def _reports(self, describe: Callable[[ConnectionReport], Values]) -> Values:
+        connections = list(self._service.connections)
 
         def each(is_secure: bool) -> Iterator[Values]:
-            reports = (one.report() for one in all_of_them)
-            return (report(one) for one in reports if one.is_secure == is_secure)
+            reports = (one.report() for one in connections)
+            return (describe(one) for one in reports if one.is_secure == is_secure)
 
-        return {"connections": Rows(each(False)), "secure_connections": Rows(each(True))}
+        return {"connections": _Array(each(False)), "secure_connections": _Array(each(True))}
 
     def _configuration(self, _: Arguments) -> Values:
-        values = self._figures.configuration()
+        values = self._metrics.configuration()
         return {
             "client_port": values["clientPort"],
             "data_dir": values["dataDir"],
@@ -168,16 +158,16 @@ class Commands:
         return {"initial_configuration": as_file(self._service.config)}
 
     def _last_snapshot(self, _: Arguments) -> Values:
-        zxid, taken_ms = self._figures.last_snapshot()
+        zxid, taken_ms = self._metrics.last_snapshot()
         # Upstream writes a number below zero as Java does.
         return {"zxid": f"{zxid & (1 << 64) - 1:x}", "timestamp": taken_ms // 1000}
 
     def _dirs(self, _: Arguments) -> Values:
-        data_bytes, log_bytes = self._figures.sizes()
+        data_bytes, log_bytes = self._metrics.sizes()
         return {"datadir_size": data_bytes, "logdir_size": log_bytes}
 
     def _hash(self, _: Arguments) -> Values:
-        zxid, digest = self._figures.digest()
+        zxid, digest = self._metrics.digest()
         return {"digests": [{"zxid": zxid, "digest": digest}]}
 
     def _set_trace_mask(self, arguments: Arguments) -> Values:
@@ -190,15 +180,15 @@ class Commands:
             mask = 1 << 63
         if not -(1 << 63) <= mask < 1 << 63:
             return {"error": f"setTraceMask requires long traceMask argument, got {text}"}
-        self._figures.trace_mask = mask
+        self._metrics.trace_mask = mask
         return {"tracemask": mask}
 
     def _reset(self, _: Arguments) -> Values:
-        self._figures.reset()
+        self._metrics.reset()
         return {}
 
     def _reset_connections(self, _: Arguments) -> Values:
-        self._figures.reset_connections()
+        self._metrics.reset_connections()
         return {}
 
     def _watch_summary(self, _: Arguments) -> Values:
@@ -212,32 +202,32 @@ class Commands:
     def _watches(self, _: Arguments) -> Values:
         data = self._service.watches.data
         each = (
-            (str(one.session), Rows(path_text(path) for path in data.paths_of(one)))
+            (str(one.session), _Array(path_text(path) for path in data.paths_of(one)))
             for one in data.watchers()
             if isinstance(one, Client)
         )
-        return {"session_id_to_watched_paths": Pairs(each)}
+        return {"session_id_to_watched_paths": _Object(each)}
 
     def _watches_by_path(self, _: Arguments) -> Values:
         data = self._service.watches.data
         each = (
             (
                 path_text(path),
-                Rows(one.session for one in data.watchers_of(path) if isinstance(one, Client)),
+                _Array(one.session for one in data.watchers_of(path) if isinstance(one, Client)),
             )
             for path in data.paths()
         )
-        return {"path_to_session_ids": Pairs(each)}
+        return {"path_to_session_ids": _Object(each)}
 
     def _dump(self, _: Arguments) -> Values:
         ephemerals = self._service.machine.tree.ephemerals
         each = (
-            (str(session), Rows(path_text(path) for path in list(ephemerals.get(session, {}))))
+            (str(session), _Array(path_text(path) for path in list(ephemerals.get(session, {}))))
             for session in list(ephemerals)
         )
         return {
-            "expiry_time_to_session_ids": Pairs(self._sessions_by_deadline()),
-            "session_id_to_ephemeral_paths": Pairs(each),
+            "expiry_time_to_session_ids": _Object(self._sessions_by_deadline()),
+            "session_id_to_ephemeral_paths": _Object(each),
         }
 
     def _sessions_by_deadline(self) -> Iterator[tuple[str, object]]:
@@ -247,12 +237,12 @@ class Commands:
             deadline_ms = tracker.deadline(one) * 1000
             sets.setdefault(int(deadline_ms / tick_ms) + 1, []).append(one.session)
         for number in sorted(sets):
-            yield str(number * tick_ms), Rows(sets[number])
+            yield str(number * tick_ms), _Array(sets[number])
 
 
-def written(values: Values) -> Iterator[bytes]:
-    """Write an answer, piece by piece."""
-    return in_pieces(_written(values))
+def encode_json(values: Values) -> Iterator[bytes]:
+    """Return an answer as JSON, in pieces."""
+    return in_pieces(_encoded(values))
 
 
 def _brief_report(report: ConnectionReport) -> Values:
@@ -283,26 +273,24 @@ def _full_report(report: ConnectionReport) -> Values:
     }
 
 
-def _written(value: object, indent: str = "") -> Iterator[str]:
-    """Write JSON as upstream does, in short texts."""
+def _encoded(value: object, indent: str = "") -> Iterator[str]:
+    """Yield JSON in upstream's layout."""
     match value:
-        case Rows():
+        case _Array() | list():
             yield "["
             separator = " "
-            for one in value.each:
+            for item in value if isinstance(value, list) else value.items:
                 yield separator
-                yield from _written(one, indent)
+                yield from _encoded(item, indent)
                 separator = ", "
             yield " ]"
-        case Pairs() | dict():
+        case _Object() | dict():
             yield "{"
             separator = "\n"
-            for key, one in value.items() if isinstance(value, dict) else value.each:
+            for key, item in value.items() if isinstance(value, dict) else value.items:
                 yield f"{separator}{indent}  {json.dumps(key)} : "
-                yield from _written(one, indent + "  ")
+                yield from _encoded(item, indent + "  ")
                 separator = ",\n"
             yield f"\n{indent}}}"
-        case list():
-            yield from _written(Rows(value), indent)
         case _:
             yield json.dumps(value)

@@ -1,14 +1,14 @@
-"""The control socket: how the commands that look after the data talk to a running server.
+"""The control socket: how maintenance commands talk to a running server.
 
-It is a socket of the file system in the data folder, which only the owner may connect to. One line
-of JSON comes in, one goes out:
+It is a Unix socket in the data folder, which only the owner may connect to. A request is one line
+of JSON, and so is its answer:
 
     {"command": "snapshot"}
     {"ok": true, "index": 812}
 
-A line is short, comes soon or not at all, and few may ask at once: nobody can hold the server up.
-Names of sockets must be shorter than a data folder's path may be, so the socket is reached through
-the open folder.
+The length of a line, the time in which it must arrive and the number of connections are limited.
+The name of a socket must be shorter than the path of a data folder may be, so a long one goes
+through a descriptor of the open folder.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _NAME: Final = "control"
 LINE_BYTES_MAX: Final = 4096
 LINE_TIMEOUT: Final = 5.0
 CONNECTIONS_MAX: Final = 8
-# What sockaddr_un takes everywhere, with its final zero.
+# The size of sockaddr_un on all systems, with its final zero.
 _NAME_BYTES_MAX: Final = 103
 
 Message: TypeAlias = dict[str, Any]
 
 
 class ControlError(PaddockError):
-    """The server cannot be asked, or refuses; one line that says why."""
+    """The server cannot be reached, or refuses; one line that says why."""
 
 
 class RefusedError(ControlError):
-    """The server has answered, and the answer is no. It is done with the question."""
+    """The server has answered with a refusal."""
 
 
-class Control:
-    """The socket of a server that runs. `answer` may raise PaddockError to refuse."""
+class ControlSocket:
+    """The socket of a running server. `answer` may raise PaddockError to refuse."""
 
     def __init__(self, folder: Path, answer: Callable[[Message], Awaitable[Message]]) -> None:
         self._folder = folder
@@ -55,11 +55,11 @@ class Control:
         self._server: asyncio.Server | None = None
         self._names = contextlib.ExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
-        # Those of them that wait for a line, and may be given up at any time.
+        # Those of them that wait for a request, and may be cancelled.
         self._waiting: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen. Without the socket the server serves all the same, so a failure is only told."""
+        """Listen. A failure is only logged: the server works without the socket."""
         try:
             name = self._names.enter_context(_short_name(self._folder))
             listener = _bind(name)
@@ -68,11 +68,11 @@ class Control:
             logger.warning("there is no control socket, so backups cannot be asked for: %s", error)
             return
         self._server = await asyncio.start_unix_server(
-            self._come, sock=listener, limit=LINE_BYTES_MAX
+            self._accept, sock=listener, limit=LINE_BYTES_MAX
         )
 
     async def close(self) -> None:
-        """Take no more questions, drop those that are not asked yet, answer the others."""
+        """Accept no more requests; answer those that have arrived."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -84,16 +84,16 @@ class Control:
                 (self._folder / _NAME).unlink()
         self._names.close()
 
-    def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._tasks) >= CONNECTIONS_MAX:
             writer.close()
             return
-        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         for tasks in (self._tasks, self._waiting):
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(LINE_TIMEOUT):
                 line = await reader.readline()
@@ -105,7 +105,7 @@ class Control:
                 writer.write(json.dumps(reply).encode() + b"\n")
                 await writer.drain()
         except (TimeoutError, ValueError, OSError):
-            # Too slow, too long, or gone.
+            # Too slow, too long, or closed.
             pass
         finally:
             writer.close()
@@ -127,9 +127,9 @@ class Control:
 
 
 def ask(folder: Path, request: Message, timeout: float) -> Message:
-    """Ask the server that uses a data folder, and wait for what it says. Blocks.
+    """Send a request to the server that uses a data folder, and return its answer. Blocks.
 
-    Raises ControlError if nobody answers in time, RefusedError if the answer is a refusal.
+    Raises ControlError if there is no answer in time, RefusedError if it is a refusal.
     """
     try:
         with _short_name(folder) as name, socket.socket(socket.AF_UNIX) as connection:
@@ -148,14 +148,14 @@ def ask(folder: Path, request: Message, timeout: float) -> Message:
 
 def _bind(name: str) -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
-        # Of a server that was killed: whoever is here has claimed the folder.
+        # Left by a server that was killed: we have claimed the folder.
         if not stat.S_ISSOCK(os.stat(name).st_mode):
             raise ControlError(f"{_NAME} is there and is no socket")
         os.unlink(name)
     listener = socket.socket(socket.AF_UNIX)
     try:
         listener.bind(name)
-        # Nobody can connect before somebody listens.
+        # No client can connect before `listen`.
         os.chmod(name, 0o600)
         listener.listen(CONNECTIONS_MAX)
     except BaseException:
@@ -166,7 +166,7 @@ def _bind(name: str) -> socket.socket:
 
 @contextlib.contextmanager
 def _short_name(folder: Path) -> Iterator[str]:
-    """Give a name for the socket that is short enough, as long as the scope lasts."""
+    """Return a name for the socket that is short enough, valid within the scope."""
     name = str(folder / _NAME)
     if len(os.fsencode(name)) <= _NAME_BYTES_MAX:
         yield name

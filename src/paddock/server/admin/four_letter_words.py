@@ -1,11 +1,11 @@
-"""Four-letter words: what a server says about itself to anybody with a socket.
+"""Four-letter words: the metrics of a server as text, on the client port.
 
-The formats are upstream's to the letter, because monitoring tools parse them. A word that is not
-on the whitelist is answered with a sentence that says so. While the server cannot serve sessions,
-the words say that instead of pretending.
+The formats are upstream's to the letter, because monitoring tools parse them. A word that is not on
+the whitelist is answered with a sentence that says so; so is any word while the server cannot serve
+sessions.
 
-An answer is a series of short texts, made while it is sent. Whatever it is about is listed at the
-beginning; what is gone when its turn comes is passed over.
+An answer is a series of short texts, made while it is sent. Its subjects are listed at the
+beginning; those that are gone when their turn comes are skipped.
 """
 
 from __future__ import annotations
@@ -15,46 +15,47 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
 
-from paddock.server.admin.metrics import NOT_SERVING, VERSION, Figures, operation_name, path_text
-from paddock.server.admin.paced_writer import in_pieces
+from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operation_name, path_text
+from paddock.server.connections.paced_writer import in_pieces
 from paddock.server.sessions.tracker import Client
 from paddock.server.statistics import ConnectionReport
-from paddock.state.watches import Watcher
+from paddock.state.watcher import Watcher
 
 _UINT64: Final = (1 << 64) - 1
-# These say the same whether sessions are served or not.
+_VERSION_LINE: Final = f"Zookeeper version: {VERSION}\n"
+# Words that do not depend on whether sessions are served.
 _ALWAYS_ANSWERED: Final = frozenset({"envi", "gtmk", "stmk"})
 
 
 class FourLetterWords:
-    """Answers the words of one server."""
+    """The four-letter words of one server."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-        self._service = figures.service
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._service = metrics.service
         self._words: dict[str, Callable[[], Iterable[str]]] = {
-            "conf": self._conf,
+            "conf": lambda: _lines(metrics.configuration(), "="),
             "cons": self._cons,
             "crst": self._crst,
-            "dirs": self._dirs,
-            "dump": self._dump,
-            "envi": self._envi,
-            "gtmk": lambda: [str(figures.trace_mask)],
-            "hash": self._hash,
+            "dirs": lambda: ["datadir_size: {}\nlogdir_size: {}\n".format(*metrics.sizes())],
+            "dump": lambda: self._dump(list(self._service.connections)),
+            "envi": lambda: ["Environment:\n", *_lines(metrics.environment(), "=")],
+            "gtmk": lambda: [str(metrics.trace_mask)],
+            "hash": lambda: ["{:x}: {}\n".format(*metrics.digest())],
             "isro": lambda: ["rw" if self._service.is_open else "ro"],
-            "mntr": self._mntr,
+            "mntr": lambda: [f"zk_{line}" for line in _lines(metrics.monitor(), "\t")],
             "ruok": lambda: ["imok"],
             "srst": self._srst,
-            "srvr": self._srvr,
+            "srvr": lambda: [_VERSION_LINE, *_lines(metrics.summary(), ": ")],
             "stat": self._stat,
-            "stmk": lambda: [str(figures.trace_mask)],
+            "stmk": lambda: [str(metrics.trace_mask)],
             "wchc": self._wchc,
             "wchp": self._wchp,
             "wchs": self._wchs,
         }
 
     def answer(self, word: bytes) -> Iterator[bytes] | None:
-        """Answer a word, with what stands behind it; None if it is none, but part of a frame."""
+        """Return the answer to a word and its argument; None if it is part of a frame instead."""
         try:
             name = word[:4].decode("ascii")
         except UnicodeDecodeError:
@@ -67,17 +68,14 @@ class FourLetterWords:
         if not self._service.is_serving() and name not in _ALWAYS_ANSWERED:
             return in_pieces(["null" if name == "isro" else f"{NOT_SERVING}\n"])
         if name == "stmk":
-            self._figures.trace_mask = int.from_bytes(word[4:12], "big", signed=True)
+            self._metrics.trace_mask = int.from_bytes(word[4:12], "big", signed=True)
         return in_pieces(found())
-
-    def _srvr(self) -> list[str]:
-        return [f"Zookeeper version: {VERSION}\n", *_lines(self._figures.summary(), ": ")]
 
     def _stat(self) -> Iterator[str]:
         return chain(
-            [f"Zookeeper version: {VERSION}\nClients:\n"],
+            [f"{_VERSION_LINE}Clients:\n"],
             (f" {_briefly(one.report())})\n" for one in list(self._service.connections)),
-            ["\n", *_lines(self._figures.summary(), ": ")],
+            ["\n", *_lines(self._metrics.summary(), ": ")],
         )
 
     def _cons(self) -> Iterator[str]:
@@ -85,29 +83,12 @@ class FourLetterWords:
         return chain(each, ["\n"])
 
     def _crst(self) -> list[str]:
-        self._figures.reset_connections()
+        self._metrics.reset_connections()
         return ["Connection stats reset.\n"]
 
     def _srst(self) -> list[str]:
-        self._figures.reset()
+        self._metrics.reset()
         return ["Server stats reset.\n"]
-
-    def _mntr(self) -> list[str]:
-        return [f"zk_{key}\t{value}\n" for key, value in self._figures.monitor().items()]
-
-    def _conf(self) -> list[str]:
-        return _lines(self._figures.configuration(), "=")
-
-    def _dirs(self) -> list[str]:
-        snapshots, log = self._figures.sizes()
-        return [f"datadir_size: {snapshots}\n", f"logdir_size: {log}\n"]
-
-    def _envi(self) -> list[str]:
-        return ["Environment:\n", *_lines(self._figures.environment(), "=")]
-
-    def _hash(self) -> list[str]:
-        zxid, digest = self._figures.digest()
-        return [f"{zxid:x}: {digest}\n"]
 
     def _wchs(self) -> list[str]:
         data = self._service.watches.data
@@ -136,10 +117,7 @@ class FourLetterWords:
                 yield f"\t0x{_session(watcher):x}\n"
         yield "\n"
 
-    def _dump(self) -> Iterator[str]:
-        return self._dump_of(list(self._service.connections))
-
-    def _dump_of(self, connections: list[Client]) -> Iterator[str]:
+    def _dump(self, connections: list[Client]) -> Iterator[str]:
         yield "SessionTracker dump:\nSession "
         tracker = self._service.tracker
         yield from self._sets(
@@ -159,7 +137,7 @@ class FourLetterWords:
         )
 
     def _sets(self, deadlines: Iterable[tuple[float, str]]) -> Iterator[str]:
-        """Give what comes to its end in the same tick together, the earliest first."""
+        """Yield those that expire in the same tick together, the earliest first."""
         tick = self._service.config.tick_time_ms / 1000
         sets: dict[int, list[str]] = {}
         total = 0
@@ -169,7 +147,7 @@ class FourLetterWords:
             yield ""
         yield f"Sets ({len(sets)})/({total}):\n"
         for number in sorted(sets):
-            due_ms = self._figures.date_ms(number * tick)
+            due_ms = self._metrics.date_ms(number * tick)
             yield f"{len(sets[number])} expire at {_java_date(due_ms)}:\n"
             for one in sets[number]:
                 yield f"\t{one}\n"
@@ -180,13 +158,13 @@ def _lines(values: Mapping[str, object], separator: str) -> list[str]:
 
 
 def _briefly(report: ConnectionReport) -> str:
-    """Give a connection in one line, of which the last bracket is left open."""
+    """Return a connection in one line, with its last bracket left open."""
     counts = f"queued={report.queued},recved={report.tally.received},sent={report.sent}"
     return f"/{report.where()}[{report.interest:x}]({counts}"
 
 
 def _fully(report: ConnectionReport) -> str:
-    """Give a connection and what its session did last, with the last bracket left open."""
+    """Return a connection and its session in one line, with the last bracket left open."""
     brief = _briefly(report)
     if not report.session:
         return brief
@@ -203,7 +181,7 @@ def _fully(report: ConnectionReport) -> str:
 
 
 def _java_date(time_ms: int) -> str:
-    """Write a time of day as Java does: `Sun Nov 15 06:30:01 UTC 2026`."""
+    """Return a date in Java's format: `Sun Nov 15 06:30:01 UTC 2026`."""
     local = datetime.fromtimestamp(time_ms // 1000, UTC).astimezone()
     return local.strftime("%a %b %d %H:%M:%S %Z %Y")
 

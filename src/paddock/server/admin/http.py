@@ -1,47 +1,41 @@
-"""The admin server: the commands over HTTP, on a port of its own.
+"""The admin server: commands over HTTP, on a port of its own.
 
-    GET /commands             a page of links GET /commands/monitor     {"version" : …, "command" :
-    "monitor", "error" : null} GET /commands/snapshot    all data; needs a proof of who asks
-    (`paddock.server.admin.data_commands`) POST /commands/restore    takes them back, in the same
-    way
+    GET /commands             a page of links
+    GET /commands/monitor     {"version" : …, "command" : "monitor", "error" : null}
+    GET /commands/snapshot    all data, for the superuser (`paddock.server.admin.data_commands`)
+    POST /commands/restore    replace all data, likewise
 
 It is for people and tools near the server: plain HTTP, and not for the pages of other sites
-(`paddock.server.admin.origin`). Everything is bounded, so that it never disturbs the service: the
-number of connections, the size of a request's head, the time in which a request must have come as
-a whole, and what waits to be sent.
-
-When there are as many connections as allowed, a new one takes the place of another: of the address
-that has the most connections the one that has waited longest for a request, or, if all of that
-address are being answered, the one that was answered first. So neither slow requests nor slow
-readers keep others out, and a request that comes in one piece has its answer. Only those for which
-all data are taken out or exchanged stay.
+(`paddock.server.admin.origin`). Limits (`paddock.server.admin.http_connection`) keep it from
+disturbing the service.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from paddock.server.admin.commands import Commands
-from paddock.server.admin.data_commands import DataCommands
-from paddock.server.admin.http_connection import AdminConnection
-from paddock.server.admin.origin import AdminHosts
+import h11
+
+from paddock.server.admin.commands import AdminCommands
+from paddock.server.admin.data_commands import DATA_COMMANDS, DataCommands
+from paddock.server.admin.data_transfer import METHODS, Transfer
+from paddock.server.admin.http_connection import HTML, JSON, ConnectionPool, HttpConnection
+from paddock.server.admin.origin import AdminHosts, why_refused
 from paddock.server.connections.ports import address_of, explained, start_listening
-from paddock.server.tasks import Tasks
 
 logger: Final = logging.getLogger(__name__)
 
-_CONNECTIONS_MAX: Final = 100
-
-# How what is said of its port begins.
+_ARGUMENTS_MAX: Final = 16
+# The subject of error messages about its port.
 _WHO: Final = "the admin server"
 
 
 class AdminServer:
-    """Has a port once `bind` has been called, and listens for HTTP once `start` has been."""
+    """Has a port after `bind`, and listens for HTTP after `start`."""
 
     def __init__(
         self,
@@ -50,68 +44,81 @@ class AdminServer:
         wall_clock_ms: Callable[[], int],
         hosts: AdminHosts,
     ) -> None:
-        # Where the commands are, without a slash at the end.
-        self.url = url.rstrip("/")
-        self.hosts = hosts
-        # Seconds in which a whole request must come, and something of an answer be taken.
-        self.idle_timeout = idle_timeout
-        # Known from the start on, before anybody can connect, and let go of at the end: they hold
-        # the state.
-        self.commands: Commands | None = None
+        # The path of the commands, without a slash at the end.
+        self._url = url.rstrip("/")
+        self._hosts = hosts
+        # Set by `start` and cleared by `close`: they hold the state.
+        self.commands: AdminCommands | None = None
         self.data_commands: DataCommands | None = None
-        self.wall_clock_ms = wall_clock_ms
-        # In the order in which each began to wait for a request, or to be answered.
-        self.connections: dict[AdminConnection, None] = {}
-        # What is done for them that takes longer.
-        self.tasks = Tasks()
+        self.pool = ConnectionPool(idle_timeout, wall_clock_ms)
         self._listener: asyncio.Server | None = None
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
         assert self._listener is not None, "the admin server has no port"
         return address_of(self._listener.sockets)
 
     async def bind(self, host: str, port: int) -> None:
-        """Take the port, without accepting anybody yet. Raises PortError."""
+        """Bind the port, without accepting connections yet. Raises PortError."""
         loop = asyncio.get_running_loop()
         with explained(host, port, _WHO):
             self._listener = await loop.create_server(
-                lambda: AdminConnection(self), host, port, start_serving=False
+                self.new_connection, host, port, start_serving=False
             )
 
-    async def start(self, commands: Commands, data_commands: DataCommands) -> None:
-        """Answer with these commands from now on. Raises PortError."""
+    async def start(self, commands: AdminCommands, data_commands: DataCommands) -> None:
+        """Accept connections. Raises PortError."""
         assert self._listener is not None, "the admin server has no port"
         self.commands, self.data_commands = commands, data_commands
         with explained(*self.address, _WHO):
             await start_listening(self._listener)
-        logger.info("admin server on http://%s:%d%s", *self.address, self.url)
-
-    def admit(self, new: AdminConnection) -> None:
-        """Take one more connection in, and make room for it."""
-        if len(self.connections) >= _CONNECTIONS_MAX:
-            counts = Counter(one.address for one in self.connections)
-            (busiest, _), *_ = counts.most_common(1)
-            mine = [one for one in self.connections if one.address == busiest]
-            dispensable = [one for one in mine if not one.is_at_work] or mine
-            victim = next((one for one in dispensable if not one.is_answering), dispensable[0])
-            del self.connections[victim]
-            victim.abort()
-        self.connections[new] = None
-
-    def begin_anew(self, connection: AdminConnection) -> None:
-        """Count a connection as the one that began to wait, or to be answered, last."""
-        if connection in self.connections:
-            del self.connections[connection]
-            self.connections[connection] = None
+        logger.info("admin server on http://%s:%d%s", *self.address, self._url)
 
     async def close(self) -> None:
-        """Close the port and every connection, except one for which our data are exchanged."""
+        """Close the port and all connections, except those of a restore whose body has arrived."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         self.commands, self.data_commands = None, None
-        for connection in list(self.connections):
-            connection.abort()
-        await self.tasks.end()
+        await self.pool.close()
+
+    def new_connection(self) -> HttpConnection:
+        return HttpConnection(self.pool, self._respond)
+
+    def _respond(self, connection: HttpConnection, request: h11.Request) -> None:
+        assert self.commands is not None, "the admin server has not been started"
+        method, target = request.method.decode("ascii"), request.target.decode("ascii")
+        try:
+            parts = urlsplit(target)
+            pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=_ARGUMENTS_MAX)
+        except ValueError:
+            connection.respond_text(400, "This is no URL, or has too many arguments.")
+            return
+        # The first value of a repeated argument counts, as upstream.
+        path, arguments = unquote(parts.path), dict(reversed(pairs))
+        name = path[len(self._url) + 1 :] if path.startswith(f"{self._url}/") else ""
+        data_command = DATA_COMMANDS.get(name)
+        changes = data_command is not None or self.commands.changes(name)
+        refusal = why_refused(request.headers, self._hosts, changes=changes)
+        methods = METHODS.get(data_command or "", ("GET", "HEAD"))
+        if refusal is not None:
+            logger.warning("the admin server has refused a request: %s", refusal)
+            connection.respond_text(403, refusal)
+        elif method not in methods:
+            text = f"Served here: {' and '.join(methods)}."
+            connection.respond_text(405, text, [("Allow", ", ".join(methods))])
+        elif data_command is not None:
+            assert self.data_commands is not None, "the admin server has not been started"
+            transfer = Transfer(connection, self.pool, self.data_commands, data_command)
+            authorization = dict(request.headers).get(b"authorization")
+            transfer.start(authorization, arguments, is_open=self.commands.is_open)
+        elif path in (self._url, f"{self._url}/"):
+            connection.respond(200, HTML, iter([self._links(self.commands)]))
+        elif name:
+            connection.respond(200, JSON, self.commands.run(name, arguments))
+        else:
+            connection.respond_text(404, "There is nothing here.")
+
+    def _links(self, commands: AdminCommands) -> bytes:
+        names = sorted({*commands.names, *DATA_COMMANDS.values()})
+        return "".join(f'<a href="{self._url}/{one}">{one}</a>\n<br/>\n' for one in names).encode()

@@ -1,18 +1,16 @@
-"""What the server says to its operator: as text or as JSON, one line each, and never too often.
-
-A line is text for people, or one JSON object:
+"""Rate-limited logging, as text or JSON lines.
 
     2026-01-31 12:00:00,123 INFO paddock.server.core: session 0x1f expired: …
     {"time": "2026-01-31T12:00:00.123Z", "level": "info", "logger": …, "message": …, "session": …}
 
-What a call of the logger names in `extra` stands in the object as a field of its own; sessions and
-zxids are written as 0x…. The rules:
+A value in `extra` becomes a field of the JSON object; sessions and zxids are written as 0x…. The
+rules:
 
-* Nobody can forge a line. Much of what is said was chosen by a client: a path, a scheme. In text
-  whatever does not print is escaped, and the lines of a traceback are indented.
-* Nobody can flood the log. Of the same sentence, whatever stands in its gaps, a burst is written,
-  and then one every ten seconds that says how many more like it there were. That holds for every
-  sentence, so nobody has to know which ones a client can cause. DEBUG alone is written in full.
+* No client can forge a line. Clients choose much of the content, a path for instance. In text,
+  characters that do not print are escaped, and the lines of a traceback are indented.
+* No client can flood the log. Of the same message, whatever its arguments, a burst is written, and
+  then one line every ten seconds with the number of suppressed ones. This holds for all messages,
+  since nobody knows for sure which of them a client can cause. Only DEBUG has no limit.
 """
 
 from __future__ import annotations
@@ -26,19 +24,19 @@ from typing import Any, Final, TextIO
 TEXT: Final = "text"
 JSON: Final = "json"
 
-# How many lines of a kind are written at once, and how many seconds are between those after them.
+# Lines of the same message that are written at once, and the seconds between later ones.
 BURST: Final = 20
 INTERVAL: Final = 10.0
-# Kinds are sentences of our code, so there are few; should there be more, the oldest is forgotten.
-_KINDS_MAX: Final = 1000
+# Messages are constants of our code, so there are few; beyond this the oldest is forgotten.
+_MESSAGES_MAX: Final = 1000
 
-# What every record has; the rest came from `extra`.
+# The attributes of every record; the others come from `extra`.
 _ORDINARY: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _HEXADECIMAL: Final = frozenset({"session", "zxid"})
 
 
 def escaped(text: str) -> str:
-    """Give the text with everything escaped that does not print, line ends above all."""
+    """Escape the characters that do not print, line ends above all."""
     if text.isprintable():
         return text
     return "".join(
@@ -47,13 +45,13 @@ def escaped(text: str) -> str:
 
 
 def iso_time(seconds: float) -> str:
-    """Give a time of day in UTC, to the millisecond."""
+    """Return a time in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return moment.replace("+00:00", "Z")
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people; an exception follows it, indented."""
+    """Formats a record as one line of text; an exception follows, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
@@ -68,7 +66,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object, in one line."""
+    """Formats a record as one JSON object, in one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -80,7 +78,7 @@ class JsonFormatter(logging.Formatter):
         for name, value in vars(record).items():
             if name not in _ORDINARY:
                 if isinstance(value, float):
-                    # Differences of times end with digits that mean nothing.
+                    # Differences of times have meaningless last digits.
                     value = round(value, 6)
                 hexadecimal = name in _HEXADECIMAL and isinstance(value, int)
                 line[name] = f"0x{value:x}" if hexadecimal else value
@@ -89,44 +87,43 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class _Kind:
-    """How often one sentence has been said."""
+class _Message:
+    """The rate limit of one message: a token bucket."""
 
-    __slots__ = ("allowance", "last", "suppressed", "updated")
+    __slots__ = ("last", "suppressed", "tokens", "updated")
 
     def __init__(self, now: float) -> None:
-        # Lines that may be written now. Invariant: at most BURST; it grows by one each INTERVAL.
-        self.allowance = float(BURST)
+        # Invariant: at most BURST; grows by one each INTERVAL.
+        self.tokens = float(BURST)
         self.updated = now
-        # What was not written since the last line, and the last of it.
+        # The number of lines suppressed since the last one written, and the last of them.
         self.suppressed = 0
         self.last: logging.LogRecord | None = None
 
-    def may_speak(self, now: float) -> bool:
-        grown = self.allowance + (now - self.updated) / INTERVAL
-        self.allowance = min(float(BURST), grown)
+    def take_token(self, now: float) -> bool:
+        self.tokens = min(float(BURST), self.tokens + (now - self.updated) / INTERVAL)
         self.updated = now
-        if self.allowance < 1:
+        if self.tokens < 1:
             return False
-        self.allowance -= 1
+        self.tokens -= 1
         return True
 
 
-class Journal(logging.StreamHandler[TextIO]):
-    """Writes the log to a stream, within the limits.
+class LogHandler(logging.StreamHandler[TextIO]):
+    """Writes the log to a stream, within the rate limits.
 
-    Call `tell_suppressed` now and then, so that the end of a flood does not go unsaid.
+    Call `flush_suppressed` regularly, so that the end of a flood is logged, too.
     """
 
     def __init__(self, stream: TextIO, form: str, now: Callable[[], float]) -> None:
         super().__init__(stream)
         self.setFormatter(JsonFormatter() if form == JSON else TextFormatter())
-        # Seconds that never go back.
+        # A monotonic clock, in seconds.
         self._now = now
-        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._messages: dict[tuple[str, str], _Message] = {}
 
     def handle(self, record: logging.LogRecord) -> bool:
-        # Several threads may meet in the counting; the lock is held for it and for the writing.
+        # The lock protects the counters, too: several threads log.
         self.acquire()
         try:
             allowed = record.levelno <= logging.DEBUG or self._allows(record)
@@ -136,37 +133,37 @@ class Journal(logging.StreamHandler[TextIO]):
         finally:
             self.release()
 
-    def tell_suppressed(self, *, everything: bool = False) -> None:
-        """Write the last line of each kind of which some were left out, if it is its time."""
+    def flush_suppressed(self, *, everything: bool = False) -> None:
+        """Write the last suppressed line of each message, if its rate limit allows it."""
         now = self._now()
         self.acquire()
         try:
-            for kind in self._kinds.values():
-                record = kind.last
-                if record is not None and (everything or kind.may_speak(now)):
-                    record.suppressed = kind.suppressed - 1
-                    kind.suppressed, kind.last = 0, None
+            for message in self._messages.values():
+                record = message.last
+                if record is not None and (everything or message.take_token(now)):
+                    record.suppressed = message.suppressed - 1
+                    message.suppressed, message.last = 0, None
                     self.emit(record)
         finally:
             self.release()
 
     def _allows(self, record: logging.LogRecord) -> bool:
-        # Of what others put together from several lines the first one is the sentence.
-        name = (record.name, str(record.msg).partition("\n")[0])
+        # Only the first line of a message counts.
+        key = (record.name, str(record.msg).partition("\n")[0])
         now = self._now()
-        kind = self._kinds.get(name)
-        if kind is None:
-            if len(self._kinds) >= _KINDS_MAX:
-                del self._kinds[next(iter(self._kinds))]
-            kind = self._kinds[name] = _Kind(now)
-        if not kind.may_speak(now):
-            kind.suppressed += 1
+        message = self._messages.get(key)
+        if message is None:
+            if len(self._messages) >= _MESSAGES_MAX:
+                del self._messages[next(iter(self._messages))]
+            message = self._messages[key] = _Message(now)
+        if not message.take_token(now):
+            message.suppressed += 1
             if record.exc_info:
-                # A traceback would keep all that its frames hold.
+                # A traceback would keep all objects of its frames.
                 record = logging.makeLogRecord({**vars(record), "exc_info": None})
-            kind.last = record
+            message.last = record
             return False
-        if kind.suppressed:
-            record.suppressed = kind.suppressed
-            kind.suppressed, kind.last = 0, None
+        if message.suppressed:
+            record.suppressed = message.suppressed
+            message.suppressed, message.last = 0, None
         return True

@@ -1,7 +1,7 @@
-"""What a server can say of itself, as names and values; `words` and `commands` write it down.
+"""The metrics of a server, as names and values, for the four-letter words and the admin commands.
 
-Names and their order are upstream's, because tools look for them. A figure of upstream's that means
-nothing here, or that nobody counts, is left out: what is said is true.
+Names and their order are upstream's, because tools look for them. A metric of upstream's that has
+no meaning here, or is not counted, is left out.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
-from paddock.protocol import operations
+from paddock.protocol import jute, operations
 from paddock.server.core import Service
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
 from paddock.storage.data_directory import DataDirectory
 from paddock.storage.snapshots import snapshot_name
 
-# Clients and tools ask for ZooKeeper's version; this is the one whose bytes we speak.
+# Clients and tools ask for ZooKeeper's version: the one whose wire protocol we speak.
 VERSION: Final = f"3.8.0-paddock-{__version__}"
 
-# What is said instead of an answer while there is none.
+# The answer while sessions are not served.
 NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests"
 
 # Upstream's trace mask at its start.
 _TRACE_MASK: Final = 306
 
-# What would break a line, or the terminal of whoever reads it.
+# Characters that would break a line, or a terminal.
 _CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 
 
 def path_text(path: bytes) -> str:
-    """Give a path as text; a watch may stand at one that no node could have."""
+    """Return a path as text; a watch may be on a path that no node can have."""
     text = path.decode(errors="replace")
     return text if text.isprintable() else text.translate(_CONTROL)
 
@@ -48,8 +48,8 @@ def operation_name(operation: int) -> str:
     return "NA" if row is None else row.abbreviation
 
 
-class Figures:
-    """The figures of one server."""
+class Metrics:
+    """The metrics of one server."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Figures:
     ) -> None:
         self.service = service
         self.now = now
-        # Upstream selects with it what is traced. Nothing is traced here: it is only kept.
+        # Selects what upstream traces. Nothing is traced here: it is only stored.
         self.trace_mask = _TRACE_MASK
         self._directory = directory
         self._port = port
@@ -80,11 +80,11 @@ class Figures:
         return int((self.now() - self._started) * 1000)
 
     def date_ms(self, at: float) -> int:
-        """Give the time of day of a moment in the event loop's time."""
+        """Return the wall clock time of a moment in the event loop's time."""
         return self.service.wall_clock_ms() + round((at - self.now()) * 1000)
 
     def summary(self) -> dict[str, str | int]:
-        """Give what `srvr` says, by the names that it has there."""
+        """Return the answer to `srvr`."""
         service, counted = self.service, self.service.statistics
         latency = counted.latency_ms
         shown = f"{int(latency.min)}/{_average(latency)}/{int(latency.max)}"
@@ -103,7 +103,7 @@ class Figures:
         return "standalone" if self.service.is_open else "read-only"
 
     def monitor(self) -> dict[str, str | int | float]:
-        """Give what `mntr` says, without the `zk_` in front of each name."""
+        """Return the answer to `mntr`, without the prefix `zk_` of each name."""
         service, counted = self.service, self.service.statistics
         tree = service.machine.tree
         latency = counted.latency_ms
@@ -134,16 +134,18 @@ class Figures:
             "connection_revalidate_count": counted.handshakes_again,
             "stale_sessions_expired": counted.sessions_expired,
         }
-        values |= _rows("fsynctime", counted.sync_ms)
-        values |= _rows("snapshottime", counted.snapshot_ms)
-        values |= _rows("startup_txns_loaded", self._replayed)
-        values |= _rows("dbinittime", self._load_ms)
-        values |= _rows("sync_processor_batch_size", counted.batch_sizes)
-        values |= _rows("updatelatency", latency)
-        return values
+        return {
+            **values,
+            **_rows("fsynctime", counted.sync_ms),
+            **_rows("snapshottime", counted.snapshot_ms),
+            **_rows("startup_txns_loaded", self._replayed),
+            **_rows("dbinittime", self._load_ms),
+            **_rows("sync_processor_batch_size", counted.batch_sizes),
+            **_rows("updatelatency", latency),
+        }
 
     def configuration(self) -> dict[str, str | int]:
-        """Give what `conf` says."""
+        """Return the answer to `conf`."""
         config = self.service.config
         snapshots, log = self._folders()
         data_bytes, log_bytes = self.sizes()
@@ -163,12 +165,12 @@ class Figures:
         }
 
     def sizes(self) -> tuple[int, int]:
-        """Give the bytes of the snapshots and of the log."""
+        """Return the bytes of the snapshots and of the log."""
         snapshots, log = self._folders()
         return _size(snapshots), _size(log)
 
     def last_snapshot(self) -> tuple[int, int]:
-        """Give the zxid of the newest snapshot, and when it was made in ms; -1 and -1 if none."""
+        """Return the zxid of the newest snapshot and its time in ms; -1 and -1 if there is none."""
         folder, _ = self._folders()
         snapshotter = self._snapshotter
         if folder is None or snapshotter is None or snapshotter.newest_zxid < 0:
@@ -177,27 +179,28 @@ class Figures:
         return snapshotter.newest_zxid, int(newest.stat().st_mtime * 1000)
 
     def environment(self) -> dict[str, str]:
-        """Give what `envi` says. Of the machine it tells no user and no folder."""
-        # kazoo takes the server's version from here.
+        """Return the answer to `envi`, without users or folders of the machine."""
+        # kazoo reads the server's version from here.
         return {
             "zookeeper.version": VERSION,
             "host.name": socket.gethostname(),
             "os.name": platform.system(),
             "os.arch": platform.machine(),
             "os.version": platform.release(),
+            "paddock.build": "pure Python" if jute.__file__.endswith(".py") else "compiled",
         }
 
     def digest(self) -> tuple[int, int]:
-        """Give the last zxid and the digest of the state behind it."""
+        """Return the last zxid and the digest of the state after it."""
         machine = self.service.machine
         return machine.zxid, machine.digest()
 
     def reset(self) -> None:
-        """Begin to count anew what the server counts."""
+        """Reset the counters of the server."""
         self.service.statistics.reset()
 
     def reset_connections(self) -> None:
-        """Begin to count anew what the connections count."""
+        """Reset the counters of the connections."""
         for connection in self.service.connections:
             connection.reset_statistics()
 
@@ -211,7 +214,7 @@ def _average(summary: Summary) -> float:
 
 
 def _rows(name: str, summary: Summary) -> dict[str, str | int | float]:
-    """Give a summary as upstream does, in five rows."""
+    """Return a summary in upstream's five rows."""
     return {
         f"avg_{name}": _average(summary),
         f"min_{name}": int(summary.min),
@@ -222,12 +225,12 @@ def _rows(name: str, summary: Summary) -> dict[str, str | int | float]:
 
 
 def _open_files() -> int:
-    # Newer kernels tell the number as the folder's size; to list it with many open would take long.
+    # Newer kernels return the number as the folder's size; a listing would take long.
     return os.stat("/dev/fd/").st_size or len(os.listdir("/dev/fd"))
 
 
 def _size(folder: Path | None) -> int:
-    """Give the bytes of all files in a folder; one may go while we look."""
+    """Return the bytes of all files in a folder; one may disappear meanwhile."""
     total = 0
     if folder is not None:
         for file in folder.iterdir():

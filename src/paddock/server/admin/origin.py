@@ -1,16 +1,15 @@
-"""Which requests to the admin server may come from where: nothing for pages of other sites.
+"""Origin checks of the admin server: pages of other sites are refused.
 
-A browser sends requests wherever a page tells it to, also to a port on the loopback that nobody
-else can reach. The rules:
+A browser sends requests wherever a page tells it to, even to a port on the loopback interface. The
+rules:
 
 * The Host of a request must be an address, `localhost`, this machine's name, the name that the
-  admin server listens as, or one that the settings allow. A page whose name was made to lead here
-  (DNS rebinding) comes with its own name.
-* A request that a browser marks as another site's (Origin, Sec-Fetch-Site) is refused, unless
-  somebody has followed a link, to what changes nothing: the other site does not see the answer.
-* A command that changes something is refused from a browser that does not say where it comes from:
-  to plain HTTP elsewhere than on the loopback an image of a foreign page is fetched without any
-  mark. Tools are not browsers, and send none either: for them GET works, as upstream.
+  admin server listens as, or one that the settings allow. DNS rebinding comes with its own name.
+* A request that a browser marks as cross-site (Origin, Sec-Fetch-Site) is refused, unless a user
+  has followed a link to a command that changes nothing: the other site cannot read the answer.
+* A command that changes something is refused from a browser that does not send such a mark: over
+  plain HTTP, except on the loopback, images of a foreign page are requested without one. Tools are
+  not browsers: for them GET works, as upstream.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from typing import Final
 from urllib.parse import urlsplit
 
 ANY_HOST: Final = "*"
-# Where a browser says that a request comes from, if it is not from another site.
+# The values of Sec-Fetch-Site for requests that are not cross-site.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-# What a browser says of a link that somebody has followed, in a window of its own.
+# The values of Sec-Fetch-Mode and Sec-Fetch-Dest when a user follows a link.
 _LINK: Final = ("navigate", "document")
-# How every browser names itself; no page can change that of what it embeds.
+# The User-Agent of every browser; no page can change that of what it embeds.
 _BROWSER: Final = "mozilla/"
-# A name or an address, perhaps with a port behind it.
+# A name or an address, and perhaps a port.
 _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f.:]+)\]|([\w.-]+))(?::[0-9]*)?")
 
 
 class AdminHosts:
-    """The names by which the admin server may be asked."""
+    """The values of Host that the admin server accepts."""
 
     def __init__(self, host: str, allowed: Iterable[str] = ()) -> None:
         self._any = ANY_HOST in allowed
@@ -42,7 +41,7 @@ class AdminHosts:
         self._names = frozenset(map(_plain, names))
 
     def includes(self, host: str) -> bool:
-        """Tell whether a request may name this host; a port behind it does not matter."""
+        """Return whether a request may name this host, with or without a port."""
         name = _name_of(host)
         return self._any or name in self._names or name.endswith(".localhost") or _is_address(name)
 
@@ -52,10 +51,10 @@ def why_refused(
 ) -> str | None:
     """Return why a request with these headers is refused, as one sentence; None if it is not.
 
-    `changes` says whether it would change something.
+    `changes`: whether the request would change something.
     """
     found = {name.lower(): value.decode("latin-1").strip() for name, value in headers}
-    # Only HTTP 1.0 may leave it out, and no browser speaks that.
+    # Only HTTP 1.0 may omit it, which no browser speaks.
     host = found.get(b"host", "")
     if host and not hosts.includes(host):
         return (
@@ -83,7 +82,7 @@ def _is_same(url: str, host: str) -> bool:
 
 
 def _name_of(host: str) -> str:
-    """Return the name without its port, as names are compared; "" if it is no such thing."""
+    """Return the normalised name without its port; "" if it is malformed."""
     match = _HOST.fullmatch(host)
     return "" if match is None else _plain(match[1] or match[2])
 

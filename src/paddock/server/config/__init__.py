@@ -1,4 +1,4 @@
-"""Settings: what each is, where its value comes from, and how it is read.
+"""The configuration of a server: its settings, their sources, their parsers.
 
-Nothing here starts anything.
+Nothing here opens a port or a data folder.
 """

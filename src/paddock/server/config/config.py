@@ -1,29 +1,55 @@
-"""The settings of a server.
+"""The configuration of a server: `ServerConfig`, one field for each setting.
 
-`ServerConfig` holds settings that make sense together; it refuses to be made otherwise. Where they
-come from (a `zoo.cfg`, the environment, the command line) is a matter of `sources`.
+A field declares its key, parser and text; `paddock.server.config.settings` collects them, and
+`paddock.server.config.sources` reads their values. Contradictory values raise ConfigError.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from paddock.errors import PaddockError
-from paddock.server.config.parsers import FROM_TICK, LISTEN_BACKLOG
+from paddock.server.config.parsers import (
+    BYTES,
+    COUNT,
+    FILE,
+    FOLDER,
+    HOST,
+    MILLISECONDS,
+    ONLY_FALSE,
+    PORT,
+    SWITCH,
+    USER_AND_DIGEST,
+    count,
+    number,
+    one_of,
+    positive_or,
+    text,
+    words,
+)
+from paddock.server.config.setting import setting
 
 DEFAULT_PORT: Final = 2181
-DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
-DEFAULT_ADMIN_PORT: Final = 8080
+_DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
+_DEFAULT_ADMIN_PORT: Final = 8080
+_LISTEN_BACKLOG: Final = 1024
+# A session timeout that follows from the tick time.
+_FROM_TICK: Final = -1
+_STORE_TYPE: Final = one_of(
+    *("TYPE", "PEM", "JKS", "PKCS12", "BCFKS"),
+    expected="PEM (or JKS, PKCS12, BCFKS, which must be converted)",
+)
+_STORE_TYPE_HELP: Final = "Its type; only PEM can be used, and is recognised without this."
 
 
 class ConfigError(PaddockError):
-    """A setting cannot be used. The message is one line that says which one and why."""
+    """A setting cannot be used. The message is one line that names the setting and the reason."""
 
     def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
-        # The settings that contradict each other, if it is that.
+        # The fields that contradict each other, if that is the reason.
         self.fields = fields
 
 
@@ -31,140 +57,442 @@ class ConfigError(PaddockError):
 class ServerConfig:
     """Everything that a single server needs to know before it starts.
 
-    Defaults are upstream's, except where a comment says why not. A limit of 0 is no limit.
+    Defaults are upstream's, except where a comment gives the reason. A limit of 0 is no limit.
+    The order of the fields is the order of the documentation.
     """
 
-    # Upstream listens on every interface unless told otherwise; we do that only when asked to.
-    host: str = "127.0.0.1"
-    # 0 lets the system choose. None, once made, is none at all: so it is if a secure port is given
-    # and nothing is said of a plain one.
-    port: int | None = None
-    # Where TLS is spoken; "" is the same host, None no port.
-    secure_host: str = ""
-    secure_port: int | None = None
-    # Whether the plain port takes TLS, too, told by the first byte.
-    port_unification: bool = False
-    # Whether to serve alone although the zoo.cfg lists several servers.
-    standalone: bool = False
-    # Connections that the system holds for us; upstream leaves it at the 50 of Java.
-    listen_backlog: int = LISTEN_BACKLOG
-    # None keeps everything in memory: nothing survives the process.
-    data_directory: Path | None = None
-    # Where the log is, if not in the data folder.
-    data_log_directory: Path | None = None
-    tick_time_ms: int = 2000
-    # Invariant once made: 0 < min_session_timeout_ms <= max_session_timeout_ms. The defaults are 2
-    # and 20 ticks.
-    min_session_timeout_ms: int = FROM_TICK
-    max_session_timeout_ms: int = FROM_TICK
-    max_connections_per_address: int = 60
-    # Upstream has no limit; here the descriptors that the system gives are one in any case.
-    max_connections: int = 50_000
-    # What somebody has to say who it is, before it is disconnected.
-    handshake_timeout_ms: int = 10_000
-    # The longest request that is read; a longer one closes its connection.
-    max_frame_bytes: int = 0xFFFFF
-    # Requests under way, over which nothing more is read: of one connection, and of all of them.
-    # Upstream's limit for all is 1000, which is too few to keep a disk busy with small batches.
-    max_requests_per_connection: int = 10_000
-    max_request_bytes_per_connection: int = 16 << 20
-    max_requests: int = 20_000
-    max_request_bytes: int = 128 << 20
-    # What may wait for a client that does not read; if it is more, the client is disconnected.
-    max_reply_bytes_per_connection: int = 64 << 20
-    max_reply_bytes: int = 256 << 20
-    # What a session may watch; more is refused with QuotaExceeded.
-    max_watches_per_session: int = 100_000
-    max_watch_bytes_per_session: int = 32 << 20
-    max_watches: int = 2_000_000
-    # Entries of the log between two snapshots.
-    snapshot_every: int = 100_000
-    # KiB of the log between two snapshots; 0 for any number. Upstream has 4 GiB, which a start
-    # would have to replay, and a disk to hold several times.
-    snapshot_every_kib: int = 65_536
-    # How many snapshots a purge leaves, with the log that they need.
-    purge_retain_count: int = 3
-    # 0 never purges. Any other number purges whenever a snapshot has been taken: unlike upstream,
-    # where nothing is purged unless asked for, a disk does not fill up by default.
-    purge_interval_hours: int = 1
-    # TTL nodes. Off upstream, where old servers of an ensemble might not know them; a single server
-    # has no such neighbours, so here they work at once.
-    extended_types_enabled: bool = True
-    # Whether a write that goes over the hard limit of a quota is refused.
-    enforce_quota: bool = False
-    container_check_interval_ms: int = 60_000
-    max_containers_per_minute: int = 10_000
-    max_unused_container_ms: int = 0
-    # Whether a client must prove who it is before it may do anything, and by which schemes. These
-    # must be given upstream; here they are those that prove something.
-    enforce_authentication: bool = False
-    enforced_schemes: frozenset[str] = frozenset({"digest", "x509"})
-    # Whether those who ask for no more may read while the log does not work.
-    read_only_mode_enabled: bool = False
-    # The four-letter words that are answered; "*" stands for all of them. `srvr` always is.
-    four_letter_words: frozenset[str] = frozenset({"srvr"})
-    # `user:digest` of the one who may do everything; None if there is nobody.
-    super_digest: str | None = field(default=None, repr=False)
-    # The subject of the certificate of the one who may do everything.
-    x509_super_user: str | None = None
-    # Our certificate, those above it, and its key, in one PEM file.
-    tls_key_store: Path | None = None
-    tls_key_store_password: str | None = field(default=None, repr=False)
-    tls_key_store_password_path: Path | None = None
-    # What the stores are said to be; what they really are counts.
-    tls_key_store_type: str = ""
-    # The certificates that those of clients must come from, in a PEM file.
-    tls_trust_store: Path | None = None
-    tls_trust_store_type: str = ""
-    # Whether a client must show a certificate (need), may (want), or is not asked (none).
-    tls_client_auth: str = "need"
-    # Off, since clients come from anywhere; upstream has it since 3.9.4.
-    tls_client_hostname_verification: bool = False
-    # The versions that are spoken, and upstream's way to name a single one, which counts only
-    # without them. Without either it is 1.2 and 1.3.
-    tls_protocols: frozenset[str] = frozenset()
-    tls_protocol: str = ""
-    # OpenSSL's names; "" is OpenSSL's own choice.
-    tls_cipher_suites: str = ""
-    # Whether clients' certificates are looked up in the lists of revoked ones in the trust store.
-    tls_crl: bool = False
-    # Always false: there is a setting only so that nobody believes that it is true.
-    tls_ocsp: bool = False
-    # Upstream reads the stores once, unless told otherwise.
-    tls_reload: bool = True
-    tls_handshake_timeout_ms: int = 5_000
-    # Connections whose TLS is being agreed on; one more takes the place of the oldest.
-    tls_max_handshakes: int = 1_000
-    # The admin server. Upstream has one on every interface unless told otherwise; here somebody
-    # has to ask for it, by saying so or by saying where.
-    admin_enabled: bool | None = None
-    admin_host: str | None = None
-    admin_port: int | None = None
-    admin_url: str = "/commands"
-    # Names by which it may be asked, beside addresses, localhost and this machine's name.
-    admin_allowed_hosts: frozenset[str] = frozenset()
-    admin_idle_timeout_ms: int = 30_000
-    # Whether all data may be taken out and exchanged over HTTP, and how often each; 0 is no limit.
-    admin_snapshot_enabled: bool = True
-    admin_restore_enabled: bool = True
-    admin_rate_limit_interval_ms: int = 300_000
-    log_level: str = "info"
-    # "text" or "json".
-    log_format: str = "text"
-    # A sync of the log that takes longer than this is worth a line.
-    slow_sync_ms: int = 1000
-    # Who did what, with which result: a log of its own, for those who have to keep one.
-    audit_enabled: bool = False
+    # Upstream listens on every interface by default.
+    host: str = setting(
+        "127.0.0.1",
+        "clientPortAddress",
+        HOST,
+        "Where to listen; 0.0.0.0 is every interface.",
+        section="Addresses and ports",
+    )
+    # None, after __post_init__, is no plain port.
+    port: int | None = setting(
+        None,
+        "clientPort",
+        PORT,
+        "The port; 0 lets the system choose.",
+        default_text="2181, or none if there is a secure port",
+    )
+    # "" is `host`.
+    secure_host: str = setting(
+        "", "secureClientPortAddress", HOST, "Where to listen with TLS.", default_text="the host"
+    )
+    secure_port: int | None = setting(
+        None,
+        "secureClientPort",
+        PORT,
+        "The port with TLS; 0 lets the system choose.",
+        default_text="none",
+    )
+    port_unification: bool = setting(
+        False, "client.portUnification", SWITCH, "Accept TLS on the plain port, too."
+    )
+    # Upstream's default is Java's, 50.
+    listen_backlog: int = setting(
+        _LISTEN_BACKLOG,
+        "clientPortListenBacklog",
+        positive_or(_LISTEN_BACKLOG, "a number of connections, 1 or more", "COUNT"),
+        "Connections that the system queues until they are accepted.",
+    )
+    standalone: bool = setting(
+        False,
+        "paddock.standalone",
+        SWITCH,
+        "Serve alone although the zoo.cfg lists several servers.",
+    )
+
+    # None keeps all data in memory.
+    data_directory: Path | None = setting(
+        None,
+        "dataDir",
+        FOLDER,
+        "The data folder; created if it is missing.",
+        section="Storage",
+        name="data",
+        default_text="./data",
+    )
+    data_log_directory: Path | None = setting(
+        None,
+        "dataLogDir",
+        FOLDER,
+        "The folder of the log, if the log has its own disk.",
+        name="data_log",
+        default_text="in the data folder",
+    )
+    # Upstream, too, raises a smaller number to 2.
+    snapshot_every: int = setting(
+        100_000,
+        "snapCount",
+        number("a number of entries, 2 or more", "COUNT"),
+        "Log entries between two snapshots; above 100,000 nodes more, in proportion.",
+        minimum=2,
+    )
+    # Upstream has 4 GiB, which a start would have to replay, and a disk to hold several times.
+    snapshot_every_kib: int = setting(
+        65_536,
+        "snapSizeLimitInKb",
+        count("a number of KiB, 0 for any number", "KIB"),
+        "KiB of log between two snapshots, if the tree is not larger; 0 for any number.",
+    )
+    # Upstream, too, raises a smaller number to 3.
+    purge_retain_count: int = setting(
+        3,
+        "autopurge.snapRetainCount",
+        number("a number of snapshots, 3 or more", "COUNT"),
+        "Snapshots that a purge keeps, with the log that they need.",
+        minimum=3,
+    )
+    # Upstream purges nothing by default; here a disk does not fill up by default.
+    purge_interval_hours: int = setting(
+        1,
+        "autopurge.purgeInterval",
+        count("hours, 0 for never", "HOURS"),
+        "0 never purges; any other number purges after each snapshot.",
+    )
+
+    tick_time_ms: int = setting(
+        2000,
+        "tickTime",
+        MILLISECONDS,
+        "The unit of session timeouts.",
+        section="Sessions and nodes",
+    )
+    # Invariant after __post_init__: 0 < min_session_timeout_ms <= max_session_timeout_ms.
+    min_session_timeout_ms: int = setting(
+        _FROM_TICK,
+        "minSessionTimeout",
+        positive_or(_FROM_TICK, "milliseconds, 1 or more, or -1 for 2 ticks", "MS"),
+        "The smallest timeout that a session gets.",
+        default_text="2 ticks",
+    )
+    max_session_timeout_ms: int = setting(
+        _FROM_TICK,
+        "maxSessionTimeout",
+        positive_or(_FROM_TICK, "milliseconds, 1 or more, or -1 for 20 ticks", "MS"),
+        "The largest timeout that a session gets.",
+        default_text="20 ticks",
+    )
+    # Off upstream, since old servers of an ensemble may not know them.
+    extended_types_enabled: bool = setting(True, "extendedTypesEnabled", SWITCH, "Allow TTL nodes.")
+    enforce_quota: bool = setting(
+        False, "enforceQuota", SWITCH, "Refuse a write that exceeds the hard limit of a quota."
+    )
+    container_check_interval_ms: int = setting(
+        60_000,
+        "znode.container.checkIntervalMs",
+        MILLISECONDS,
+        "How often to look for empty containers and expired TTL nodes.",
+    )
+    max_containers_per_minute: int = setting(
+        10_000,
+        "znode.container.maxPerMinute",
+        number("a number, 1 or more", "COUNT", 1),
+        "How many of them are deleted per minute at most.",
+    )
+    max_unused_container_ms: int = setting(
+        0,
+        "znode.container.maxNeverUsedIntervalMs",
+        count("milliseconds, 0 for ever", "MS"),
+        "How long to keep a container that never had a child; 0 is for ever.",
+    )
+    read_only_mode_enabled: bool = setting(
+        False,
+        "readonlymode.enabled",
+        SWITCH,
+        "While the log fails, serve reads to clients that ask for a read-only session.",
+    )
+
+    max_connections_per_address: int = setting(
+        60, "maxClientCnxns", COUNT, "Connections from one address.", section="Limits"
+    )
+    # Upstream has no limit; here there is one in any case, the process's file descriptors.
+    max_connections: int = setting(50_000, "maxCnxns", COUNT, "Connections in total.")
+    handshake_timeout_ms: int = setting(
+        10_000,
+        "paddock.handshakeTimeoutMs",
+        MILLISECONDS,
+        "Handshake timeout: the time in which a connection must ask for a session.",
+    )
+    max_frame_bytes: int = setting(
+        0xFFFFF, "jute.maxbuffer", BYTES, "The longest request; a longer one disconnects."
+    )
+    max_requests_per_connection: int = setting(
+        10_000,
+        "paddock.maxRequestsPerConnection",
+        COUNT,
+        "Backpressure: with more requests in flight, the connection is not read.",
+    )
+    max_request_bytes_per_connection: int = setting(
+        16 << 20, "paddock.maxRequestBytesPerConnection", BYTES, "The same in bytes."
+    )
+    # Upstream's 1000 are too few to keep a disk busy with small batches.
+    max_requests: int = setting(
+        20_000,
+        "globalOutstandingLimit",
+        COUNT,
+        "Backpressure: with more writes in flight in total, connections that write are not read.",
+    )
+    max_request_bytes: int = setting(
+        128 << 20, "paddock.maxRequestBytes", BYTES, "The same in bytes."
+    )
+    max_reply_bytes_per_connection: int = setting(
+        64 << 20,
+        "paddock.maxReplyBytesPerConnection",
+        BYTES,
+        "A client that does not read is disconnected when more replies wait for it.",
+    )
+    max_reply_bytes: int = setting(
+        256 << 20, "paddock.maxReplyBytes", BYTES, "The same for all such clients together."
+    )
+    max_watches_per_session: int = setting(
+        100_000,
+        "paddock.maxWatchesPerSession",
+        COUNT,
+        "Watches of a session; more are refused with QuotaExceeded.",
+    )
+    max_watch_bytes_per_session: int = setting(
+        32 << 20,
+        "paddock.maxWatchBytesPerSession",
+        BYTES,
+        "The bytes of the paths that a session watches.",
+    )
+    max_watches: int = setting(
+        2_000_000,
+        "paddock.maxWatches",
+        COUNT,
+        "Watches of all sessions together; more are refused with QuotaExceeded.",
+    )
+
+    super_digest: str | None = setting(
+        None,
+        "DigestAuthenticationProvider.superDigest",
+        USER_AND_DIGEST,
+        "The superuser, as user:digest.",
+        section="Access",
+        default_text="nobody",
+        secret=True,
+    )
+    enforce_authentication: bool = setting(
+        False, "enforce.auth.enabled", SWITCH, "Serve only clients that have authenticated."
+    )
+    # Upstream has no default; these are the schemes that prove something.
+    enforced_schemes: frozenset[str] = setting(
+        frozenset({"digest", "x509"}),
+        "enforce.auth.schemes",
+        words("digest, ip or x509, with commas between them", "SCHEMES", "digest|ip|x509"),
+        "The schemes of which a client then needs one, with commas.",
+    )
+    x509_super_user: str | None = setting(
+        None,
+        "X509AuthenticationProvider.superUser",
+        text("the subject of a certificate, as CN=…,O=…", "NAME"),
+        "The superuser, as the subject of its certificate.",
+        default_text="nobody",
+    )
+
+    tls_key_store: Path | None = setting(
+        None,
+        "ssl.keyStore.location",
+        FILE,
+        "The server's certificate, its chain, and its key, in one PEM file.",
+        section="TLS",
+    )
+    tls_key_store_password: str | None = setting(
+        None,
+        "ssl.keyStore.password",
+        text("a password", "TEXT"),
+        "The password of the key.",
+        secret=True,
+    )
+    tls_key_store_password_path: Path | None = setting(
+        None,
+        "ssl.keyStore.passwordPath",
+        FILE,
+        "A file that holds the password; overrides the setting above.",
+    )
+    tls_key_store_type: str = setting("", "ssl.keyStore.type", _STORE_TYPE, _STORE_TYPE_HELP)
+    tls_trust_store: Path | None = setting(
+        None,
+        "ssl.trustStore.location",
+        FILE,
+        "The certificates of the authorities that sign clients' certificates, in a PEM file.",
+    )
+    tls_trust_store_type: str = setting("", "ssl.trustStore.type", _STORE_TYPE, _STORE_TYPE_HELP)
+    tls_client_auth: str = setting(
+        "need",
+        "ssl.clientAuth",
+        one_of("WHETHER", "need", "want", "none"),
+        "Whether clients must show a certificate, may, or are not asked.",
+    )
+    # On upstream since 3.9.4; off here, since clients come from anywhere.
+    tls_client_hostname_verification: bool = setting(
+        False,
+        "ssl.clientHostnameVerification",
+        SWITCH,
+        "Require that a client's certificate names the host that the client connects from.",
+    )
+    tls_protocol: str = setting(
+        "",
+        "ssl.protocol",
+        text("TLSv1.2 or TLSv1.3; older versions are not secure", "VERSION", r"TLSv1\.[23]"),
+        "The only version of TLS to accept.",
+    )
+    tls_protocols: frozenset[str] = setting(
+        frozenset(),
+        "ssl.enabledProtocols",
+        words(
+            "TLSv1.2 and TLSv1.3, with a comma; older versions are not secure",
+            "VERSIONS",
+            r"TLSv1\.[23]",
+        ),
+        "The versions of TLS to accept; overrides the setting above.",
+        default_text="TLSv1.2,TLSv1.3",
+    )
+    tls_cipher_suites: str = setting(
+        "",
+        "ssl.ciphersuites",
+        text("names of cipher suites, with commas", "NAMES"),
+        "The cipher suites of TLS 1.2, with commas, by their Java or OpenSSL names.",
+        default_text="OpenSSL's",
+    )
+    tls_crl: bool = setting(
+        False,
+        "ssl.crl",
+        SWITCH,
+        "Refuse revoked certificates; the trust store must hold the revocation lists (CRL).",
+    )
+    tls_ocsp: bool = setting(
+        False,
+        "ssl.ocsp",
+        ONLY_FALSE,
+        "Only false is accepted: revoked certificates are found by lists.",
+    )
+    # Upstream reads the files once by default.
+    tls_reload: bool = setting(
+        True, "client.certReload", SWITCH, "Use changed files for new connections at once."
+    )
+    tls_handshake_timeout_ms: int = setting(
+        5_000,
+        "ssl.handshakeDetectionTimeoutMillis",
+        MILLISECONDS,
+        "Timeout of the TLS handshake.",
+    )
+    tls_max_handshakes: int = setting(
+        1_000,
+        "netty.server.outstandingHandshake.limit",
+        COUNT,
+        "TLS handshakes in flight; one more replaces the oldest.",
+    )
+
+    # "*" stands for all of them.
+    four_letter_words: frozenset[str] = setting(
+        frozenset({"srvr"}),
+        "4lw.commands.whitelist",
+        words(
+            "four-letter words with commas between them, or *",
+            "WORDS",
+            r"[a-z]{4}|\*",
+            may_be_empty=True,
+        ),
+        "The four-letter words to answer, with commas, or *; srvr is always answered.",
+        section="Operation",
+    )
+    log_level: str = setting(
+        "info",
+        "paddock.logLevel",
+        one_of("LEVEL", "debug", "info", "warning", "error"),
+        "How much to log on stderr: debug, info, warning or error.",
+    )
+    log_format: str = setting(
+        "text",
+        "paddock.logFormat",
+        one_of("FORMAT", "text", "json"),
+        "The format of the log: text, or one JSON object per line.",
+    )
+    slow_sync_ms: int = setting(
+        1000, "fsync.warningthresholdms", MILLISECONDS, "Warn about a log sync that takes longer."
+    )
+    audit_enabled: bool = setting(
+        False, "audit.enable", SWITCH, "Write an audit log: who did what."
+    )
     # None is `audit.log` in the data folder, or stderr without one.
-    audit_file: Path | None = None
+    audit_file: Path | None = setting(
+        None,
+        "paddock.auditFile",
+        FILE,
+        "The file of the audit log.",
+        default_text="audit.log in the data folder",
+    )
+
+    # Upstream has an admin server on every interface by default.
+    admin_enabled: bool | None = setting(
+        None,
+        "admin.enableServer",
+        SWITCH,
+        "Whether to run an admin server.",
+        section="Admin server",
+        default_text="true, if one of the next two is given",
+    )
+    admin_host: str | None = setting(
+        None,
+        "admin.serverAddress",
+        HOST,
+        "Where the admin server listens; 0.0.0.0 is every interface.",
+        default_text=_DEFAULT_ADMIN_HOST,
+    )
+    admin_port: int | None = setting(
+        None,
+        "admin.serverPort",
+        PORT,
+        "The port of the admin server; 0 lets the system choose.",
+        default_text=str(_DEFAULT_ADMIN_PORT),
+    )
+    admin_url: str = setting(
+        "/commands",
+        "admin.commandURL",
+        text("a path that begins with a slash", "PATH", r"/[A-Za-z0-9_.~/-]*"),
+        "The path of the commands.",
+    )
+    admin_allowed_hosts: frozenset[str] = setting(
+        frozenset(),
+        "paddock.adminAllowedHosts",
+        words("names of hosts with commas between them, or *", "NAMES", r"[\w.:-]+|\*"),
+        "Names that a request's Host may have, with commas, or *; addresses, localhost and this"
+        " host's name always work.",
+    )
+    admin_idle_timeout_ms: int = setting(
+        30_000, "admin.idleTimeout", MILLISECONDS, "The time in which an HTTP request must arrive."
+    )
+    admin_snapshot_enabled: bool = setting(
+        True,
+        "admin.snapshot.enabled",
+        SWITCH,
+        "Whether to offer the admin command snapshot, which sends all data.",
+    )
+    admin_restore_enabled: bool = setting(
+        True,
+        "admin.restore.enabled",
+        SWITCH,
+        "Whether to offer the admin command restore, which replaces all data.",
+    )
+    admin_rate_limit_interval_ms: int = setting(
+        300_000,
+        "admin.rateLimiterIntervalInMS",
+        number("milliseconds, 0 for no limit", "MS", 0),
+        "Rate limit: each of the two is allowed once in this time.",
+    )
 
     def __post_init__(self) -> None:
         if self.port is None and self.secure_port is None:
             object.__setattr__(self, "port", DEFAULT_PORT)
         self._check_tls()
-        if self.min_session_timeout_ms == FROM_TICK:
+        if self.min_session_timeout_ms == _FROM_TICK:
             object.__setattr__(self, "min_session_timeout_ms", 2 * self.tick_time_ms)
-        if self.max_session_timeout_ms == FROM_TICK:
+        if self.max_session_timeout_ms == _FROM_TICK:
             object.__setattr__(self, "max_session_timeout_ms", 20 * self.tick_time_ms)
         if self.min_session_timeout_ms > self.max_session_timeout_ms:
             raise ConfigError(
@@ -181,11 +509,11 @@ class ServerConfig:
             enabled = self.admin_host is not None or self.admin_port is not None
         if not enabled:
             return None
-        port = DEFAULT_ADMIN_PORT if self.admin_port is None else self.admin_port
-        return self.admin_host or DEFAULT_ADMIN_HOST, port
+        port = _DEFAULT_ADMIN_PORT if self.admin_port is None else self.admin_port
+        return self.admin_host or _DEFAULT_ADMIN_HOST, port
 
     def speaks_tls(self) -> bool:
-        """Tell whether any port takes TLS."""
+        """Return whether any port accepts TLS."""
         return self.secure_port is not None or (self.port is not None and self.port_unification)
 
     def _check_tls(self) -> None:
@@ -196,17 +524,18 @@ class ServerConfig:
         ports = ("secure_port", "port_unification")
         if self.tls_key_store is None:
             raise ConfigError(
-                "TLS needs our certificate and its key: --tls-key-store, ssl.keyStore.location",
+                "TLS needs the server's certificate and key: --tls-key-store,"
+                " ssl.keyStore.location",
                 ports,
             )
         if self.tls_client_auth != "none" and self.tls_trust_store is None:
             raise ConfigError(
-                "the certificates of clients cannot be checked without those that they come from: "
-                "--tls-trust-store, ssl.trustStore.location (or ssl.clientAuth=none for clients "
-                "without)",
+                "clients' certificates cannot be checked without a trust store:"
+                " --tls-trust-store, ssl.trustStore.location (or ssl.clientAuth=none for clients"
+                " without certificates)",
                 (*ports, "tls_client_auth"),
             )
 
     def answers_word(self, word: str) -> bool:
-        """Tell whether this four-letter word may be answered."""
+        """Return whether this four-letter word may be answered."""
         return word == "srvr" or word in self.four_letter_words or "*" in self.four_letter_words

@@ -1,6 +1,6 @@
-"""The keys of a `zoo.cfg` that Apache ZooKeeper knows and that mean nothing here, and why not.
+"""Ignored settings: the keys of a `zoo.cfg` that have no effect here, and the reasons.
 
-A name that ends with `*` stands for every key that begins like it.
+A name that ends with `*` stands for every key with this prefix.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 _KEYS_BY_REASON: Final[dict[str, str]] = {
-    "it runs alone, ensembles are not run here": """
+    "it runs alone, without an ensemble": """
         server.* group.* weight.* version initLimit syncLimit connectToLearnerMasterLimit
         electionAlg peerType oraclePath leaderServes leader.* leaderConnectDelayDuringRetryMs
         learner.* follower.* observer.* observerMaster.* observerMasterPort fastleader.* cnxTimeout
@@ -20,13 +20,13 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
         forward_learner_requests_to_commit_processor_disabled commitProcessor.*
         """,
     "a write is always on disk before it is acknowledged": "forceSync",
-    "batches form by themselves, while the one before is written": """
+    "a batch forms while the one before it is written": """
         flushDelay maxWriteQueuePollTime maxBatchSize
         """,
     "there is no cache of replies": "maxResponseCacheSize maxGetChildrenResponseCacheSize",
     "the log is in segments of a fixed size": "preAllocSize txnLogSizeLimitInKb",
     "snapshots are not compressed": "snapshot.compression.method",
-    "a start on missing data is told apart from one on an empty folder": """
+    "a start on missing data is distinguished from one on an empty folder": """
         snapshot.trust.empty db.autocreate datadir.autocreate
         """,
     "there is no SASL here": """
@@ -38,13 +38,13 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "digests are those of upstream's default, SHA-1": "DigestAuthenticationProvider.digestAlg",
     "the digest scheme is always there": "DigestAuthenticationProvider.enabled",
     "there are the schemes world, auth, ip, digest and x509": "authProvider.*",
-    "ACLs always hold, and are looked at when a write is applied": "skipACL enableEagerACLCheck",
+    "ACLs always hold, and are checked when a write is applied": "skipACL enableEagerACLCheck",
     "the digest of the state is always kept": "digest.enabled",
-    "the end of a session deletes its nodes in one entry": "closeSessionTxn.enabled",
-    "there is one way in which watches are kept": """
+    "the end of a session deletes its ephemerals in one log entry": "closeSessionTxn.enabled",
+    "there is only one implementation of watches": """
         watchManagerName bitHashCacheSize watcherClean* maxInProcessingDeadWatchers
         """,
-    "a client is held back by not reading from it, see globalOutstandingLimit": """
+    "backpressure holds clients back, see globalOutstandingLimit": """
         largeRequestMaxBytes largeRequestThreshold throttled_op_wait_time request_throttle*
         request_stale*
         """,
@@ -52,10 +52,10 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "certificates in a PEM file have no password": """
         ssl.trustStore.password ssl.trustStore.passwordPath
         """,
-    "certificates of clients are known by their subject, scheme x509": """
+    "clients are identified by the subject of their certificate, scheme x509": """
         ssl.authProvider X509AuthenticationProvider.clientCertId*
         """,
-    "it is about servers that are connected to; for clients see ssl.clientHostnameVerification": """
+    "it is about connections to servers; for clients see ssl.clientHostnameVerification": """
         ssl.hostnameVerification
         """,
     "it is about the JVM and its libraries": """
@@ -63,12 +63,12 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
         serverCnxnFactory clientCnxnSocket jmx.* jvm.* netty.* nio.* java.* sun.* controllerPort
         intBufferStartingSizeBytes audit.impl.class
         """,
-    "the figures are asked for with the four-letter word mntr": "metricsProvider.* pathStats.*",
+    "metrics are available by the four-letter word mntr": "metricsProvider.* pathStats.*",
     "the admin server speaks plain HTTP": """
         admin.forceHttps admin.portUnification admin.needClientAuth
         """,
     "there are no TTL nodes of 3.5.3 here": "emulate353TTLNodes",
-    "sessions are kept by their own pings": "clientTcpKeepAlive",
+    "pings keep sessions alive": "clientTcpKeepAlive",
     "it is a setting of clients": "client.secure disableAutoWatchReset request.timeout",
 }
 
@@ -78,21 +78,16 @@ _REASONS: Final = {
 
 
 def why_unused(key: str) -> str | None:
-    """Say why a key that upstream knows is not used here; None if it is not one that it knows."""
-    reason = _REASONS.get(key)
-    if reason is not None:
-        return reason
-    for name, reason in _REASONS.items():
-        if name.endswith("*") and key.startswith(name[:-1]):
-            return reason
-    return None
+    """Return why a key of upstream's is not used here; None if upstream does not have it."""
+    prefixes = (name for name in _REASONS if name.endswith("*") and key.startswith(name[:-1]))
+    return _REASONS.get(key) or _REASONS.get(next(prefixes, ""))
 
 
 def why_refused(key: str, value: str) -> str | None:
-    """Say why a key must not be passed over: it keeps people out, and would let them in here."""
+    """Return why a key must not be ignored: it would keep clients out, and here it would not."""
     if key.removeprefix("zookeeper.") == "sessionRequireClientSASLAuth" and value.lower() == "true":
         return (
-            "expected false: there is no SASL here, and everybody would be served; see"
+            "expected false: there is no SASL here, and every client would be served; see"
             " enforce.auth.enabled for other schemes"
         )
     return None

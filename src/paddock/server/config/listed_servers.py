@@ -1,11 +1,11 @@
-"""The servers that a `zoo.cfg` lists, and why a list of several stops the start.
+"""The servers that a `zoo.cfg` lists: a list of several stops the start.
 
     server.1=one:2888:3888
 
-A line for each member of an ensemble; Apache takes a list of one for a server that stands alone. A
-server that passed over a list of several would serve alone on each host that has the file: several
-services under one name, none of which knows what the others have acknowledged. The list may stand
-in a file of its own, which `dynamicConfigFile` names.
+There is one line for each member of an ensemble. If each host ignored the list and served alone,
+clients would see several services under one name, none of which has the writes that the others
+acknowledged. A list of one is a standalone server, as in Apache. The list may be in a file of its
+own, which `dynamicConfigFile` names.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _WHAT_HELPS: Final = (
 
 
 class ListedServers:
-    """What the files that were read so far say of an ensemble's members."""
+    """The members of an ensemble that the files read so far list."""
 
     def __init__(self) -> None:
-        # By key, since of a key that is given twice the last one counts; with file and line.
+        # File and line, by key: the last value of a repeated key counts.
         self._places: dict[str, str] = {}
-        # Why a list that is in a file of its own is not known.
+        # Why the list could not be read from its own file.
         self._unreadable: str | None = None
 
     def take(self, path: Path, entry: Property) -> None:
-        """Take note of a line of a file, if it is about members."""
+        """Note a line of a file, if it lists a member."""
         where = f"{path}:{entry.line}"
         if _KEY.fullmatch(entry.key):
             self._places[entry.key] = where

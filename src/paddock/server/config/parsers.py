@@ -1,7 +1,7 @@
-"""How the value of a setting is read from text, the same wherever it was written.
+"""Parsers: how the value of a setting is read from text, wherever the text was written.
 
-Each function raises ValueError for what it cannot read; what it expected is said by the table of
-settings, which knows the setting's name.
+A parse function raises ValueError for a text that it cannot read; `Parser.expected` becomes the
+error message.
 """
 
 from __future__ import annotations
@@ -10,143 +10,84 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
+
+Value = TypeVar("Value", covariant=True)
 
 INT32_MAX: Final = 2**31 - 1
-# A session timeout that was not given and follows from the tick; the number is upstream's.
-FROM_TICK: Final = -1
-LISTEN_BACKLOG: Final = 1024
 
 
-def decimal(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise ValueError(text)
-    return _within(int(text), -INT32_MAX - 1)
+@dataclass(frozen=True, slots=True)
+class Parser(Generic[Value]):
+    """Reads one kind of value."""
+
+    parse: Callable[[str], Value]
+    # What a value must be, for error messages.
+    expected: str
+    # What stands for the value in --help: `--port PORT`.
+    metavar: str
 
 
-def at_least(low: int, high: int = INT32_MAX) -> Callable[[str], int]:
-    return lambda text: _within(decimal(text), low, high)
+def number(
+    expected: str, metavar: str, low: int = -INT32_MAX - 1, high: int = INT32_MAX
+) -> Parser[int]:
+    return Parser(lambda text: _within(_integer(text), low, high), expected, metavar)
 
 
-def at_least_zero_else_zero(text: str) -> int:
-    """Upstream takes anything below for 0 too."""
-    return max(0, decimal(text))
+def count(expected: str, metavar: str) -> Parser[int]:
+    """Return a parser of a number of 0 or more; as upstream, a negative one counts as 0."""
+    return Parser(lambda text: max(0, _integer(text)), expected, metavar)
 
 
-def listen_backlog(text: str) -> int:
-    """Upstream's default is -1: whatever the platform has."""
-    number = decimal(text)
-    return LISTEN_BACKLOG if number == -1 else _within(number, 1)
+def positive_or(default: int, expected: str, metavar: str) -> Parser[int]:
+    """Return a parser of a number of 1 or more; as upstream, -1 stands for the default."""
+
+    def parse(given: str) -> int:
+        value = _integer(given)
+        return default if value == -1 else _within(value, 1)
+
+    return Parser(parse, expected, metavar)
 
 
-def timeout_ms(text: str) -> int:
-    number = decimal(text)
-    return FROM_TICK if number == FROM_TICK else _within(number, 1)
+def text(expected: str, metavar: str, pattern: str = r"(?s).+") -> Parser[str]:
+    def parse(given: str) -> str:
+        if not re.fullmatch(pattern, given):
+            raise ValueError(given)
+        return given
+
+    return Parser(parse, expected, metavar)
 
 
-def decoded_integer(text: str) -> int:
-    """Read a number as Java's `Integer.decode`: `0x…` and `#…` are hexadecimal, `0…` is octal."""
-    match = re.fullmatch(r"\+?(?:(?:0[xX]|#)([0-9a-fA-F]+)|0([0-7]+)|([0-9]+))", text)
-    if match is None:
-        raise ValueError(text)
-    hexadecimal, octal, plain = match.groups()
-    if hexadecimal is not None:
-        return _within(int(hexadecimal, 16), 1)
-    return _within(int(octal, 8) if octal is not None else int(plain), 1)
+def one_of(metavar: str, *known: str, expected: str = "") -> Parser[str]:
+    """Return a parser of one of these words, in upper or lower case."""
+    by_lower = {word.lower(): word for word in known}
+
+    def parse(given: str) -> str:
+        if given.lower() not in by_lower:
+            raise ValueError(given)
+        return by_lower[given.lower()]
+
+    return Parser(parse, expected or " or ".join((", ".join(known[:-1]), known[-1])), metavar)
 
 
-def boolean(text: str) -> bool:
-    match text.lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise ValueError(text)
+def words(
+    expected: str, metavar: str, pattern: str, *, may_be_empty: bool = False
+) -> Parser[frozenset[str]]:
+    """Return a parser of words with commas between them, each of which matches the pattern."""
 
+    def parse(given: str) -> frozenset[str]:
+        found = frozenset(word.strip() for word in given.split(",")) - {""}
+        if not (found or may_be_empty) or not all(re.fullmatch(pattern, word) for word in found):
+            raise ValueError(given)
+        return found
 
-def some_text(text: str) -> str:
-    if not text:
-        raise ValueError(text)
-    return text
-
-
-def url_path(text: str) -> str:
-    if not re.fullmatch(r"/[A-Za-z0-9_.~/-]*", text):
-        raise ValueError(text)
-    return text
-
-
-def one_of(*words: str) -> Callable[[str], str]:
-    """Read one of the words, in capitals or not; it is given as it stands here."""
-    by_lower = {word.lower(): word for word in words}
-
-    def parse(text: str) -> str:
-        if text.lower() not in by_lower:
-            raise ValueError(text)
-        return by_lower[text.lower()]
-
-    return parse
-
-
-def one_of_exactly(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
-
-    return parse
-
-
-def only_false(text: str) -> bool:
-    if boolean(text):
-        raise ValueError(text)
-    return False
-
-
-def some_path(text: str) -> Path:
-    return Path(some_text(text))
-
-
-def words_of(*known: str) -> Callable[[str], frozenset[str]]:
-    """Read some of the known words, with commas between them."""
-
-    def parse(text: str) -> frozenset[str]:
-        words = _words(text)
-        if not words or not words <= set(known):
-            raise ValueError(text)
-        return words
-
-    return parse
-
-
-def four_letter_words(text: str) -> frozenset[str]:
-    words = _words(text)
-    if any(word != "*" and not re.fullmatch(r"[a-z]{4}", word) for word in words):
-        raise ValueError(text)
-    return words
-
-
-def host_names(text: str) -> frozenset[str]:
-    words = _words(text)
-    if not words or any(word != "*" and not re.fullmatch(r"[\w.:-]+", word) for word in words):
-        raise ValueError(text)
-    return words
-
-
-def user_and_digest(text: str) -> str:
-    user, _, digest = text.partition(":")
-    try:
-        size = len(base64.b64decode(digest, validate=True))
-    except binascii.Error:
-        raise ValueError(text) from None
-    if not user or size != 20:
-        raise ValueError(text)
-    return text
+    return Parser(parse, expected, metavar)
 
 
 def shown(value: object) -> str:
-    """Write a value as it would be given; "" for none."""
+    """Return a value as it would be written in a zoo.cfg; "" for None."""
     match value:
         case None:
             return ""
@@ -157,11 +98,66 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(word.strip() for word in text.split(",")) - {""}
+def _integer(given: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", given):
+        raise ValueError(given)
+    return _within(int(given), -INT32_MAX - 1)
 
 
-def _within(number: int, low: int, high: int = INT32_MAX) -> int:
-    if not low <= number <= high:
-        raise ValueError(number)
-    return number
+def _within(value: int, low: int, high: int = INT32_MAX) -> int:
+    if not low <= value <= high:
+        raise ValueError(value)
+    return value
+
+
+def _java_integer(given: str) -> int:
+    """Read a number as Java's `Integer.decode`: `0x…` and `#…` are hexadecimal, `0…` is octal."""
+    match = re.fullmatch(r"\+?(?:(?:0[xX]|#)([0-9a-fA-F]+)|0([0-7]+)|([0-9]+))", given)
+    if match is None or match.lastindex is None:
+        raise ValueError(given)
+    return _within(int(match[match.lastindex], (16, 8, 10)[match.lastindex - 1]), 1)
+
+
+def _boolean(given: str) -> bool:
+    if given.lower() not in ("true", "false"):
+        raise ValueError(given)
+    return given.lower() == "true"
+
+
+def _false(given: str) -> bool:
+    if _boolean(given):
+        raise ValueError(given)
+    return False
+
+
+def _path(given: str) -> Path:
+    if not given:
+        raise ValueError(given)
+    return Path(given)
+
+
+def _user_and_digest(given: str) -> str:
+    user, _, digest = given.partition(":")
+    try:
+        size = len(base64.b64decode(digest, validate=True))
+    except binascii.Error:
+        size = 0
+    if not user or size != 20:
+        raise ValueError(given)
+    return given
+
+
+SWITCH: Final = Parser(_boolean, "true or false", "")
+ONLY_FALSE: Final = Parser(
+    _false, "false: OCSP is not supported; revocation lists are (ssl.crl)", "false"
+)
+MILLISECONDS: Final = number("milliseconds, 1 or more", "MS", 1)
+COUNT: Final = count("a number, 0 for no limit", "COUNT")
+BYTES: Final = Parser(_java_integer, "a number of bytes, 1 or more, decimal or as 0x…", "BYTES")
+HOST: Final = text("a name or an address", "HOST")
+PORT: Final = number("a port, 0 to 65535", "PORT", 0, 65535)
+FOLDER: Final = Parser(_path, "a folder", "DIR")
+FILE: Final = Parser(_path, "a file", "FILE")
+USER_AND_DIGEST: Final = Parser(
+    _user_and_digest, "user:digest, where digest is the SHA-1 of user:password in base 64", "DIGEST"
+)

@@ -1,4 +1,4 @@
-"""Java's properties files, the format of a `zoo.cfg`: text in, properties with line numbers out."""
+"""Java's properties files, the format of a `zoo.cfg`."""
 
 import re
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ class Property:
 def read_properties(text: str) -> Iterator[Property]:
     """Yield every property of a file, in the order of its lines.
 
-    A key ends at the first `=`, `:` or blank that has no backslash before it. A backslash at the
-    end of a line goes on with the next line; anywhere else it makes the next character a plain
-    one, except in `\\t`, `\\n`, `\\r`, `\\f` and `\\uXXXX`. Values are trimmed, as upstream does.
+    A key ends at the first `=`, `:` or blank without a backslash before it. A backslash at the end
+    of a line continues the property on the next line; elsewhere it escapes the next character, or
+    begins `\\t`, `\\n`, `\\r`, `\\f` or `\\uXXXX`. Values are trimmed, as upstream does.
     """
     pending: str | None = None
     first = 0
     for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         line = natural.lstrip(" \t\f")
         if pending is None:
-            # Inside a property that goes on, an empty line or a # is part of it.
+            # In a continued property, an empty line or a # is part of it.
             if not line or line[0] in "#!":
                 continue
             first, pending = number, ""

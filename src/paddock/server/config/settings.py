@@ -1,528 +1,68 @@
-"""All settings: how each is called, how its value is read, and what is said of it.
-
-Every setting is one row of `SETTINGS`: its key in a `zoo.cfg`, and a name from which its option
-(`--tick-time-ms`) and its environment variable (`PADDOCK_TICK_TIME_MS`) follow. Its value is
-written the same way in all three, and is read by the same function. The options of the command and
-the table in the documentation are made from these rows, too.
-"""
+"""All settings: `SETTINGS`, made from the fields of `ServerConfig`, and their texts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from typing import Final
 
-from paddock.server.config import parsers
-from paddock.server.config.config import DEFAULT_ADMIN_HOST, DEFAULT_ADMIN_PORT
-from paddock.server.config.setting import (
-    ACCESS,
-    ADMIN,
-    COUNT,
-    LIMITS,
-    MILLISECONDS,
-    OPERATION,
-    PLACE,
-    SESSIONS,
-    STORAGE,
-    SWITCH,
-    TLS,
-    Setting,
-    byte_limit,
-    count_limit,
-    milliseconds,
-    switch,
-    tls_file,
-    tls_store_type,
-)
+from paddock.server.config.config import ServerConfig
+from paddock.server.config.parsers import shown
+from paddock.server.config.setting import Setting
 
-SETTINGS: Final = (
-    Setting(
-        "host",
-        "clientPortAddress",
-        parsers.some_text,
-        "a name or an address",
-        PLACE,
-        "Where to listen; 0.0.0.0 is every interface.",
-        metavar="HOST",
-    ),
-    Setting(
-        "port",
-        "clientPort",
-        parsers.at_least(0, 65535),
-        "a port, 0 to 65535",
-        PLACE,
-        "The port; 0 lets the system choose.",
-        metavar="PORT",
-        default="2181, or none if there is a secure port",
-    ),
-    Setting(
-        "secure_host",
-        "secureClientPortAddress",
-        parsers.some_text,
-        "a name or an address",
-        PLACE,
-        "Where to listen with TLS.",
-        metavar="HOST",
-        default="the host",
-    ),
-    Setting(
-        "secure_port",
-        "secureClientPort",
-        parsers.at_least(0, 65535),
-        "a port, 0 to 65535",
-        PLACE,
-        "The port with TLS; 0 lets the system choose.",
-        metavar="PORT",
-        default="none",
-    ),
-    switch("port_unification", "client.portUnification", PLACE, "Take TLS on the plain port, too."),
-    Setting(
-        "listen_backlog",
-        "clientPortListenBacklog",
-        parsers.listen_backlog,
-        "a number of connections, 1 or more",
-        PLACE,
-        "Connections that the system keeps until they are accepted.",
-        metavar="COUNT",
-    ),
-    switch(
-        "standalone",
-        "paddock.standalone",
-        PLACE,
-        "Serve alone although the zoo.cfg lists several servers.",
-    ),
-    Setting(
-        "data_directory",
-        "dataDir",
-        parsers.some_path,
-        "a folder",
-        STORAGE,
-        "Where the data is, made if need be.",
-        name="data",
-        metavar="DIR",
-        default="./data",
-    ),
-    Setting(
-        "data_log_directory",
-        "dataLogDir",
-        parsers.some_path,
-        "a folder",
-        STORAGE,
-        "Where the log is, if it has a disk of its own.",
-        name="data-log",
-        metavar="DIR",
-        default="in the data folder",
-    ),
-    Setting(
-        "snapshot_every",
-        "snapCount",
-        parsers.decimal,
-        "a number of entries, 2 or more",
-        STORAGE,
-        "Entries of the log between two snapshots; above 100,000 nodes more, in proportion.",
-        metavar="COUNT",
-        # Upstream resets a smaller one to this.
-        minimum=2,
-    ),
-    Setting(
-        "snapshot_every_kib",
-        "snapSizeLimitInKb",
-        parsers.at_least_zero_else_zero,
-        "a number of KiB, 0 for any number",
-        STORAGE,
-        "KiB of the log between two snapshots, if the tree has no more; 0 for any number.",
-        metavar="KIB",
-    ),
-    Setting(
-        "purge_retain_count",
-        "autopurge.snapRetainCount",
-        parsers.decimal,
-        "a number of snapshots, 3 or more",
-        STORAGE,
-        "Snapshots that a purge leaves, with the log that they need.",
-        metavar="COUNT",
-        # Upstream would purge nothing with fewer, so it raises them.
-        minimum=3,
-    ),
-    Setting(
-        "purge_interval_hours",
-        "autopurge.purgeInterval",
-        parsers.at_least_zero_else_zero,
-        "hours, 0 for never",
-        STORAGE,
-        "0 never purges; any other number purges after each snapshot.",
-        metavar="HOURS",
-    ),
-    milliseconds("tick_time_ms", "tickTime", SESSIONS, "The unit of session timeouts."),
-    Setting(
-        "min_session_timeout_ms",
-        "minSessionTimeout",
-        parsers.timeout_ms,
-        "milliseconds, 1 or more, or -1 for 2 ticks",
-        SESSIONS,
-        "The smallest timeout that a session gets.",
-        metavar="MS",
-        default="2 ticks",
-    ),
-    Setting(
-        "max_session_timeout_ms",
-        "maxSessionTimeout",
-        parsers.timeout_ms,
-        "milliseconds, 1 or more, or -1 for 20 ticks",
-        SESSIONS,
-        "The largest timeout that a session gets.",
-        metavar="MS",
-        default="20 ticks",
-    ),
-    switch("extended_types_enabled", "extendedTypesEnabled", SESSIONS, "Allow TTL nodes."),
-    switch(
-        "enforce_quota",
-        "enforceQuota",
-        SESSIONS,
-        "Refuse what goes over the hard limit of a quota.",
-    ),
-    milliseconds(
-        "container_check_interval_ms",
-        "znode.container.checkIntervalMs",
-        SESSIONS,
-        "How often containers and TTL nodes that are over are looked for.",
-    ),
-    Setting(
-        "max_containers_per_minute",
-        "znode.container.maxPerMinute",
-        parsers.at_least(1),
-        "a number, 1 or more",
-        SESSIONS,
-        "How many of them are deleted in a minute at most.",
-        metavar="COUNT",
-    ),
-    Setting(
-        "max_unused_container_ms",
-        "znode.container.maxNeverUsedIntervalMs",
-        parsers.at_least_zero_else_zero,
-        "milliseconds, 0 for ever",
-        SESSIONS,
-        "How long a container stays that never had a child; 0 is for ever.",
-        metavar="MS",
-    ),
-    switch(
-        "read_only_mode_enabled",
-        "readonlymode.enabled",
-        SESSIONS,
-        "While the log does not work, serve reads to clients that ask for a read-only session.",
-    ),
-    count_limit("max_connections_per_address", "maxClientCnxns", "Connections from one address."),
-    count_limit("max_connections", "maxCnxns", "Connections in all."),
-    milliseconds(
-        "handshake_timeout_ms",
-        "paddock.handshakeTimeoutMs",
-        LIMITS,
-        "The time in which a connection must ask for a session.",
-    ),
-    byte_limit(
-        "max_frame_bytes", "jute.maxbuffer", "The longest request; a longer one disconnects."
-    ),
-    count_limit(
-        "max_requests_per_connection",
-        "paddock.maxRequestsPerConnection",
-        "Requests under way over which a connection is not read from.",
-    ),
-    byte_limit(
-        "max_request_bytes_per_connection",
-        "paddock.maxRequestBytesPerConnection",
-        "The same in bytes.",
-    ),
-    count_limit(
-        "max_requests",
-        "globalOutstandingLimit",
-        "Writes that wait, of all connections, over which those that write are not read from.",
-    ),
-    byte_limit("max_request_bytes", "paddock.maxRequestBytes", "The same in bytes."),
-    byte_limit(
-        "max_reply_bytes_per_connection",
-        "paddock.maxReplyBytesPerConnection",
-        "What may wait for a client that does not read before it is disconnected.",
-    ),
-    byte_limit(
-        "max_reply_bytes",
-        "paddock.maxReplyBytes",
-        "The same for all such clients together.",
-    ),
-    count_limit(
-        "max_watches_per_session",
-        "paddock.maxWatchesPerSession",
-        "Watches of a session; more are refused with QuotaExceeded.",
-    ),
-    byte_limit(
-        "max_watch_bytes_per_session",
-        "paddock.maxWatchBytesPerSession",
-        "The bytes of the paths that a session watches.",
-    ),
-    count_limit(
-        "max_watches",
-        "paddock.maxWatches",
-        "Watches of all sessions together; more are refused with QuotaExceeded.",
-    ),
-    Setting(
-        "super_digest",
-        "DigestAuthenticationProvider.superDigest",
-        parsers.user_and_digest,
-        "user:digest, where digest is the SHA-1 of user:password in base 64",
-        ACCESS,
-        "Who may do everything, as user:digest.",
-        metavar="DIGEST",
-        default="nobody",
-        secret=True,
-    ),
-    switch(
-        "enforce_authentication",
-        "enforce.auth.enabled",
-        ACCESS,
-        "Serve nobody who has not authenticated.",
-    ),
-    Setting(
-        "enforced_schemes",
-        "enforce.auth.schemes",
-        parsers.words_of("digest", "ip", "x509"),
-        "digest, ip or x509, with commas between them",
-        ACCESS,
-        "The schemes one of which is needed then, with commas.",
-        metavar="SCHEMES",
-    ),
-    Setting(
-        "x509_super_user",
-        "X509AuthenticationProvider.superUser",
-        parsers.some_text,
-        "the subject of a certificate, as CN=…,O=…",
-        ACCESS,
-        "Who may do everything, by the subject of its certificate.",
-        metavar="NAME",
-        default="nobody",
-    ),
-    tls_file(
-        "tls_key_store",
-        "ssl.keyStore.location",
-        "Our certificate, those above it, and its key, in one PEM file.",
-    ),
-    Setting(
-        "tls_key_store_password",
-        "ssl.keyStore.password",
-        parsers.some_text,
-        "a password",
-        TLS,
-        "The password of its key.",
-        metavar="TEXT",
-        secret=True,
-    ),
-    tls_file(
-        "tls_key_store_password_path",
-        "ssl.keyStore.passwordPath",
-        "A file that holds that password; beats the one above.",
-    ),
-    tls_store_type("tls_key_store_type", "ssl.keyStore.type"),
-    tls_file(
-        "tls_trust_store",
-        "ssl.trustStore.location",
-        "The certificates that those of clients must come from, in a PEM file.",
-    ),
-    tls_store_type("tls_trust_store_type", "ssl.trustStore.type"),
-    Setting(
-        "tls_client_auth",
-        "ssl.clientAuth",
-        parsers.one_of("need", "want", "none"),
-        "need, want or none",
-        TLS,
-        "Whether clients must show a certificate, may, or are not asked.",
-        metavar="WHETHER",
-    ),
-    switch(
-        "tls_client_hostname_verification",
-        "ssl.clientHostnameVerification",
-        TLS,
-        "Require that the certificate of a client names the host that it comes from.",
-    ),
-    Setting(
-        "tls_protocol",
-        "ssl.protocol",
-        parsers.one_of_exactly("TLSv1.2", "TLSv1.3"),
-        "TLSv1.2 or TLSv1.3; what is older is not secure",
-        TLS,
-        "The only version of TLS that is spoken.",
-        metavar="VERSION",
-    ),
-    Setting(
-        "tls_protocols",
-        "ssl.enabledProtocols",
-        parsers.words_of("TLSv1.2", "TLSv1.3"),
-        "TLSv1.2 and TLSv1.3, with a comma; what is older is not secure",
-        TLS,
-        "The versions of TLS that are spoken; beats the one above.",
-        metavar="VERSIONS",
-        default="TLSv1.2,TLSv1.3",
-    ),
-    Setting(
-        "tls_cipher_suites",
-        "ssl.ciphersuites",
-        parsers.some_text,
-        "names of cipher suites, with commas",
-        TLS,
-        "The cipher suites of TLS 1.2, with commas, by their Java or OpenSSL names.",
-        metavar="NAMES",
-        default="OpenSSL's",
-    ),
-    switch(
-        "tls_crl",
-        "ssl.crl",
-        TLS,
-        "Refuse revoked certificates, by the lists (CRL) that the trust store must hold.",
-    ),
-    Setting(
-        "tls_ocsp",
-        "ssl.ocsp",
-        parsers.only_false,
-        "false: nobody is asked about certificates here, lists are looked at (ssl.crl)",
-        TLS,
-        "Only false is taken: revoked certificates are found by lists.",
-        metavar="false",
-    ),
-    switch(
-        "tls_reload",
-        "client.certReload",
-        TLS,
-        "Use new files for new connections as soon as they are there.",
-    ),
-    Setting(
-        "tls_handshake_timeout_ms",
-        "ssl.handshakeDetectionTimeoutMillis",
-        parsers.at_least(1),
-        MILLISECONDS,
-        TLS,
-        "The time in which TLS must be agreed on.",
-        metavar="MS",
-    ),
-    Setting(
-        "tls_max_handshakes",
-        "netty.server.outstandingHandshake.limit",
-        parsers.at_least_zero_else_zero,
-        COUNT,
-        TLS,
-        "Connections whose TLS is being agreed on; one more takes the place of the oldest.",
-        metavar="COUNT",
-    ),
-    Setting(
-        "four_letter_words",
-        "4lw.commands.whitelist",
-        parsers.four_letter_words,
-        "four-letter words with commas between them, or *",
-        OPERATION,
-        "The four-letter words that are answered, with commas, or *; srvr always is.",
-        metavar="WORDS",
-    ),
-    Setting(
-        "log_level",
-        "paddock.logLevel",
-        parsers.one_of("debug", "info", "warning", "error"),
-        "debug, info, warning or error",
-        OPERATION,
-        "How much is logged on stderr: debug, info, warning or error.",
-        metavar="LEVEL",
-    ),
-    Setting(
-        "log_format",
-        "paddock.logFormat",
-        parsers.one_of("text", "json"),
-        "text or json",
-        OPERATION,
-        "How it is logged: as text, or as one JSON object in each line.",
-        metavar="FORMAT",
-    ),
-    milliseconds(
-        "slow_sync_ms",
-        "fsync.warningthresholdms",
-        OPERATION,
-        "A sync of the log that takes longer gets a warning.",
-    ),
-    switch("audit_enabled", "audit.enable", OPERATION, "Keep an audit log: who did what."),
-    Setting(
-        "audit_file",
-        "paddock.auditFile",
-        parsers.some_path,
-        "a file",
-        OPERATION,
-        "Where the audit log is.",
-        metavar="FILE",
-        default="audit.log in the data folder",
-    ),
-    Setting(
-        "admin_enabled",
-        "admin.enableServer",
-        parsers.boolean,
-        SWITCH,
-        ADMIN,
-        "Whether there is an admin server.",
-        default="true, if one of the next two is given",
-    ),
-    Setting(
-        "admin_host",
-        "admin.serverAddress",
-        parsers.some_text,
-        "a name or an address",
-        ADMIN,
-        "Where the admin server listens; 0.0.0.0 is every interface.",
-        metavar="HOST",
-        default=DEFAULT_ADMIN_HOST,
-    ),
-    Setting(
-        "admin_port",
-        "admin.serverPort",
-        parsers.at_least(0, 65535),
-        "a port, 0 to 65535",
-        ADMIN,
-        "The port of the admin server; 0 lets the system choose.",
-        metavar="PORT",
-        default=str(DEFAULT_ADMIN_PORT),
-    ),
-    Setting(
-        "admin_url",
-        "admin.commandURL",
-        parsers.url_path,
-        "a path that begins with a slash",
-        ADMIN,
-        "Below which path the commands are.",
-        metavar="PATH",
-    ),
-    Setting(
-        "admin_allowed_hosts",
-        "paddock.adminAllowedHosts",
-        parsers.host_names,
-        "names of hosts with commas between them, or *",
-        ADMIN,
-        "By which names it may be asked, with commas, or *; addresses and its own name always do.",
-        metavar="NAMES",
-    ),
-    milliseconds(
-        "admin_idle_timeout_ms",
-        "admin.idleTimeout",
-        ADMIN,
-        "The time in which an HTTP request must have come.",
-    ),
-    switch(
-        "admin_snapshot_enabled",
-        "admin.snapshot.enabled",
-        ADMIN,
-        "Whether the admin command snapshot, which sends all data, is there.",
-    ),
-    switch(
-        "admin_restore_enabled",
-        "admin.restore.enabled",
-        ADMIN,
-        "Whether the admin command restore, which replaces all data, is there.",
-    ),
-    Setting(
-        "admin_rate_limit_interval_ms",
-        "admin.rateLimiterIntervalInMS",
-        parsers.at_least(0),
-        "milliseconds, 0 for no limit",
-        ADMIN,
-        "The time in which each of the two may be asked for once.",
-        metavar="MS",
-    ),
-)
+
+def _declared() -> Iterator[Setting]:
+    section = ""
+    for field in fields(ServerConfig):
+        one: Setting = field.metadata["setting"]
+        section = one.section or section
+        yield replace(
+            one,
+            section=section,
+            default_text=one.default_text or shown(field.default),
+            name=one.name or field.name,
+            field=field.name,
+        )
+
+
+SETTINGS: Final = tuple(_declared())
+_DEFAULTS: Final = ServerConfig()
+
+
+def differing(config: ServerConfig) -> dict[str, str]:
+    """Return the settings that differ from their defaults, by name, without secrets."""
+    return {
+        setting.name: "(not shown)" if setting.secret else shown(value) or "none"
+        for setting, value in _not_default(config)
+    }
+
+
+def as_file(config: ServerConfig) -> str:
+    """Return the settings that differ from their defaults as a `zoo.cfg`, without secrets."""
+    return "".join(
+        f"{setting.key}={shown(value)}\n"
+        for setting, value in _not_default(config)
+        if not setting.secret
+    )
+
+
+def settings_table() -> str:
+    """Return the table of all settings for the documentation."""
+    lines: list[str] = []
+    section = ""
+    for one in SETTINGS:
+        if one.section != section:
+            section = one.section
+            lines += ["", f"### {section}", ""]
+            lines += ["| option | variable | key in zoo.cfg | default | |", "|---|---|---|---|---|"]
+        option = f"{one.option}`, `--no-{one.option[2:]}" if one.is_switch else one.option
+        names = " | ".join(f"`{name}`" for name in (option, one.variable, one.key))
+        lines.append(f"| {names} | {one.default_text} | {one.help} |")
+    return "\n".join(lines).strip() + "\n"
+
+
+def _not_default(config: ServerConfig) -> Iterator[tuple[Setting, object]]:
+    for setting in SETTINGS:
+        value = getattr(config, setting.field)
+        if value != getattr(_DEFAULTS, setting.field):
+            yield setting, value

@@ -1,12 +1,12 @@
-"""Where settings come from: a `zoo.cfg`, the environment, the command line.
+"""The sources of settings: a `zoo.cfg`, the environment, the command line.
 
-Options beat the environment, which beats the file, which beats the defaults. A value that cannot be
-used raises `ConfigError`, whose message is one line that says where it was given:
+Options override variables, variables override the file, the file overrides the defaults. A value
+that cannot be used raises `ConfigError` with one line that names its source:
 
     zoo.cfg:3: tickTime = 'two': expected milliseconds, 1 or more
 
-A key or a variable that is not used gets a warning, which says why if that is known. A file that
-lists several servers is refused, unless `standalone` says that this one is to serve alone.
+A key or variable that is not used causes a warning, with the reason if it is known. A file that
+lists several servers is refused, unless `standalone` is set.
 """
 
 from __future__ import annotations
@@ -23,25 +23,14 @@ from paddock.server.config.properties import read_properties
 from paddock.server.config.setting import VARIABLE_PREFIX, Setting
 from paddock.server.config.settings import SETTINGS
 
-# Variables that are no settings: where the file is; what the command line asks, and tells what it
-# runs; and those of the build and of the tests.
+# Variables that are not settings: of `serve`, of the other commands and the programs that they run,
+# of the build, and of the tests.
 _OTHER_VARIABLES: Final = frozenset(
     {
-        "PADDOCK_CONFIG",
-        "PADDOCK_SERVER",
-        "PADDOCK_TOKEN",
-        "PADDOCK_GUARD",
-        "PADDOCK_LOCK_PATH",
-        "PADDOCK_ELECTION_PATH",
-        "PADDOCK_PATH",
-        "PADDOCK_CHANGE",
-        "PADDOCK_VERSION",
-        "PADDOCK_ZXID",
-        "PADDOCK_COMPILE",
-        "PADDOCK_OPT_LEVEL",
-        "PADDOCK_PURE",
-        "PADDOCK_PROPERTY_FACTOR",
-        "PADDOCK_RECORD_SCENARIOS",
+        *("PADDOCK_CONFIG", "PADDOCK_SERVER", "PADDOCK_TOKEN", "PADDOCK_GUARD", "PADDOCK_PATH"),
+        *("PADDOCK_LOCK_PATH", "PADDOCK_ELECTION_PATH", "PADDOCK_CHANGE", "PADDOCK_VERSION"),
+        *("PADDOCK_ZXID", "PADDOCK_COMPILE", "PADDOCK_OPT_LEVEL", "PADDOCK_PURE"),
+        *("PADDOCK_PROPERTY_FACTOR", "PADDOCK_RECORD_SCENARIOS"),
     }
 )
 
@@ -51,21 +40,21 @@ _BY_OPTION: Final = {setting.option: setting for setting in SETTINGS}
 
 
 class Settings:
-    """What has been given so far, later sources over earlier ones."""
+    """The values given so far; a later source overrides an earlier one."""
 
     def __init__(self) -> None:
-        # One line for each thing to warn of.
+        # One line each.
         self.warnings: list[str] = []
-        # By the fields of a ServerConfig, in the order in which they were given.
+        # By field of ServerConfig, in the order in which they were given.
         self._values: dict[str, Any] = {}
-        # Where each of them was given, for errors that concern several.
+        # The source of each value, for errors that concern several fields.
         self._origins: dict[str, str] = {}
         self._servers = ListedServers()
 
     def read_file(self, path: Path) -> None:
-        """Read a `zoo.cfg`. Of a key that is given twice the last one counts, as in Java."""
+        """Read a `zoo.cfg`. The last value of a repeated key counts, as in Java."""
         try:
-            # Bytes that are no UTF-8 can only be part of a file name, which they survive this way.
+            # Bytes that are not UTF-8 can only be part of a file name, and survive this way.
             text = path.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
@@ -91,19 +80,19 @@ class Settings:
                 self.warnings.append(f"variable {name} is not known{_meant(name, _BY_VARIABLE)}")
 
     def read_options(self, options: Mapping[str, str]) -> None:
-        """Read options as they stood on the command line."""
+        """Read options as written on the command line."""
         for name, text in options.items():
             self._take(_BY_OPTION[name], name, text)
 
     def set(self, field: str, value: object, origin: str = "") -> None:
-        """Set a field to a value that is read already."""
-        # Taken out first, so that the last that was given stands last.
+        """Set a field to a value that is parsed already."""
+        # Removed first, so that the last one given is the last in order.
         self._values.pop(field, None)
         self._values[field] = value
         self._origins[field] = origin
 
     def config(self) -> ServerConfig:
-        """Return the whole; raises ConfigError if it makes no sense together."""
+        """Return the configuration; raise ConfigError if its values contradict each other."""
         if not self._values.get("standalone"):
             self._servers.check()
         try:
@@ -121,9 +110,9 @@ class Settings:
     def _take(self, setting: Setting, where: str, text: str) -> None:
         origin = f"{where} = {'(not shown)' if setting.secret else repr(text)}"
         try:
-            value = setting.parse(text)
+            value = setting.parser.parse(text)
         except ValueError:
-            raise ConfigError(f"{origin}: expected {setting.expected}") from None
+            raise ConfigError(f"{origin}: expected {setting.parser.expected}") from None
         if setting.minimum is not None and value < setting.minimum:
             self.warnings.append(f"{where} = {value} is too small, {setting.minimum} is used")
             value = setting.minimum
@@ -138,7 +127,7 @@ def _why_not_a_key(key: str) -> str:
 
 
 def _meant(name: str, known: Mapping[str, Setting]) -> str:
-    # Case is what is most often wrong in a key.
+    # The case of letters is the most frequent mistake in a key.
     lower = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
     return f"; did you mean {lower[close[0]]}?" if close else ""

@@ -25,7 +25,7 @@ from paddock.errors import OK, SESSION_EXPIRED, SESSION_MOVED
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest
-from paddock.server.admin.paced_writer import Stream
+from paddock.server.connections.paced_writer import PacedWriter
 from paddock.server.connections.request_handler import (
     ATTACHING,
     CLOSED,
@@ -68,7 +68,7 @@ class Connection(Desk):
         # None.
         self._first: bytes | None = b""
         # The answer to a four-letter word, while it is on its way.
-        self._stream: Stream | None = None
+        self._stream: PacedWriter | None = None
         self._tally = Tally()
         self._handshake: ConnectRequest | None = None
         # Ends a connection that is not getting anywhere, at its beginning or at its end.
@@ -420,7 +420,7 @@ class Connection(Desk):
         self._leave()
         # It may take as long as the peer goes on taking it.
         self._forget_deadline()
-        self._stream = Stream(
+        self._stream = PacedWriter(
             transport, pieces, _GOODBYE_TIMEOUT, self._end_answer, self._service.turns
         )
         self._stream.start()

@@ -5,19 +5,45 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from paddock.recipes.locks.grant import GrantListener
+from paddock.recipes.locks.holder import BaseHolder as AsyncBaseHolder
 from paddock.recipes.locks.holder import Holder as AsyncHolder
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import Twin, bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 
-H = TypeVar("H", bound=AsyncHolder)
+
+class BaseHolder(Twin[AsyncBaseHolder]):
+    """One contender for something: its grant, its scopes, its listeners."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether we surely hold it, at this moment."""
+        return self._inner.is_held
+
+    def release(self) -> None:
+        """Release what `acquire` returned; raises LockStateError if it is not held.
+
+        If it was lost, there is nothing to release, and no error.
+        """
+        self._bridge.call(self._inner.release)
+
+    def add_listener(self, listener: GrantListener) -> None:
+        """Call a function when it is acquired, suspended, resumed, released or lost.
+
+        It may make calls. What it raises is logged.
+        """
+        self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
+
+    def remove_listener(self, listener: GrantListener) -> None:
+        """Remove a listener, if it is there."""
+        self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
 
 
-class Holder(Twin[H]):
-    """One contender for something: it waits for a grant, and holds it."""
+class Holder(BaseHolder):
+    """One contender for something that has a node of its own in the service."""
+
+    _inner: AsyncHolder
 
     @property
     def client(self) -> Client:
@@ -29,48 +55,25 @@ class Holder(Twin[H]):
         """Where it is."""
         return self._inner.path
 
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
+    def acquire(self, *, timeout: float | None = None) -> Grant:
+        """Wait until it is ours; the grant is to be released.
 
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
+            grant = lock.acquire(timeout=10)
             grant.release()
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
+        TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
+        LockStateError if it is ours already, or if our node was deleted while we waited.
         """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
+        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
     def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
+        """Acquire it if that is possible at once; return None otherwise."""
         return (
             None
             if (_found := self._bridge.call(self._inner.try_acquire)) is None
             else Grant._of(self._bridge, _found)
         )
-
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
-
-        That it was lost meanwhile is fine: then there is nothing to release.
-        """
-        self._bridge.call(self._inner.release)
-
-    def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
-
-        It may make calls. What it raises is logged.
-        """
-        self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
-
-    def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
-        self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
 
     def __enter__(self) -> Grant:
         return Grant._of(self._bridge, self._enter_scope(self._inner))

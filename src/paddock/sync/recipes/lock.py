@@ -17,17 +17,19 @@ from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
 
-class Lock(Holder[AsyncLock]):
+class Lock(Holder):
     """A fair lock, held at most as long as the client's session lives.
 
         lock = Lock(client, "/locks/report", data=b"worker 7")
         with lock as grant:
             print(grant.is_held)  # True
 
-    A lock is one contender: whoever shares it shares its place. Taking it again while it is held
-    raises LockStateError, unless it is `reentrant`: then it is held until it has been released as
-    often as it was taken. `data` is what others read of us in `contenders`.
+    A `Lock` object is one contender, with one place in the line. Acquiring it again while it is
+    held raises LockStateError, unless it is `reentrant`: then it has to be released as often as it
+    was acquired. Others read `data` in `contenders`.
     """
+
+    _inner: AsyncLock
 
     def __init__(
         self,
@@ -39,33 +41,32 @@ class Lock(Holder[AsyncLock]):
         reentrant: bool = False,
     ) -> None:
         bridge = bridge_of("client", client)
-        super().__init__(
+        self._make(
             bridge,
-            bridge.run(AsyncLock, client._inner, path, data=data, acl=acl, reentrant=reentrant),
             client,
+            lambda: AsyncLock(client._inner, path, data=data, acl=acl, reentrant=reentrant),
         )
 
     def contenders(self) -> list[Contender]:
-        """Give all who hold it or wait for it, in their order: the holder first."""
+        """Return all who hold it or wait for it, in order: the holder first."""
         return self._bridge.call(self._inner.contenders)
 
 
-class SimpleMutex(Holder[AsyncSimpleMutex]):
-    """A lock that is one ephemeral node: whoever creates it holds it, and all others race again.
+class SimpleMutex(Holder):
+    """A lock that is one ephemeral node: its creator holds it, and all others race again.
 
         with SimpleMutex(client, "/mutexes", "report") as grant:
             print(grant.path)  # /mutexes/report
 
-    It is neither fair nor without herd effect: a release wakes up everybody. It is for few
-    contenders, and for those who want to see at one path who holds it. Whoever deletes that node by
-    hand frees it; the holder hears of it, but may have written something under its guard meanwhile,
-    unless the node beside it, with a mark in its name, is deleted first.
+    It is not FIFO, and it has a herd effect: a release wakes every waiter. It is for few
+    contenders, and where one path must show the holder. To free it by hand, delete the node beside
+    it, with a mark in its name, first: it is what a guarded write of the holder checks.
     """
+
+    _inner: AsyncSimpleMutex
 
     def __init__(
         self, client: Client, path: str, name: str, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
         bridge = bridge_of("client", client)
-        super().__init__(
-            bridge, bridge.run(AsyncSimpleMutex, client._inner, path, name, acl=acl), client
-        )
+        self._make(bridge, client, lambda: AsyncSimpleMutex(client._inner, path, name, acl=acl))

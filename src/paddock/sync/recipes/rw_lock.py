@@ -17,8 +17,10 @@ from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
 
-class ReadLock(Holder[AsyncReadLock]):
-    """The side of a read-write lock for those who read."""
+class ReadLock(Holder):
+    """The side of a read-write lock for readers."""
+
+    _inner: AsyncReadLock
 
 
 class ReadWriteLock(Twin[AsyncReadWriteLock]):
@@ -30,27 +32,29 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
         print(reading.is_held)  # True
         reading.release()
 
-    It is one contender: whoever shares it shares its places. `data` is what others find in them.
+    It is one contender, with one place for each side. Others find `data` there.
     """
 
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
         bridge = bridge_of("client", client)
-        super().__init__(
-            bridge, bridge.run(AsyncReadWriteLock, client._inner, path, data=data, acl=acl), client
+        self._make(
+            bridge, client, lambda: AsyncReadWriteLock(client._inner, path, data=data, acl=acl)
         )
 
     @property
     def read(self) -> ReadLock:
-        """What many can hold, as long as nobody holds the other."""
+        """Held by many, as long as nobody holds the other."""
         return ReadLock._of(self._bridge, self._inner.read)
 
     @property
     def write(self) -> WriteLock:
-        """What one can hold, as long as nobody else holds either."""
+        """Held by one, as long as nobody else holds either."""
         return WriteLock._of(self._bridge, self._inner.write)
 
 
-class WriteLock(Holder[AsyncWriteLock]):
-    """The side of a read-write lock for those who write."""
+class WriteLock(Holder):
+    """The side of a read-write lock for writers."""
+
+    _inner: AsyncWriteLock

@@ -16,16 +16,18 @@ from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
 
-class Semaphore(Holder[AsyncSemaphore]):
-    """One of those who share a number of leases; it holds one at a time.
+class Semaphore(Holder):
+    """One contender for a number of leases; it holds one at a time.
 
         semaphore = Semaphore(client, "/semaphores/printers", leases=3, data=b"worker 7")
         with semaphore as grant:
             print(len(semaphore.holders()))  # 1
 
-    `try_acquire` gives None also if somebody else is just being served. `data` is what others read
-    of us in `holders`.
+    `try_acquire` returns None also while another contender is first in the line. Others read `data`
+    in `holders`.
     """
+
+    _inner: AsyncSemaphore
 
     def __init__(
         self,
@@ -37,12 +39,12 @@ class Semaphore(Holder[AsyncSemaphore]):
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
         bridge = bridge_of("client", client)
-        super().__init__(
+        self._make(
             bridge,
-            bridge.run(AsyncSemaphore, client._inner, path, leases=leases, data=data, acl=acl),
             client,
+            lambda: AsyncSemaphore(client._inner, path, leases=leases, data=data, acl=acl),
         )
 
     def holders(self) -> list[Contender]:
-        """Give all who hold a lease, in the order in which they got it."""
+        """Return all who hold a lease, in the order in which they got it."""
         return self._bridge.call(self._inner.holders)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from paddock.cli.demo.act import Act
 from paddock.cli.demo.acts import ACTS
 from paddock.cli.demo.acts.lock import one_at_a_time
 from paddock.cli.demo.notebook import DEMO, KILLS, Happening
+from paddock.cli.demo.stage import Act
 
 HOLDS = "holds the lock"
 

@@ -6,15 +6,15 @@ import asyncio
 import json
 from typing import Any
 
-from paddock.server.admin.commands import Commands
-from paddock.server.admin.metrics import Figures
+from paddock.server.admin.commands import AdminCommands
+from paddock.server.admin.metrics import Metrics
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.unit.server.harness import Harness
 
 
-def commands(made: Harness) -> Commands:
-    return Commands(Figures(made.service, None, 2181, asyncio.get_running_loop().time))
+def commands(made: Harness) -> AdminCommands:
+    return AdminCommands(Metrics(made.service, None, 2181, asyncio.get_running_loop().time))
 
 
 def answer(made: Harness, name: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from paddock.server.admin import control_socket
 from paddock.server.admin.control_socket import (
     CONNECTIONS_MAX,
     LINE_BYTES_MAX,
-    Control,
     ControlError,
+    ControlSocket,
     Message,
     RefusedError,
     ask,
@@ -33,8 +33,8 @@ async def answer(request: Message) -> Message:
 
 
 @contextlib.asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Control]:
-    one = Control(folder, answer)
+async def opened(folder: Path) -> AsyncIterator[ControlSocket]:
+    one = ControlSocket(folder, answer)
     await one.open()
     try:
         yield one

@@ -58,7 +58,8 @@ class FakeCommands:
     def authorize(self, identities: Identities) -> None:
         pass
 
-    def check_restore(self) -> float:
+    def check(self, command: str) -> float:
+        assert command == "restore"
         now = asyncio.get_running_loop().time()
         assert self.limits.restore.wait(now) == 0
         return now
@@ -128,7 +129,7 @@ def test_a_client_that_goes_before_its_body_has_come_ends_the_restore() -> None:
         peer.connection.connection_lost(None)
         await turn()
         assert commands.process.is_killed
-        assert (len(server.tasks), len(commands.limits.restores)) == (0, 0)
+        assert (len(server.pool.tasks), len(commands.limits.restores)) == (0, 0)
 
     run_virtually(scenario())
 
@@ -143,7 +144,7 @@ def test_neither_client_nor_server_ends_a_restore_whose_body_has_come() -> None:
         peer.connection.connection_lost(None)
         await turn()
         assert not commands.process.is_killed
-        assert (len(server.tasks), len(commands.limits.restores)) == (0, 1)
+        assert (len(server.pool.tasks), len(commands.limits.restores)) == (0, 1)
         await commands.limits.restores.end()
         assert commands.process.is_killed
 

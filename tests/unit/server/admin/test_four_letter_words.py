@@ -8,8 +8,8 @@ import re
 import pytest
 
 from paddock.server.admin.four_letter_words import FourLetterWords
-from paddock.server.admin.metrics import Figures
-from paddock.state.watches import ONE_SHOT
+from paddock.server.admin.metrics import Metrics
+from paddock.state.watcher import ONE_SHOT
 from tests.support import requests as rq
 from tests.unit.server.harness import FakeClient, Harness, run, turn
 
@@ -19,8 +19,8 @@ EVERY_WORD = _WORDS.split()
 
 def harness(words: str = "*") -> Harness:
     made = Harness(four_letter_words=frozenset(words.split(",")), max_connections_per_address=0)
-    figures = Figures(made.service, None, 2181, asyncio.get_running_loop().time)
-    made.service.words = FourLetterWords(figures).answer
+    metrics = Metrics(made.service, None, 2181, asyncio.get_running_loop().time)
+    made.service.words = FourLetterWords(metrics).answer
     return made
 
 
@@ -200,8 +200,8 @@ def test_a_session_is_dumped_with_the_time_at_which_it_would_expire() -> None:
         await asyncio.sleep(2.5)
         client.send(rq.exists("/"))
         # Heard of at 2.5 s, it has 6 s, and is looked at in ticks of 2 s: at 10 s.
-        figures = Figures(made.service, None, 2181, asyncio.get_running_loop().time)
-        assert figures.date_ms(10.0) == made.wall_ms + 7500
+        metrics = Metrics(made.service, None, 2181, asyncio.get_running_loop().time)
+        assert metrics.date_ms(10.0) == made.wall_ms + 7500
         text = await ask(made, "dump")
         assert text.startswith("SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at ")
         # The wall clock of the harness stands still at 1,000 s.

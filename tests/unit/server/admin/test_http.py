@@ -8,10 +8,9 @@ from typing import cast
 
 import pytest
 
-from paddock.server.admin.commands import Commands
+from paddock.server.admin.commands import AdminCommands
 from paddock.server.admin.http import AdminServer
-from paddock.server.admin.http_connection import AdminConnection
-from paddock.server.admin.metrics import Figures
+from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.origin import AdminHosts
 from paddock.testing.clock import run_virtually
 from tests.unit.server.harness import FakeTransport, Harness, turn
@@ -29,7 +28,7 @@ class Peer:
         transport: FakeTransport | None = None,
     ) -> None:
         self.transport = transport or FakeTransport(address=address)
-        self.connection = AdminConnection(server)
+        self.connection = server.new_connection()
         self.connection.connection_made(self.transport)
 
     async def send(self, data: bytes) -> None:
@@ -39,9 +38,9 @@ class Peer:
 
 def admin_server() -> AdminServer:
     made = Harness()
-    figures = Figures(made.service, None, 2181, asyncio.get_running_loop().time)
+    metrics = Metrics(made.service, None, 2181, asyncio.get_running_loop().time)
     server = AdminServer("/commands/", 30.0, lambda: made.wall_ms, AdminHosts("127.0.0.1"))
-    server.commands = Commands(figures)
+    server.commands = AdminCommands(metrics)
     return server
 
 
@@ -53,7 +52,7 @@ def test_one_more_than_allowed_takes_the_place_of_the_one_that_waits_longest() -
         await peers[0].send(REQUEST)
         peers.append(Peer(server))
         assert [one.transport.is_open for one in peers] == [True, False] + [True] * 99
-        assert len(server.connections) == 100
+        assert len(server.pool.connections) == 100
         await peers[-1].send(REQUEST)
         assert peers[-1].transport.written.count(b"HTTP/1.1 200 ") == 1
 
@@ -165,7 +164,7 @@ def test_nothing_goes_on_when_it_is_closed() -> None:
     async def scenario() -> None:
         server = admin_server()
         peer = Peer(server)
-        task = server.tasks.start(asyncio.sleep(1000))
+        task = server.pool.tasks.start(asyncio.sleep(1000))
         await server.close()
         assert not peer.transport.is_open
         assert task.cancelled()

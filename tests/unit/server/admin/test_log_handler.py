@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from paddock.server.admin.log_handler import BURST, INTERVAL, JSON, TEXT, Journal, escaped
+from paddock.server.admin.log_handler import BURST, INTERVAL, JSON, TEXT, LogHandler, escaped
 
 
 class Clock:
@@ -22,15 +22,15 @@ class Clock:
 
 
 class Said:
-    """A logger that writes to a journal, and what it has written."""
+    """A logger that writes to a log handler, and what it has written."""
 
     def __init__(self, form: str) -> None:
         self.clock = Clock()
         self.stream = io.StringIO()
-        self.journal = Journal(self.stream, form, self.clock)
+        self.log_handler = LogHandler(self.stream, form, self.clock)
         # One of its own, which ends with the test.
         self.logger = logging.Logger("paddock.test")  # noqa: LOG001
-        self.logger.addHandler(self.journal)
+        self.logger.addHandler(self.log_handler)
 
     def lines(self) -> list[str]:
         """Take what was written."""
@@ -147,14 +147,14 @@ def test_the_end_of_a_flood_is_told_with_its_last_line_and_once(said: Said) -> N
     for number in range(BURST + 5):
         said.logger.warning("refused %d", number)
     said.lines()
-    said.journal.tell_suppressed()
+    said.log_handler.flush_suppressed()
     assert said.lines() == []
     said.clock.now += INTERVAL
-    said.journal.tell_suppressed()
+    said.log_handler.flush_suppressed()
     (line,) = said.lines()
     assert line.endswith(f"refused {BURST + 4} (and 4 more like it)")
     said.clock.now += INTERVAL
-    said.journal.tell_suppressed()
+    said.log_handler.flush_suppressed()
     assert said.lines() == []
 
 
@@ -162,7 +162,7 @@ def test_at_the_end_everything_is_told(said: Said) -> None:
     for number in range(BURST + 1):
         said.logger.warning("refused %d", number)
     said.lines()
-    said.journal.tell_suppressed(everything=True)
+    said.log_handler.flush_suppressed(everything=True)
     (line,) = said.lines()
     assert line.endswith(f"refused {BURST}")
 
@@ -213,4 +213,4 @@ def test_what_was_left_out_keeps_no_frames_alive(said: Said) -> None:
 def test_sentences_that_never_end_take_bounded_memory(said: Said) -> None:
     for number in range(5000):
         said.logger.warning(str(number))
-    assert len(said.journal._kinds) <= 1000
+    assert len(said.log_handler._messages) <= 1000

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.ignored import why_unused
-from paddock.server.config.settings import SETTINGS
-from paddock.server.config.settings_text import as_file, differing, settings_table
+from paddock.server.config.settings import SETTINGS, as_file, differing, settings_table
 
 DOCUMENTATION = Path(__file__).parents[4] / "docs" / "reference" / "configuration.md"
 

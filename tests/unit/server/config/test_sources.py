@@ -105,7 +105,7 @@ def test_the_sample_file_of_apache_zookeeper_is_understood(zoo_cfg: Path) -> Non
         "dataDir=/tmp/zookeeper\nclientPort=2181\n#maxClientCnxns=60\n",
     )
     assert settings.config() == ServerConfig(data_directory=Path("/tmp/zookeeper"))
-    alone = "is not used by this server: it runs alone, ensembles are not run here"
+    alone = "is not used by this server: it runs alone, without an ensemble"
     assert settings.warnings == [
         f"{zoo_cfg}:3: key 'initLimit' {alone}",
         f"{zoo_cfg}:4: key 'syncLimit' {alone}",
@@ -115,15 +115,15 @@ def test_the_sample_file_of_apache_zookeeper_is_understood(zoo_cfg: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("server.1=one:2888:3888", "it runs alone, ensembles are not run here"),
-        ("ssl.quorum.keyStore.location=/x", "it runs alone, ensembles are not run here"),
+        ("server.1=one:2888:3888", "it runs alone, without an ensemble"),
+        ("ssl.quorum.keyStore.location=/x", "it runs alone, without an ensemble"),
         ("forceSync=no", "a write is always on disk before it is acknowledged"),
-        ("zookeeper.skipACL=yes", "ACLs always hold, and are looked at when a write is applied"),
+        ("zookeeper.skipACL=yes", "ACLs always hold, and are checked when a write is applied"),
         ("netty.advancedFlowControl.enabled=true", "it is about the JVM and its libraries"),
         ("authProvider.1=X", "there are the schemes world, auth, ip, digest and x509"),
         ("jaasLoginRenew=3600000", "there is no SASL here"),
         ("sessionRequireClientSASLAuth=false", "there is no SASL here"),
-        ("maxBatchSize=9", "batches form by themselves, while the one before is written"),
+        ("maxBatchSize=9", "a batch forms while the one before it is written"),
     ],
 )
 def test_a_key_that_means_nothing_here_gets_a_warning_that_says_why(
@@ -209,7 +209,9 @@ def test_a_list_of_servers_that_cannot_be_read_is_refused(zoo_cfg: Path, tmp_pat
 
 @pytest.mark.parametrize("prefix", ["", "zookeeper."])
 def test_a_file_that_lets_nobody_in_without_sasl_is_refused(zoo_cfg: Path, prefix: str) -> None:
-    with pytest.raises(ConfigError, match="there is no SASL here, and everybody would be served"):
+    with pytest.raises(
+        ConfigError, match="there is no SASL here, and every client would be served"
+    ):
         read(zoo_cfg, f"{prefix}sessionRequireClientSASLAuth=true")
 
 
@@ -363,10 +365,10 @@ def test_a_file_name_that_is_no_utf8_survives(zoo_cfg: Path) -> None:
         ("jute.maxbuffer=0", "a number of bytes, 1 or more, decimal or as 0x…"),
         ("jute.maxbuffer=0x80000000", "a number of bytes, 1 or more, decimal or as 0x…"),
         ("4lw.commands.whitelist=stats", "four-letter words with commas between them, or *"),
-        ("ssl.protocol=TLSv1.1", "TLSv1.2 or TLSv1.3; what is older is not secure"),
+        ("ssl.protocol=TLSv1.1", "TLSv1.2 or TLSv1.3; older versions are not secure"),
         (
             "ssl.enabledProtocols=TLSv1.2,TLSv1",
-            "TLSv1.2 and TLSv1.3, with a comma; what is older is not secure",
+            "TLSv1.2 and TLSv1.3, with a comma; older versions are not secure",
         ),
         ("ssl.clientAuth=yes", "need, want or none"),
         (
@@ -375,7 +377,7 @@ def test_a_file_name_that_is_no_utf8_survives(zoo_cfg: Path) -> None:
         ),
         (
             "ssl.ocsp=true",
-            "false: nobody is asked about certificates here, lists are looked at (ssl.crl)",
+            "false: OCSP is not supported; revocation lists are (ssl.crl)",
         ),
         ("ssl.handshakeDetectionTimeoutMillis=0", "milliseconds, 1 or more"),
         ("znode.container.checkIntervalMs=0", "milliseconds, 1 or more"),
@@ -444,12 +446,12 @@ def test_a_secure_port_alone_is_the_only_port(
 @pytest.mark.parametrize(
     ("lines", "line", "message"),
     [
-        ("secureClientPort=1", 1, "TLS needs our certificate and its key"),
-        ("client.portUnification=true", 1, "TLS needs our certificate and its key"),
+        ("secureClientPort=1", 1, "TLS needs the server's certificate and key"),
+        ("client.portUnification=true", 1, "TLS needs the server's certificate and key"),
         (
             "ssl.keyStore.location=/key\nsecureClientPort=1",
             2,
-            "the certificates of clients cannot be checked without those that they come from",
+            "clients' certificates cannot be checked without a trust store",
         ),
         ("secureClientPortAddress=::1", 1, "there is a secure host, but no secure port"),
     ],

@@ -19,7 +19,7 @@ from paddock.storage.load import load
 from paddock.storage.maintenance import check as checking
 from paddock.storage.maintenance.check import Report, check
 from paddock.storage.maintenance.repair import Repaired, repair
-from paddock.storage.maintenance.scan import Gap, Item, walk
+from paddock.storage.scan import Gap, Item, scan
 from paddock.storage.snapshots import SnapshotStore
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
 from tests.unit.log.helpers import flip, segments
@@ -497,7 +497,7 @@ def test_a_record_that_is_written_while_it_is_read_is_not_taken_for_damage(
     early = whole[:begin] + bytes(end - begin) + whole[end:]
     reads = [early, early, whole, whole]
     monkeypatch.setattr(Path, "read_bytes", lambda _: reads.pop(0))
-    items = list(walk(folder / "log"))
+    items = list(scan(folder / "log"))
     assert [item.index for item in items if isinstance(item, Record)] == list(range(1, 8))
     assert not any(isinstance(item, Gap) for item in items)
 
@@ -512,16 +512,16 @@ def test_what_a_server_purges_between_two_looks_is_not_taken_for_missing(
         builder.create(*names(6, 4))
         calls: list[Path] = []
 
-        def walk_behind_a_purge(log: Path, after: int = 0) -> Iterator[Item]:
+        def scan_behind_a_purge(log: Path, after: int = 0) -> Iterator[Item]:
             calls.append(log)
             if len(calls) == 1:
                 # As a server does that has gone on meanwhile.
                 builder.snapshot()
                 builder.purge()
-            return walk(log, after)
+            return scan(log, after)
 
         for module in (loading, checking):
-            monkeypatch.setattr(module, "walk", walk_behind_a_purge)
+            monkeypatch.setattr(module, "scan", scan_behind_a_purge)
         assert load(folder).index == 11
         builder.create(*names(6, 10))
         calls.clear()

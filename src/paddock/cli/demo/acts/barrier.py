@@ -1,15 +1,10 @@
 """Barrier: three begin together and end together, whoever came early or was quick."""
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
-
-from paddock.cli.demo.act import Act
+from paddock.cli.demo.stage import Act, Stage
+from paddock.cli.demo.worker import Worker
 from paddock.recipes import DoubleBarrier
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.stage import Stage
-    from paddock.cli.demo.worker import Worker
 
 
 async def member(me: Worker) -> None:

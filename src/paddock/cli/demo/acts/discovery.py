@@ -1,17 +1,12 @@
 """Discovery: somebody sees which instances of a service there are, at every moment."""
 
-from __future__ import annotations
-
 import math
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from paddock.cli.demo.act import Act
+from paddock.cli.demo.stage import Act, Stage
+from paddock.cli.demo.worker import Worker
 from paddock.recipes import ServiceInstance, ServiceRegistry
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.stage import Stage
-    from paddock.cli.demo.worker import Worker
 
 
 async def instance(me: Worker) -> None:

@@ -1,16 +1,11 @@
 """Election: one of three leads. It is killed, and the next one takes over."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from paddock.cli.demo.act import Act
+from paddock.cli.demo.stage import Act, Stage
+from paddock.cli.demo.worker import Worker
 from paddock.recipes import Election
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.stage import Stage
-    from paddock.cli.demo.worker import Worker
 
 
 async def candidate(me: Worker) -> None:

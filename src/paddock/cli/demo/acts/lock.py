@@ -1,18 +1,13 @@
 """Lock: three contend for it, one at a time has it, also when a holder is killed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from paddock.cli.demo.act import Act
 from paddock.cli.demo.notebook import KILLS, Happening
+from paddock.cli.demo.stage import Act, Stage
+from paddock.cli.demo.worker import Worker
 from paddock.recipes import Lock
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.stage import Stage
-    from paddock.cli.demo.worker import Worker
 
 # How often the lock is held before the one comes that is never done.
 _HOLDS: Final = 5
@@ -51,7 +46,7 @@ async def _story(stage: Stage) -> str:
 
 
 def one_at_a_time(happenings: Iterable[Happening]) -> bool:
-    """Tell whether nobody got the lock before the last holder let go of it, or was killed."""
+    """Return whether the lock never had two holders at once."""
     holder = None
     for one in happenings:
         if one.what == "holds the lock":

@@ -1,17 +1,12 @@
 """Queue: every job is done, also that of a consumer that is killed in the middle of it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from paddock.cli.demo.act import Act
+from paddock.cli.demo.stage import Act, Stage
+from paddock.cli.demo.worker import Worker
 from paddock.recipes import Queue
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.stage import Stage
-    from paddock.cli.demo.worker import Worker
 
 _JOBS: Final = 6
 
