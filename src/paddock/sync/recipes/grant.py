@@ -8,7 +8,7 @@ from __future__ import annotations
 from paddock.recipes.locks.grant import BaseGrant as AsyncBaseGrant
 from paddock.recipes.locks.grant import Grant as AsyncGrant
 from paddock.recipes.locks.grant import GrantListener
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.transaction import Transaction
 
 

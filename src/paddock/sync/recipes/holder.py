@@ -8,7 +8,7 @@ from __future__ import annotations
 from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.locks.holder import BaseHolder as AsyncBaseHolder
 from paddock.recipes.locks.holder import Holder as AsyncHolder
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 
