@@ -152,8 +152,8 @@ class Writer:
         return ""
 
     def _constructor(self, name: str, method: Function) -> list[str]:
-        owner = self._owner_of(method, skip=1)
-        if owner is None or name in self._rules.made_inside:
+        owner = None if name in self._rules.made_inside else self._owner_of(method, skip=1)
+        if owner is None:
             # It is made by others only.
             return []
         passed = self._types.passed(method, skip=1, bridge="bridge")
