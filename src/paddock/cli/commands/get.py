@@ -6,16 +6,13 @@ and a line break at the end.
 """
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from paddock.cli.describe import data_fields, print_json, shown_data, stat_fields, stat_lines
-from paddock.cli.paths import NODE_PATH
+from paddock.cli.node_paths import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
+from paddock.client.client import Client
 
 
 @click.command()
@@ -30,7 +27,7 @@ def command(service: ServiceOptions, path: str, with_stat: bool, as_json: bool) 
     --json, "encoding" says whether "data" is the text ("utf-8") or "base64".
     """
 
-    async def getting(client: "Client") -> None:
+    async def getting(client: Client) -> None:
         data, stat = await client.get(path)
         if as_json:
             print_json({"path": path, **data_fields(data), **stat_fields(stat)})
