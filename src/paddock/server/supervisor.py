@@ -24,7 +24,7 @@ from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.storage.layout import Claim
-from paddock.storage.state_swap import Exchange, exchange, is_staged, undo_exchange
+from paddock.storage.state_swap import StateSwap, is_staged, swap_state, undo_swap
 
 logger: Final = logging.getLogger(__name__)
 
@@ -148,8 +148,8 @@ class Supervisor:
 
     async def _replace(
         self, folder: Path, staged: str
-    ) -> tuple[Exchange | None, BaseException | None]:
-        """Exchange the server for one with the staged state; or, with a reason, for one as before.
+    ) -> tuple[StateSwap | None, BaseException | None]:
+        """Replace the server by one with the staged state; or, with a reason, by one as before.
 
         Raises if no server runs any more.
         """
@@ -167,7 +167,7 @@ class Supervisor:
             undone = done
             done, problem = None, error
             logger.error("the restored data cannot be served: %s", error)
-            await self._in_thread(folder, lambda: undo_exchange(folder, undone, Disk()))
+            await self._in_thread(folder, lambda: undo_swap(folder, undone, Disk()))
             await self._start_server()
         return done, problem
 
@@ -178,12 +178,12 @@ class Supervisor:
 
     async def _exchange(
         self, folder: Path, staged: str
-    ) -> tuple[Exchange | None, BaseException | None]:
+    ) -> tuple[StateSwap | None, BaseException | None]:
         now = datetime.fromtimestamp(self._wall_clock_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
-        done: list[Exchange] = []
+        done: list[StateSwap] = []
         try:
             await self._in_thread(
-                folder, lambda: done.append(exchange(folder, staged, now, Disk()))
+                folder, lambda: done.append(swap_state(folder, staged, now, Disk()))
             )
         except (PaddockError, OSError) as error:
             logger.error("no backup was restored: %s", error)

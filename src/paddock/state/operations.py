@@ -36,9 +36,10 @@ from paddock.state.entry import (
     Entry,
 )
 from paddock.state.limits import Quota
+from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX, Node, data_length
 from paddock.state.notice import Notice, OverLimit
 from paddock.state.refusal import Refused
-from paddock.state.tree import CONTAINER, SPECIAL, TTL_BASE, TTL_MS_MAX, Node, Tree
+from paddock.state.tree import SPECIAL, Tree
 
 PERSISTENT: Final = 0
 EPHEMERAL: Final = 1
@@ -143,7 +144,7 @@ class Operations:
         if self.tree.quotas.size:
             governor = self.tree.quotas.governor(path)
             if governor is not None:
-                self._ask(governor, 1, _length(data))
+                self._ask(governor, 1, data_length(data))
         acl = self.tree.acls.share(acl)
         node = self.tree.create(path, data, acl, self._zxid, self._entry.time_ms, owner)
         quota.created(self.tree, path, data)
@@ -181,7 +182,7 @@ class Operations:
         if self.tree.quotas.size:
             governor = self.tree.quotas.governor(path)
             if governor is not None:
-                growth = _length(data) - _length(node.data)
+                growth = data_length(data) - data_length(node.data)
                 self._ask(governor, 0, growth)
         _check_version(node.version, version)
         self.tree.set_data(path, node, data, self._zxid, self._entry.time_ms)
@@ -307,7 +308,3 @@ class Operations:
 def _check_version(current: int, expected: int) -> None:
     if expected != -1 and expected != current:
         raise Refused(BAD_VERSION)
-
-
-def _length(data: bytes | None) -> int:
-    return 0 if data is None else len(data)

@@ -35,18 +35,11 @@ from paddock.protocol.requests import (
 from paddock.state import multi
 from paddock.state.access import Identities
 from paddock.state.machine import StateMachine
+from paddock.state.node import Node
 from paddock.state.refusal import Refused
-from paddock.state.tree import Node
 from paddock.state.watch_setting import WatchSetting
-from paddock.state.watches import (
-    ALL_MODES,
-    ONE_SHOT,
-    PERSISTENT,
-    RECURSIVE,
-    Watcher,
-    Watches,
-    WatchTable,
-)
+from paddock.state.watcher import ALL_MODES, ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
+from paddock.state.watches import Watches, WatchTable
 
 _STAT_BYTES: Final = 68
 _LENGTH_BYTES: Final = 4
@@ -154,7 +147,7 @@ class Queries:
             return wire
         data = node.data
         if data is None or len(data) < LARGE_BYTES:
-            return self.machine.tree.data_and_stat(node)
+            return self.machine.tree.answers.data_and_stat(node)
         self.large = data
         self.large_at = _LENGTH_BYTES
         return len(data).to_bytes(_LENGTH_BYTES, "big") + node.stat()
@@ -187,7 +180,7 @@ class Queries:
         return node
 
     def _list(self, node: Node, stat: bytes) -> bytes:
-        return self._behind(self.machine.tree.child_list(node), stat)
+        return self._behind(self.machine.tree.answers.child_list(node), stat)
 
     def _behind(self, wire: bytes, stat: bytes) -> bytes:
         """Answer with something that is kept, and a stat behind it."""
@@ -204,7 +197,7 @@ class Queries:
             data = node.data
             if data is not None and len(data) >= SMALL_BYTES:
                 return node.stat()
-            wire = self.machine.tree.data_and_stat(node)
+            wire = self.machine.tree.answers.data_and_stat(node)
         return wire[-_STAT_BYTES:]
 
     def _watch(self, table: WatchTable, path: bytes, watcher: Watcher) -> None:
@@ -260,7 +253,7 @@ class Queries:
             if node.child_count() < too_many and names_left > 0:
                 if node.children_wire is None:
                     names_left -= node.child_count()
-                names = tree.child_list(node)
+                names = tree.answers.child_list(node)
             if names is None or len(names) > room:
                 too_many = min(too_many, node.child_count())
                 multi.write_error(writer, SYSTEM_ERROR)

@@ -22,8 +22,9 @@ from paddock.protocol.acl import encode_acls, read_whole_acls
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
 from paddock.state.access import NodeACL
 from paddock.state.machine import StateMachine
+from paddock.state.node import Node
 from paddock.state.sessions import Session
-from paddock.state.tree import Node, Tree
+from paddock.state.tree import Tree
 
 FORMAT: Final = 1
 

@@ -18,25 +18,19 @@ from __future__ import annotations
 from typing import Final, Protocol
 from zlib import crc32
 
-from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.protocol.acl import OPEN, READ_ONLY
-from paddock.protocol.jute import to_int32
 from paddock.state.access import ACLTable, NodeACL
+from paddock.state.answer_cache import AnswerCache
 from paddock.state.digest import data_term, header_term, node_term
 from paddock.state.limits import QUOTA, Quotas, governed_by_limits
+from paddock.state.node import CONTAINER, Children, Node, data_length
 from paddock.state.path_bag import PathBag
 
 _INT32_MIN: Final = -(1 << 31)
 _INT32_MAX: Final = (1 << 31) - 1
 
-CONTAINER: Final = -(1 << 63)
-TTL_BASE: Final = -(1 << 56)
-TTL_MS_MAX: Final = (1 << 40) - 1
-
-# How much of what reads were answered with is kept for the next ones, in all.
-CACHED_BYTES_MAX: Final = 64 << 20
 # From this size on, the digest's part for a node's data is kept: no small request may have large
 # data read again and again.
 _LARGE_BYTES: Final = 1 << 12
@@ -45,134 +39,6 @@ ZOOKEEPER: Final = b"/zookeeper"
 CONFIG: Final = b"/zookeeper/config"
 SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
 """The nodes that are always there and cannot be deleted."""
-
-
-# Known to the garbage collector, unlike nodes: only then may a long chain of them be freed.
-class Children:
-    """The children of a node, and what is kept about everything below the node.
-
-    A node has none of these before it has had a child.
-    """
-
-    __slots__ = ("above", "below", "below_bytes", "names")
-
-    def __init__(self, above: Children | None) -> None:
-        self.names: dict[bytes, None] = {}
-        # Those of the parent, among which the node itself is; None for the root.
-        self.above = above
-        # How many nodes are below, at any depth, and the bytes of their data.
-        self.below: i64 = 0
-        self.below_bytes: i64 = 0
-
-    def count(self, nodes: i64, size: i64) -> None:
-        """Count nodes and bytes that are new here or gone, if below zero, on every level above."""
-        here: Children | None = self
-        while here is not None:
-            here.below += nodes
-            here.below_bytes += size
-            here = here.above
-
-
-@mypyc_attr(acyclic=True)
-class Node:
-    """One node. Whoever changes a field has called `Tree._touch` before."""
-
-    __slots__ = (
-        "acl",
-        "aversion",
-        "children",
-        "children_wire",
-        "created",
-        "ctime",
-        "czxid",
-        "data",
-        "epoch",
-        "mtime",
-        "mzxid",
-        "owner",
-        "pzxid",
-        "version",
-        "wire",
-    )
-
-    def __init__(self, data: bytes | None, acl: NodeACL, zxid: i64, time_ms: i64, owner: i64):
-        self.data = data
-        self.acl = acl
-        self.czxid: i64 = zxid
-        self.mzxid: i64 = zxid
-        self.pzxid: i64 = zxid
-        self.ctime: i64 = time_ms
-        self.mtime: i64 = time_ms
-        # The session of an ephemeral node; 0; CONTAINER; or TTL_BASE plus the TTL in ms.
-        self.owner: i64 = owner
-        # Four of 32 bits, side by side: there may be millions of nodes.
-        self.version: i32 = 0
-        # How many children were ever created here. The sequence suffix shows it, and the cversion
-        # on the wire is twice this minus the children there are: creates plus deletes.
-        self.created: i32 = 0
-        self.aversion: i32 = 0
-        # The number of the last snapshot that has this node, or after whose point it was born.
-        self.epoch: i32 = 0
-        self.children: Children | None = None
-        # What get and get_children answer, while the tree keeps it: see `Tree.data_and_stat`.
-        self.wire: bytes | None = None
-        self.children_wire: bytes | None = None
-
-    def child_count(self) -> int:
-        children = self.children
-        return 0 if children is None else len(children.names)
-
-    def child_names(self) -> list[bytes]:
-        children = self.children
-        return [] if children is None else list(children.names)
-
-    def stat(self) -> bytes:
-        """Give the stat as the wire has it."""
-        writer = BytesWriter()
-        self.write_stat(writer)
-        return writer.getvalue()
-
-    def write_stat(self, writer: BytesWriter) -> None:
-        """Write the stat as the wire has it."""
-        data, children = self.data, self.children
-        child_count: i64 = 0 if children is None else len(children.names)
-        # Not as numbers of 32 bits, of which twice as much may be none.
-        created: int = self.created
-        changes: i64 = created * 2 - child_count
-        write_i64_be(writer, self.czxid)
-        write_i64_be(writer, self.mzxid)
-        write_i64_be(writer, self.ctime)
-        write_i64_be(writer, self.mtime)
-        write_i32_be(writer, int(self.version))
-        # The usual case without the arithmetic, which is slow on numbers of any size.
-        fits = -_INT32_MAX <= changes <= _INT32_MAX
-        write_i32_be(writer, int(changes) if fits else to_int32(changes))
-        write_i32_be(writer, int(self.aversion))
-        write_i64_be(writer, max(self.owner, 0))
-        write_i32_be(writer, 0 if data is None else len(data))
-        write_i32_be(writer, int(child_count))
-        write_i64_be(writer, self.pzxid)
-
-    def write_data_and_stat(self, writer: BytesWriter) -> None:
-        """Write what get answers."""
-        data = self.data
-        if data is None:
-            write_i32_be(writer, -1)
-        else:
-            write_i32_be(writer, len(data))
-            writer.write(data)
-        self.write_stat(writer)
-
-    def write_children(self, writer: BytesWriter) -> None:
-        """Write what get_children answers."""
-        if self.children is None:
-            write_i32_be(writer, 0)
-        else:
-            names = self.children.names
-            write_i32_be(writer, len(names))
-            for name in names:
-                write_i32_be(writer, len(name))
-                writer.write(name)
 
 
 class NodeImages(Protocol):
@@ -220,8 +86,7 @@ class Tree:
         self.quotas = Quotas()
         # Bytes of all paths and data, for those who watch the server's size.
         self.data_bytes: i64 = 0
-        # Bytes of the answers that nodes keep. Invariant: no more than one over CACHED_BYTES_MAX.
-        self.cached_bytes: i64 = 0
+        self.answers = AnswerCache()
         # Counts snapshots. Invariant: no node's epoch is above it.
         self.epoch: i32 = 0
         # The snapshot being written, if there is one.
@@ -272,7 +137,7 @@ class Tree:
                 children.names[path[cut + 1 :]] = None
                 # First what is directly below.
                 children.below += 1
-                children.below_bytes += _length(node.data)
+                children.below_bytes += data_length(node.data)
         direct: list[tuple[Children, i64, i64]] = []
         for path, node in self.nodes.items():
             children = node.children
@@ -295,7 +160,7 @@ class Tree:
         above = path[:cut]
         parent = self.nodes[above]
         self._touch(above or b"/", parent)
-        self._forget_children(parent)
+        self.answers.forget_children(parent)
         node = Node(data, acl, zxid, time_ms, owner)
         node.epoch = self.epoch
         if path not in self._unsettled:
@@ -308,7 +173,7 @@ class Tree:
             children = Children(self._siblings(above) if above else None)
             parent.children = children
         children.names[path[cut + 1 :]] = None
-        children.count(1, _length(data))
+        children.count(1, data_length(data))
         parent.created = _next(parent.created)
         parent.pzxid = zxid
         return node
@@ -319,13 +184,13 @@ class Tree:
         above = path[:cut]
         parent = self.nodes[above]
         node = self.nodes[path]
-        self._forget_data(node)
-        self._forget_children(node)
-        self._forget_children(parent)
+        self.answers.forget_data(node)
+        self.answers.forget_children(node)
+        self.answers.forget_children(parent)
         if parent.pzxid == zxid:
             # The end of a session deletes many children of one node: from the second on nothing
             # changes of the parent but what is counted from its children.
-            self._forget_data(parent)
+            self.answers.forget_data(parent)
         else:
             self._touch(above or b"/", parent)
         self._settle_later(path, node)
@@ -334,7 +199,7 @@ class Tree:
         assert children is not None
         del self.nodes[path]
         self._discount(path, node)
-        children.count(-1, -_length(node.data))
+        children.count(-1, -data_length(node.data))
         self.acls.release(node.acl)
         del children.names[path[cut + 1 :]]
         parent.pzxid = zxid
@@ -344,7 +209,7 @@ class Tree:
         self, path: bytes, node: Node, data: bytes | None, zxid: i64, time_ms: i64
     ) -> None:
         self._touch(path, node)
-        self._grow(path, _length(data) - _length(node.data))
+        self._grow(path, data_length(data) - data_length(node.data))
         node.data = data
         node.mzxid = zxid
         node.mtime = time_ms
@@ -353,7 +218,7 @@ class Tree:
     def set_silently(self, path: bytes, node: Node, data: bytes) -> None:
         """Write what the server itself keeps in a node: no version, zxid or time shows it."""
         self._touch(path, node)
-        self._grow(path, len(data) - _length(node.data))
+        self._grow(path, len(data) - data_length(node.data))
         node.data = data
 
     def set_acl(self, path: bytes, node: Node, acl: NodeACL) -> None:
@@ -379,7 +244,7 @@ class Tree:
                 children = parent.children
                 assert children is not None
                 del children.names[path[cut + 1 :]]
-                children.count(-1, -_length(node.data))
+                children.count(-1, -data_length(node.data))
                 self.acls.release(node.acl)
             elif before.kind == Before.DELETED:
                 self.acls.retain(node.acl)
@@ -389,9 +254,9 @@ class Tree:
                 children = parent.children
                 assert children is not None
                 children.names[path[cut + 1 :]] = None
-                children.count(1, _length(node.data))
+                children.count(1, data_length(node.data))
             else:
-                self._grow(path, _length(before.data) - _length(node.data))
+                self._grow(path, data_length(before.data) - data_length(node.data))
                 node.data = before.data
                 if node.acl is not before.acl:
                     self.acls.release(node.acl)
@@ -461,53 +326,11 @@ class Tree:
         node = self.nodes.get(path)
         if node is None:
             return 0, 0
-        size = _length(node.data)
+        size = data_length(node.data)
         children = node.children
         if children is None:
             return 1, size
         return int(children.below) + 1, int(children.below_bytes) + size
-
-    def data_and_stat(self, node: Node) -> bytes:
-        """Return what get answers, encoded once for each state of the node while there is room."""
-        wire = node.wire
-        if wire is None:
-            writer = BytesWriter()
-            node.write_data_and_stat(writer)
-            wire = writer.getvalue()
-            if self.cached_bytes < CACHED_BYTES_MAX:
-                node.wire = wire
-                self.cached_bytes += len(wire)
-        return wire
-
-    def has_cache_room(self) -> bool:
-        """Tell whether the next answer would be kept."""
-        return self.cached_bytes < CACHED_BYTES_MAX
-
-    def child_list(self, node: Node) -> bytes:
-        """Return what get_children answers, kept likewise."""
-        wire = node.children_wire
-        if wire is None:
-            writer = BytesWriter()
-            node.write_children(writer)
-            wire = writer.getvalue()
-            if self.cached_bytes < CACHED_BYTES_MAX:
-                node.children_wire = wire
-                self.cached_bytes += len(wire)
-        return wire
-
-    def _forget_data(self, node: Node) -> None:
-        """Forget what get was answered with: the node is about to change."""
-        wire = node.wire
-        if wire is not None:
-            self.cached_bytes -= len(wire)
-            node.wire = None
-
-    def _forget_children(self, node: Node) -> None:
-        """Forget what get_children was answered with: the node's children change."""
-        wire = node.children_wire
-        if wire is not None:
-            self.cached_bytes -= len(wire)
-            node.children_wire = None
 
     def _siblings(self, path: bytes) -> Children | None:
         """Return the children among which a node is; None for the root, by either name."""
@@ -524,7 +347,7 @@ class Tree:
     def _touch(self, path: bytes, node: Node) -> None:
         self._settle_later(path, node)
         self._journal.append(Before(Before.CHANGED, path, node))
-        self._forget_data(node)
+        self.answers.forget_data(node)
 
     def _settle_later(self, path: bytes, node: Node) -> None:
         """Keep what the digest has of a node, and what a snapshot wants of it, as it still is."""
@@ -539,7 +362,7 @@ class Tree:
             self.images.save(path, node)
 
     def _count(self, path: bytes, node: Node) -> None:
-        self.data_bytes += len(path) + _length(node.data)
+        self.data_bytes += len(path) + data_length(node.data)
         governed = governed_by_limits(path)
         if governed is not None:
             self.quotas.add(governed)
@@ -558,7 +381,7 @@ class Tree:
             self.ttls.add(path)
 
     def _discount(self, path: bytes, node: Node) -> None:
-        self.data_bytes -= len(path) + _length(node.data)
+        self.data_bytes -= len(path) + data_length(node.data)
         governed = governed_by_limits(path)
         if governed is not None:
             self.quotas.remove(governed)
@@ -579,7 +402,3 @@ class Tree:
 def _next(number: i32) -> i32:
     """Count one more, as 32 bits do: the lowest number follows the highest."""
     return number + 1 if number < _INT32_MAX else _INT32_MIN
-
-
-def _length(data: bytes | None) -> int:
-    return 0 if data is None else len(data)

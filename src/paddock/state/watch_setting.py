@@ -14,8 +14,9 @@ from paddock.protocol import events
 from paddock.protocol.acl import READ
 from paddock.protocol.requests import SetWatchesRequest
 from paddock.state.machine import StateMachine
-from paddock.state.tree import Node
-from paddock.state.watches import ONE_SHOT, Watcher, Watches
+from paddock.state.node import Node
+from paddock.state.watcher import ONE_SHOT, Watcher
+from paddock.state.watches import Watches
 
 _DATA: Final = 0
 _EXISTS: Final = 1

@@ -32,22 +32,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from paddock.protocol import events
 from paddock.protocol.acl import READ
-from paddock.state.access import NOBODY, Identities, NodeACL
+from paddock.state.access import NodeACL
 from paddock.state.operations import Change
+from paddock.state.recursive_watches import RecursiveWatches
+from paddock.state.watcher import ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 
-# The modes, as bits: what a watcher has at a path is a sum of them.
-ONE_SHOT: Final = 1
-PERSISTENT: Final = 2
-RECURSIVE: Final = 4
-ALL_MODES: Final = ONE_SHOT | PERSISTENT | RECURSIVE
-# How many modes such a sum has.
+# How many modes a sum of modes has.
 _MODE_COUNTS: Final[tuple[int, ...]] = (0, 1, 1, 2, 1, 2, 2, 3)
 
-_SLASH: Final = 47
 # With more changes than this, an entry's events are told in pieces, of about this size.
 _FEW: Final = 16
 _GATHERED_BYTES: Final = 256 << 10
@@ -56,181 +52,6 @@ _PART: Final = 1000
 # A table of paths is copied when it once had this many, and many times what it has now.
 _LARGE: Final = 1024
 _SPARSE: Final = 32
-
-
-# Compiled or not, anybody may be a watcher: a connection, a test.
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Watcher:
-    """Somebody who can be told of events; on a server, a connection."""
-
-    def __init__(self) -> None:
-        self.identities: Identities = NOBODY
-        # What it watches, by modes and tables.
-        self.watch_count = 0
-        self.watch_bytes = 0
-        # Its watches are being removed, and it is told nothing any more.
-        self.is_leaving = False
-
-    def notify(self, event: bytes) -> None:
-        """Take the frame of an event."""
-        raise NotImplementedError
-
-    def notify_all(self, frames: bytes, count: int) -> None:
-        """Take the frames of so many events, one behind the other."""
-        self.notify(frames)
-
-
-class Branch:
-    """A path in the index of recursive watches: one that is watched, or where others part.
-
-    Invariant: it is watched or has two branches at least, unless it is the root.
-    """
-
-    __slots__ = ("branches", "parent", "path", "watchers")
-
-    def __init__(self, path: bytes, parent: Branch | None) -> None:
-        # The root has the empty path here, since it is the beginning of all others.
-        self.path = path
-        self.parent = parent
-        self.watchers: dict[Watcher, int] = {}
-        # By the first segment behind this path, with its slash.
-        self.branches: dict[bytes, Branch] = {}
-
-
-class RecursiveWatches:
-    """The recursive watches of a table, found by what happens below them.
-
-    It is a radix tree over the segments of paths. There are at most two branches for a watched
-    path, whatever its depth, which keep at most twice its bytes besides. An event follows its own
-    path from the root and stops where no watch lies ahead, so it looks at each of its bytes once
-    at most. A removal does not walk at all.
-    """
-
-    def __init__(self) -> None:
-        # How many there are.
-        self.count: i64 = 0
-        self._root = Branch(b"", None)
-        # The branches that are watched.
-        self._by_path: dict[bytes, Branch] = {}
-
-    def add(self, path: bytes, watcher: Watcher) -> None:
-        """Add a watch that does not stand yet."""
-        if not path.startswith(b"/"):
-            # Nothing is below such a path.
-            return
-        self.count += 1
-        branch = self._by_path.get(path)
-        if branch is None:
-            branch = self._root if path == b"/" else self._grow(path)
-            self._by_path[path] = branch
-        branch.watchers[watcher] = RECURSIVE
-
-    def remove(self, path: bytes, watcher: Watcher) -> None:
-        """Remove a watch that stands."""
-        if not path.startswith(b"/"):
-            return
-        self.count -= 1
-        branch = self._by_path[path]
-        del branch.watchers[watcher]
-        if not branch.watchers:
-            del self._by_path[path]
-            if not self._by_path:
-                self._by_path = {}
-            _prune(branch)
-
-    def collect_above(self, path: bytes, concerned: dict[Watcher, int]) -> None:
-        """Add everybody who watches above a path; at the path itself is not above it."""
-        if path == b"/":
-            return
-        branch = self._root
-        concerned.update(branch.watchers)
-        start = 0
-        while branch.branches:
-            end = path.find(b"/", start + 1)
-            if end < 0:
-                return
-            below = branch.branches.get(path[start:end])
-            if below is None:
-                return
-            start = len(below.path)
-            if start != end and not _begins_with(path, below.path, end):
-                return
-            if start == len(path):
-                return
-            concerned.update(below.watchers)
-            branch = below
-
-    def _grow(self, path: bytes) -> Branch:
-        """Return the branch of a path, which is made if it is not there."""
-        # Where each level of a deep path is watched, one after the other, there is no walk.
-        branch = self._by_path.get(path[: path.rfind(b"/")], self._root)
-        start = len(branch.path)
-        while start < len(path):
-            end = path.find(b"/", start + 1)
-            if end < 0:
-                end = len(path)
-            key = path[start:end]
-            below = branch.branches.get(key)
-            if below is None:
-                below = Branch(path, branch)
-                branch.branches[key] = below
-            elif len(below.path) != end and not _begins_with(path, below.path, end):
-                # Only the beginning of the branch is on our way: it gets a branch of its own.
-                shared = _shared(path, below.path, end)
-                middle = Branch(path[:shared], branch)
-                branch.branches[key] = middle
-                middle.branches[_segment(below.path, shared)] = below
-                below.parent = middle
-                below = middle
-            branch = below
-            start = len(branch.path)
-        return branch
-
-
-def _prune(branch: Branch) -> None:
-    """Take a branch out that is not watched any more, unless others part there."""
-    parent = branch.parent
-    if parent is None or len(branch.branches) > 1:
-        return
-    key = _segment(branch.path, len(parent.path))
-    for only in branch.branches.values():
-        only.parent = parent
-        parent.branches[key] = only
-        return
-    del parent.branches[key]
-    if not parent.branches:
-        parent.branches = {}
-    if not parent.watchers:
-        # It has lost one of its branches, so this goes no further up.
-        _prune(parent)
-
-
-def _segment(path: bytes, start: int) -> bytes:
-    """Return the segment that begins at a position, with its slash."""
-    end = path.find(b"/", start + 1)
-    return path[start:] if end < 0 else path[start:end]
-
-
-def _begins_with(path: bytes, above: bytes, known: int) -> bool:
-    """Tell whether `above` is the path or above it, if that is `known` up to a position."""
-    length = len(above)
-    if length > len(path) or path[known:length] != above[known:]:
-        return False
-    return length == len(path) or path[length] == _SLASH
-
-
-def _shared(one: bytes, other: bytes, known: int) -> int:
-    """Return how many bytes two paths share, in whole segments; `known` are the same for sure."""
-    low, high = known, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    if (low == len(one) or one[low] == _SLASH) and (low == len(other) or other[low] == _SLASH):
-        return low
-    return one.rfind(b"/", 0, low)
 
 
 class WatchTable:
@@ -344,7 +165,7 @@ class WatchTable:
         acl: NodeACL,
         zxid: int,
         told: dict[Watcher, int] | None,
-        gathered: Gathered | None = None,
+        batch: EventBatch | None = None,
     ) -> dict[Watcher, int] | None:
         """Tell everybody whom an event concerns, but not those who were `told` already.
 
@@ -361,8 +182,8 @@ class WatchTable:
             if concerned is None:
                 concerned = {}
             self._recursive.collect_above(path, concerned)
-        if concerned and gathered is not None:
-            gathered.add(kind, path, acl, zxid, concerned, told)
+        if concerned and batch is not None:
+            batch.add(kind, path, acl, zxid, concerned, told)
         elif concerned:
             event: bytes | None = None
             open_to_all = acl.anyone & READ
@@ -432,7 +253,7 @@ class WatchTable:
             self._recursive.remove(path, watcher)
 
 
-class Gathered:
+class EventBatch:
     """The events of one entry with many changes, for as long as they concern the same watchers."""
 
     def __init__(self) -> None:
@@ -467,7 +288,7 @@ class Gathered:
         self._size += len(event)
 
     def tell(self) -> None:
-        """Tell of all that has gathered."""
+        """Tell of all that has batch."""
         if self._events:
             piece, count = b"".join(self._events), len(self._events)
             for watcher in self._watchers:
@@ -523,35 +344,35 @@ class Watches:
     def publish(self, changes: list[Change]) -> None:
         """Tell everybody of what has just been applied, before anything else is."""
         data, child = self.data, self.child
-        gathered = Gathered() if len(changes) > _FEW else None
+        batch = EventBatch() if len(changes) > _FEW else None
         for change in changes:
             kind = change.kind
             if kind == Change.DATA:
                 if data.size:
                     acl = change.node.acl
                     data.trigger(
-                        events.NODE_DATA_CHANGED, change.path, acl, change.zxid, None, gathered
+                        events.NODE_DATA_CHANGED, change.path, acl, change.zxid, None, batch
                     )
             elif kind == Change.CREATED:
                 if data.size:
                     acl = change.node.acl
-                    data.trigger(events.NODE_CREATED, change.path, acl, change.zxid, None, gathered)
+                    data.trigger(events.NODE_CREATED, change.path, acl, change.zxid, None, batch)
                 if child.size:
-                    self._children_changed(change, gathered)
+                    self._children_changed(change, batch)
             elif kind == Change.DELETED:
                 path, acl, zxid = change.path, change.node.acl, change.zxid
                 told: dict[Watcher, int] | None = None
                 if data.size:
-                    told = data.trigger(events.NODE_DELETED, path, acl, zxid, None, gathered)
+                    told = data.trigger(events.NODE_DELETED, path, acl, zxid, None, batch)
                 if child.size:
-                    child.trigger(events.NODE_DELETED, path, acl, zxid, told, gathered)
-                    self._children_changed(change, gathered)
-        if gathered is not None:
-            gathered.tell()
+                    child.trigger(events.NODE_DELETED, path, acl, zxid, told, batch)
+                    self._children_changed(change, batch)
+        if batch is not None:
+            batch.tell()
 
-    def _children_changed(self, change: Change, gathered: Gathered | None) -> None:
+    def _children_changed(self, change: Change, batch: EventBatch | None) -> None:
         assert change.parent is not None
         cut = change.path.rfind(b"/")
         above = change.path[:cut] if cut else b"/"
         acl = change.parent.acl
-        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, acl, change.zxid, None, gathered)
+        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, acl, change.zxid, None, batch)

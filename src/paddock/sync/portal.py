@@ -27,6 +27,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 from paddock._loops import new_event_loop
 from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
 from paddock.sync import deadline
+from paddock.sync.threads import Thread, check_loop
 
 logger: Final = logging.getLogger(__name__)
 
@@ -165,8 +166,9 @@ class Portal:
         # What is kept until its thread has done with it, such as a scope. The same.
         self._kept: set[asyncio.Task[Any]] = set()
         self._loop = new_event_loop()
+        check_loop()
         self._end: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, name="paddock", daemon=True)
+        self._thread = Thread(self._run, "paddock")
         self._thread.start()
 
     # Who holds it open.
@@ -214,7 +216,7 @@ class Portal:
             if not self._is_over:
                 self._is_over = True
                 self._loop.call_soon_threadsafe(self._end.set_result, None)
-        if threading.current_thread() is not self._thread:
+        if not self._thread.is_current:
             self._thread.join(seconds_max)
 
     # What is asked.
@@ -284,8 +286,9 @@ class Portal:
     def _check(self) -> None:
         if running_loop() is not None:
             raise UsageError(
-                "a blocking call would block the event loop that runs in this thread; "
-                "use paddock.connect here, or make the call in a thread of its own"
+                "a blocking call would block the event loop that runs in this thread; use"
+                " paddock.connect here, also for the recipes of paddock.recipes, or make the call"
+                " in a thread of its own"
             )
         if self.is_left_behind:
             raise UsageError(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from paddock.state.tree import CONTAINER, TTL_BASE, TTL_MS_MAX
+from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX
 
 
 def is_ttl(owner: int) -> bool:

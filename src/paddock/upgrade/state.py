@@ -14,7 +14,8 @@ from typing import Final
 from paddock.protocol.acl import ACL, encode_acls
 from paddock.state.access import NodeACL
 from paddock.state.limits import Quotas, governed_by_limits, governed_by_statistics
-from paddock.state.tree import Children, Node, Tree
+from paddock.state.node import Children, Node, data_length
+from paddock.state.tree import Tree
 from paddock.upgrade import owners, quota
 from paddock.upgrade.transaction import (
     UNKNOWN_CVERSION,
@@ -106,7 +107,7 @@ class ApacheState:
                     old, node.data = node.data, change.data
                     node.mzxid, node.mtime = zxid, transaction.time_ms
                     node.version = change.version
-                    quota.count(self, change.path, 0, _length(change.data) - _length(old))
+                    self._count(change.path, 0, data_length(change.data) - data_length(old))
             case SetACL():
                 node = self.nodes.get(change.path)
                 if node is not None:
@@ -145,8 +146,8 @@ class ApacheState:
         if limited is not None:
             self.quotas.add(limited)
         elif counted is not None:
-            quota.count_anew(self, counted)
-        quota.count(self, path, 1, _length(change.data))
+            quota.count_anew(self.nodes, counted)
+        self._count(path, 1, data_length(change.data))
 
     def _delete(self, path: bytes, zxid: int) -> None:
         above, _, name = path.rpartition(b"/")
@@ -165,7 +166,10 @@ class ApacheState:
         limited = governed_by_limits(path)
         if limited is not None:
             self.quotas.remove(limited)
-        quota.count(self, path, -1, -_length(node.data))
+        self._count(path, -1, -data_length(node.data))
+
+    def _count(self, path: bytes, more: int, size: int) -> None:
+        quota.count(self.nodes, self.quotas, path, more, size)
 
     def _own(self, path: bytes, owner: int) -> None:
         if owners.is_session(owner):
@@ -185,7 +189,3 @@ def _raise_created(parent: Node, created: int, zxid: int) -> None:
     if created > parent.created:
         parent.created = created
         parent.pzxid = zxid
-
-
-def _length(data: bytes | None) -> int:
-    return 0 if data is None else len(data)

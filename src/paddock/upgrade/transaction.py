@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL, OPEN, read_whole_acls
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.state.tree import CONTAINER, TTL_BASE, TTL_MS_MAX
+from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX
 
 # The parent's count is not known: it is one more than before.
 UNKNOWN_CVERSION: Final = -1

@@ -7,7 +7,7 @@ import click
 
 from paddock.cli.acls import given_acl
 from paddock.cli.describe import print_json, stat_fields, tell_problem
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import recursive_option, version_option
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.client.client import Client

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from paddock.cli.bench.plan import OPERATIONS, Plan
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
 from paddock.cli.run_under.signals import run_with_signals

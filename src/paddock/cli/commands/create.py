@@ -15,7 +15,7 @@ from paddock.cli.data import given_data
 from paddock.cli.describe import print_json, stat_fields
 from paddock.cli.failure import CannotBeDone, line_about
 from paddock.cli.guard import GUARD, committed, guarded
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import DATA_FILE
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options, tell_states

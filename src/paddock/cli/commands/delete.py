@@ -12,7 +12,7 @@ import click
 
 from paddock.cli.describe import print_json, tell_problem
 from paddock.cli.guard import GUARD, committed, guarded
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import VERSION, recursive_option
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.client.client import Client

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import click
 
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import CONTENDER_NAME, GRACE
 from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
 from paddock.cli.service import ServiceOptions, service_options

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from paddock.cli.failure import CannotBeDone, line_about
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.paths import PATH_OR_DASH, check_output_file
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.cli.transfer.changes import watched

@@ -10,7 +10,7 @@ import click
 
 from paddock.cli.criteria import Criteria
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES
 from paddock.cli.quantities import WholeNumber, parse_age, parse_size
 from paddock.cli.service import ServiceOptions, service_options

@@ -10,7 +10,7 @@ import sys
 import click
 
 from paddock.cli.describe import data_fields, print_json, shown_data, stat_fields, stat_lines
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.client.client import Client
 

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.paths import PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import (

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import click
 
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES, recursive_option
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.client.client import Client

@@ -155,13 +155,13 @@ def _restore_claimed(data: Path, loaded: "Loaded") -> str | None:
 def _restore_offline(data: Path, loaded: "Loaded") -> str | None:
     from paddock.log.file.disk import Disk
     from paddock.storage.epoch import begin_epoch
-    from paddock.storage.state_swap import exchange, finish_exchange, stage
+    from paddock.storage.state_swap import finish_swap, stage, swap_state
 
-    finish_exchange(data, Disk())
+    finish_swap(data, Disk())
     begin_epoch(loaded.machine, *_seen(data))
     staged = stage(data, loaded.machine, loaded.index, Disk())
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    aside = exchange(data, staged, now, Disk()).aside
+    aside = swap_state(data, staged, now, Disk()).aside
     return None if aside is None else str(data.absolute() / aside)
 
 

@@ -7,7 +7,7 @@ import click
 from paddock.cli.data import given_data
 from paddock.cli.describe import print_json, stat_fields
 from paddock.cli.guard import GUARD, committed, guarded
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import DATA_FILE, VERSION
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.client.client import Client

@@ -3,7 +3,7 @@
 import click
 
 from paddock.cli.describe import print_json, stat_fields, stat_lines
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.client.client import Client
 from paddock.errors import NoNodeError

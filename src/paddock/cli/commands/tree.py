@@ -14,7 +14,7 @@ import click
 
 from paddock.cli.describe import owner_text, stat_fields
 from paddock.cli.failure import line_about
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.quantities import WholeNumber, size_text
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.cli.wording import counted

@@ -9,7 +9,7 @@ import click
 from paddock.cli.closed_stdout import until_stdout_closes
 from paddock.cli.describe import preview, print_json, time_text
 from paddock.cli.node_changes import NodeChange, node_changes
-from paddock.cli.node_paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES, recursive_option
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.run_under.exec_on_change import ExecOnChange

@@ -134,13 +134,15 @@ class Metrics:
             "connection_revalidate_count": counted.handshakes_again,
             "stale_sessions_expired": counted.sessions_expired,
         }
-        values |= _rows("fsynctime", counted.sync_ms)
-        values |= _rows("snapshottime", counted.snapshot_ms)
-        values |= _rows("startup_txns_loaded", self._replayed)
-        values |= _rows("dbinittime", self._load_ms)
-        values |= _rows("sync_processor_batch_size", counted.batch_sizes)
-        values |= _rows("updatelatency", latency)
-        return values
+        return {
+            **values,
+            **_rows("fsynctime", counted.sync_ms),
+            **_rows("snapshottime", counted.snapshot_ms),
+            **_rows("startup_txns_loaded", self._replayed),
+            **_rows("dbinittime", self._load_ms),
+            **_rows("sync_processor_batch_size", counted.batch_sizes),
+            **_rows("updatelatency", latency),
+        }
 
     def configuration(self) -> dict[str, str | int]:
         """Return the answer to `conf`."""

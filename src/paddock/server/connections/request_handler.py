@@ -255,7 +255,7 @@ class Desk(Client):
                 return False
             # Without room to keep it, a list would be made anew each time.
             tree = self._machine.tree
-            return not tree.has_cache_room() or (
+            return not tree.answers.has_room() or (
                 node is not None and node.child_count() > _CHILDREN_MAX
             )
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
-from paddock.state.watches import Watcher
+from paddock.state.watcher import Watcher
 
 
 class Submitter(Watcher):

@@ -16,7 +16,7 @@ from paddock.server.replication.pipeline import Pipeline
 from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
-from paddock.state.tree import TTL_BASE, Node
+from paddock.state.node import TTL_BASE, Node
 
 # Nodes that are looked at before others get their turn: less than a millisecond.
 LOOKS_IN_A_STEP: Final = 1000

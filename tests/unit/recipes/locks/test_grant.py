@@ -185,9 +185,9 @@ def test_a_scope_takes_what_a_class_of_ones_own_does_to_take_it() -> None:
     class Counted(Lock):
         taken = 0
 
-        async def acquire(self) -> Grant:
+        async def acquire(self, *, timeout: float | None = None) -> Grant:  # noqa: ASYNC109
             self.taken += 1
-            return await super().acquire()
+            return await super().acquire(timeout=timeout)
 
     async def main() -> None:
         async with EmbeddedServer() as server, connect(server.hosts) as client:

@@ -13,7 +13,7 @@ from paddock.log.interface import Durability
 from paddock.protocol.opcodes import CREATE_SESSION
 from paddock.server.replication.pipeline import SLICE_SECONDS
 from paddock.state.entry import ATTACH, Batch, Entry
-from paddock.state.tree import Node
+from paddock.state.node import Node
 from tests.support import requests as rq
 from tests.support.records import Mode
 from tests.unit.server.harness import (
