@@ -1,8 +1,4 @@
-"""`paddock bench`: how fast a service is, measured with Paddock's own client.
-
-It is bounded in time, in requests under way and in what it writes, and it removes what it has made,
-also when it is ended by a signal or by an error.
-"""
+"""`paddock bench`: measure a service with a bounded load, and remove every trace."""
 
 import sys
 from typing import TYPE_CHECKING, Final

@@ -1,7 +1,4 @@
-"""`paddock create`: make a node, and say its path.
-
-An ephemeral node lives as long as its session, so a command that makes one stays and holds it.
-"""
+"""`paddock create`: create a node and print its path; hold it if it is ephemeral."""
 
 import asyncio
 import signal

@@ -1,8 +1,4 @@
-"""`paddock delete`: nodes, or whole trees.
-
-Nothing is asked before. What is safe about it: a node with children goes only with --recursive, and
-neither everything nor what the service keeps for itself can be named by it.
-"""
+"""`paddock delete`: delete nodes or trees, without a question."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable

@@ -1,8 +1,4 @@
-"""`paddock elect`: a command that runs while we lead.
-
-When the leadership is lost the command is ended, and we stand in the line again. When the command
-ends by itself we leave with its status, unless --restart says otherwise.
-"""
+"""`paddock elect`: a command that runs while we lead."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

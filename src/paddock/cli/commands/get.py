@@ -1,9 +1,4 @@
-"""`paddock get`: the data of a node.
-
-In a pipe and in a file they are the bytes that the node has, no more and no less. On a terminal
-they are shown: text with what a terminal would obey made visible, all else as hexadecimal digits,
-and a line break at the end.
-"""
+"""`paddock get`: the data of a node, raw in a pipe, escaped on a terminal."""
 
 import sys
 

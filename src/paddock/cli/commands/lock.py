@@ -1,8 +1,4 @@
-"""`paddock lock`: a command that runs while a lock is held.
-
-Its status is the command's. 75: the lock was not obtained; 76: it was lost, so the command was
-ended. 126 and 127: the command cannot be run, as in a shell.
-"""
+"""`paddock lock`: a command that runs while a lock is held."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,4 @@
-"""`paddock ls`: the children of a node, or everything below it.
-
-Names are lines: a name has no line break in it. With --json each node is an object on a line.
-"""
+"""`paddock ls`: the children of a node, or everything below it."""
 
 from contextlib import aclosing
 

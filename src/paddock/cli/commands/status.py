@@ -1,8 +1,4 @@
-"""`paddock status`: one screen about a server, or a row for each of several.
-
-On a terminal it is renewed until Ctrl-C; in a pipe, or with --once, it is said once. Every server
-that --server names is asked, with four-letter words, so nobody needs a session or a permission.
-"""
+"""`paddock status`: metrics of servers, asked with four-letter words, without a session."""
 
 import asyncio
 import sys
