@@ -3,18 +3,20 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# Builds beside the pure tree: the one that the tests run on, and the one that serves and is measured.
+# Compiled builds: the one that the tests run on, and the one that .venv runs and that is measured.
 COMPILED := build/compiled
 OPTIMIZED := build/optimized
+# The source as it is, whatever has been built.
+PURE := PYTHONPATH=$(CURDIR)/src
 
-# Whatever the environment says: each of thousands of processes would compile all modules anew.
+# Overrides the environment: otherwise each of thousands of processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 SOURCES := $(shell find src -name '*.py' 2>/dev/null)
-# The suite with the longest files is not the last one: at the end nobody waits for one of them.
+# The suite with the longest files is not the last one, so that no process idles at the end.
 SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/fault tests/integration \
 	tests/conformance)
-# What runs on plain Python as well; and what `make compiled` runs, where `make test` runs them all.
+# The suites that run on plain Python as well, and those of `make compiled`; `make test` runs all.
 PURE_SUITES := $(wildcard tests/unit tests/property tests/conformance)
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
@@ -22,6 +24,7 @@ COMPILED_SUITES := $(wildcard tests/unit tests/property)
 # so that what a file starts is started once; each has an Apache ZooKeeper and an ensemble of its own.
 # Three have something to do on two processors, since tests wait for servers and for other processes.
 WORKERS ?= 3
+QUICK_WORKERS ?= 2
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # How long the long runs are: `make differ DIFFER_OPERATIONS=1000000`, `make crash CRASH_ROUNDS=500`,
@@ -35,8 +38,7 @@ HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
 STORM_SECONDS ?= 600
 
-# Where `make serve` serves: `make serve PORT=2182 DATA=/tmp/demo`. What the environment calls PORT
-# is not meant for us.
+# Where `make serve` serves: `make serve PORT=2182 DATA=/tmp/demo`. PORT in the environment is ignored.
 PORT := 2181
 DATA := ./data
 
@@ -44,43 +46,45 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install serve test test-all both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm judges judge-3.9 clean help
+.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm judges judge-3.9 clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m tools.build --hook
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
 	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# To be right is to be right at any level, and this one is compiled soonest.
+# What is correct is correct at any level, and this one compiles fastest.
 OPT_LEVEL ?= 0
-# From scratch, so that no module outlives its source.
+# From scratch, so that no compiled module outlives its source.
 $(COMPILED)/.built: $(VENV)/.dev $(SOURCES)
 	rm -rf $(COMPILED)
 	PADDOCK_COMPILE=1 PADDOCK_PURE= PADDOCK_OPT_LEVEL=$(OPT_LEVEL) $(BIN)/python setup.py --quiet build \
 		--build-base build/for-tests --build-lib $(COMPILED)
 	@touch $@
 
-# As `pip install .` builds it, with what building takes in an environment of its own.
+# As `pip install .` builds it. tools/build.py knows whether it is current.
 $(OPTIMIZED)/.built: $(VENV)/.installed $(SOURCES)
-	@echo 'compiling Paddock once, in a minute or two; PADDOCK_PURE=1 skips it' >&2
-	@rm -rf $(OPTIMIZED)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-		--target $(OPTIMIZED) .
-	@touch $@
+	@echo 'compiling Paddock once, in two or three minutes; PADDOCK_PURE=1 skips it' >&2
+	@$(BIN)/python -m tools.build
 
-# What `make serve`, `make bench` and `make hostile` run.
+# What `make bench` and `make hostile` run.
 BUILT := $(if $(COMPILES),$(OPTIMIZED)/.built)
 RUN := $(if $(COMPILES),PYTHONPATH=$(CURDIR)/$(OPTIMIZED))
 
 install: $(VENV)/.installed ## make .venv and install Paddock into it
 
-serve: $(VENV)/.installed $(BUILT) ## run a server on 127.0.0.1:2181 (PORT=) with its data in ./data (DATA=)
+build: $(VENV)/.installed $(BUILT) ## compile now what .venv runs, and wait for it
+
+# It does not wait for the compiler: what is not compiled yet runs as plain Python.
+serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 (PORT=) with its data in ./data (DATA=)
+	@$(if $(COMPILES),$(BIN)/python -m tools.build --background,echo 'make serve: this is plain Python' >&2)
 	@echo 'make serve PORT=$(PORT) DATA=$(DATA)' >&2
-	@$(RUN) exec $(BIN)/paddock serve --host 127.0.0.1 --port $(PORT) --data '$(DATA)'
+	@exec $(BIN)/paddock serve --host 127.0.0.1 --port $(PORT) --data '$(DATA)'
 
 judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, strace, gcc, a JDK
 	@tools/judges.sh
@@ -89,10 +93,21 @@ judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, stra
 judge-3.9: $(VENV)/.dev ## fetch Apache ZooKeeper 3.9 and Curator 5.9 into a cache outside the tree: 450 MB, once
 	@tools/judges.sh zookeeper-3.9
 
-test: $(VENV)/.dev judges ## check, then every test on the compiled build, many of them on plain Python too
+test: announce $(VENV)/.dev judges ## check, then every test on the compiled build, many of them on plain Python too
 	@$(MAKE) --no-print-directory both
 
-test-all: $(VENV)/.dev judges ## the same, with the tests that take minutes, and those on Apache ZooKeeper 3.9
+# Said before anything is installed.
+announce:
+	@tools/announce.sh $(if $(wildcard $(VENV)/.dev),,$(VENV))
+
+# What finds most mistakes soonest: every unit test, the traces of the state machine, and each part in
+# use once: the command as a process, asyncio and blocking programs, a lock.
+QUICK := tests/unit tests/scenarios tests/integration/test_readme.py
+quick: $(VENV)/.dev ## an answer in two minutes: lint, unit tests, scenarios, the programs of the README
+	$(BIN)/ruff check --quiet
+	$(PURE) $(BIN)/python -m pytest -q --no-header -n $(QUICK_WORKERS) --dist loadfile $(QUICK)
+
+test-all: announce $(VENV)/.dev judges ## the same, with the tests that take minutes, and those on Apache ZooKeeper 3.9
 	-@tools/judges.sh zookeeper-3.9
 	@$(MAKE) --no-print-directory both SHORT=
 
@@ -105,16 +120,16 @@ ifneq ($(COMPILES),)
 else
 	@$(MAKE) --no-print-directory check
 	@echo 'every test on plain Python, because there is no C compiler, or PADDOCK_PURE=1 is set'
-	$(BIN)/python -m pytest $(SHARED) $(if $(SHORT),-m '$(SHORT)') $(SUITES)
+	$(PURE) $(BIN)/python -m pytest $(SHARED) $(if $(SHORT),-m '$(SHORT)') $(SUITES)
 endif
 
 check: $(VENV)/.dev ## format, lint, types, import rules, generated code
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/sync/test_generated.py
-	$(BIN)/python -m pytest -q --no-header -m source tests/integration/test_reference.py
-	$(BIN)/python -m pytest -q --no-header \
+	$(PURE) $(BIN)/python -m pytest -q --no-header tests/unit/test_import_rules.py tests/unit/tools/test_twin_generated.py
+	$(PURE) $(BIN)/python -m pytest -q --no-header -m source tests/integration/test_reference.py
+	$(PURE) $(BIN)/python -m pytest -q --no-header \
 		tests/integration/test_commands_reference.py::test_the_page_is_that_of_the_code
 
 format: $(VENV)/.dev ## format, and mend what the linter can mend
@@ -122,10 +137,10 @@ format: $(VENV)/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff check --fix
 
 generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, the table of settings, the reference
-	$(BIN)/python tools/twin.py
-	$(BIN)/python tools/settings.py
-	$(BIN)/python tools/reference.py
-	$(BIN)/python tools/commands.py
+	$(PURE) $(BIN)/python tools/twin.py
+	$(PURE) $(BIN)/python tools/settings.py
+	$(PURE) $(BIN)/python tools/reference.py
+	$(PURE) $(BIN)/python tools/commands.py
 
 docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link into nothing, is a failure
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -136,7 +151,7 @@ SHORT ?= not long
 BUT = -m '$(if $(SHORT),$(SHORT) and )not $(1)'
 # What asks a foreign server alone says the same of both builds.
 pure: $(VENV)/.dev ## unit, property and conformance tests on plain Python
-	$(BIN)/python -m pytest $(SHARED) $(call BUT,foreign) $(PURE_SUITES)
+	$(PURE) $(BIN)/python -m pytest $(SHARED) $(call BUT,foreign) $(PURE_SUITES)
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
@@ -146,10 +161,10 @@ JUDGE_NAME = $(or $(NAME_OF_$(JUDGE)),$(error JUDGE is 3.8 or 3.9, not '$(JUDGE)
 NAME_OF_3.8 := apache
 NAME_OF_3.9 := apache-3.9
 differ: $(VENV)/.dev judges $(if $(filter 3.9,$(JUDGE)),judge-3.9) ## the long comparison with Apache ZooKeeper 3.8 (JUDGE=3.9), operation by operation
-	$(BIN)/python -m tests.differ --left $(JUDGE_NAME) --operations $(DIFFER_OPERATIONS) $(DIFFER)
+	$(PURE) $(BIN)/python -m tests.differ --left $(JUDGE_NAME) --operations $(DIFFER_OPERATIONS) $(DIFFER)
 
 crash: $(VENV)/.dev judges ## the long crash tests
-	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -s tests/fault -k crash
+	CRASH_ROUNDS=$(CRASH_ROUNDS) $(PURE) $(BIN)/python -m pytest -s tests/fault -k crash
 
 # On the compiled build, where there is one, and with nothing else to do: from a scale of 5 on, which
 # is the default, it is judged how long others wait and how steps grow from scale 1 on.
@@ -159,10 +174,10 @@ hostile: $(VENV)/.dev $(BUILT) ## the attacks on a server, larger than in the te
 	$(RUN) $(BIN)/python -m tests.fault.stage.hostile_table --scale $(HOSTILE_SCALE) $(HOSTILE)
 
 fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+	$(PURE) $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
-	$(BIN)/python -m tests.fault.stage.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
+	$(PURE) $(BIN)/python -m tests.fault.stage.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
 
 bench: $(VENV)/.dev judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
 	@tools/etcd.sh

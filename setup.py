@@ -1,11 +1,11 @@
-"""This builds Paddock: its hot modules compiled by mypyc where that is possible, else plain Python.
+"""Build Paddock: compile the hot modules with mypyc where possible, else build plain Python.
 
-It takes a C compiler and Python's headers. Without them, or with PADDOCK_PURE=1, the same package
-is built as plain Python, and one line says why; with PADDOCK_COMPILE=1 that is a failure instead.
-All modules of the list are compiled or none, and `paddock --version` tells which. The sources are
-part of the package both ways.
+Compilation needs a C compiler and Python's headers. Without them, or with PADDOCK_PURE=1, the
+package is plain Python, and one line says why; with PADDOCK_COMPILE=1 that is an error instead.
+Either all listed modules are compiled or none; `paddock --version` tells which. The package
+contains the sources in both cases.
 
-Everything else about the package stands in pyproject.toml, and so does the list.
+The list of modules and all other metadata are in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -29,20 +29,23 @@ from distutils.ccompiler import new_compiler
 from distutils.sysconfig import customize_compiler
 
 MYPY = "mypy>=2.4"
-# Where the C code goes that mypyc writes.
+# Where mypyc writes the C code.
 GENERATED = "build/mypyc"
-# What the compiler and the linker are asked for besides, on Linux. The functions call each other
-# directly, since nobody else calls them by name. And the library begins where a huge page would, so
-# its hot part is never cut in two: which stretches of 2 MiB the hot code of the whole process lies
-# in decides up to a third of its speed. docs/explanation/speed.md has the figures.
+# Additional options on Linux. Hidden visibility lets compiled functions call each other directly.
+# The page size aligns the shared library to a huge page (2 MiB), so that its hot code is not split
+# across two of them: that placement decides up to a third of the speed
+# (docs/explanation/speed.md). The option pads a file to 2 MiB, so only the one library with the
+# code gets it, and not the small modules that load it.
 COMPILER_OPTIONS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
-LINKER_OPTIONS = ["-Wl,-z,max-page-size=0x200000"]
+LIBRARY_LINKER_OPTIONS = ["-Wl,-z,max-page-size=0x200000"]
+# How mypyc ends the name of that library.
+LIBRARY_SUFFIX = "__mypyc"
 COMPILER_FAILURES = (CCompilerError, ExecError, PlatformError)
 PROBE = "#include <Python.h>\nint probe(void) { return Py_IsInitialized(); }\n"
 
 
 class NotCompiledError(Exception):
-    """Why a build cannot be compiled, or is not to be."""
+    """The build is plain Python; the message says why."""
 
 
 def compiled_sources() -> list[str]:
@@ -58,12 +61,12 @@ def compiled_sources() -> list[str]:
 
 
 def is_set(variable: str) -> bool:
-    """Tell whether a variable of the environment is 1."""
+    """Return whether an environment variable is 1."""
     return os.environ.get(variable) == "1"
 
 
 def check_that_it_can_be_compiled() -> None:
-    """Raise NotCompiledError if there is a reason against it; mypyc may have others."""
+    """Raise NotCompiledError if compilation is not wanted or not possible."""
     if is_set("PADDOCK_PURE"):
         raise NotCompiledError("PADDOCK_PURE=1 asks for it")
     if {"editable_wheel", "develop"} & set(sys.argv):
@@ -82,14 +85,14 @@ def check_that_it_can_be_compiled() -> None:
 
 
 def has_compiler(compiling: Sequence[str] = (), linking: Sequence[str] = ()) -> bool:
-    """Tell whether a tiny module compiles, as the real ones would, with these options."""
+    """Return whether a tiny module compiles and links with these options."""
     compiler = new_compiler()
     customize_compiler(compiler)
     with TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
         source.write_text(PROBE, encoding="utf-8")
         try:
-            # An absolute path keeps its folders below this one.
+            # The object file of an absolute path is placed below `folder`.
             objects = compiler.compile(
                 [str(source)],
                 folder,
@@ -104,13 +107,13 @@ def has_compiler(compiling: Sequence[str] = (), linking: Sequence[str] = ()) -> 
 
 
 def generated() -> list[Extension]:
-    """Let mypyc write its C code; raise NotCompiledError where it cannot."""
+    """Generate C code with mypyc; raise NotCompiledError if that fails."""
     check_that_it_can_be_compiled()
     try:
         from mypyc.build import mypycify
     except ImportError:
         raise NotCompiledError(f"{MYPY} is not in the environment that builds it") from None
-    # What they import may be in want of packages that are there to run it, not to build it.
+    # The build environment may lack packages that are needed only at run time.
     flags = ["--follow-imports=silent", "--ignore-missing-imports"]
     try:
         found = mypycify(
@@ -121,21 +124,24 @@ def generated() -> list[Extension]:
             group_name="paddock",
         )
     except SystemExit as refusal:
-        # A later mypy may find an error where ours finds none.
+        # A later mypy may report an error where ours reports none.
         raise NotCompiledError(f"mypyc refuses it: {refusal}") from None
-    takes_options = sys.platform == "linux" and has_compiler(COMPILER_OPTIONS, LINKER_OPTIONS)
+    takes_options = sys.platform == "linux" and has_compiler(
+        COMPILER_OPTIONS, LIBRARY_LINKER_OPTIONS
+    )
     for extension in found:
-        # A later compiler may warn of what ours does not.
+        # A later compiler may warn where ours does not.
         strict = extension.extra_compile_args
         extension.extra_compile_args = [option for option in strict if option != "-Werror"]
         if takes_options:
             extension.extra_compile_args += COMPILER_OPTIONS
-            extension.extra_link_args += LINKER_OPTIONS
+            if extension.name.endswith(LIBRARY_SUFFIX):
+                extension.extra_link_args += LIBRARY_LINKER_OPTIONS
     return list(found)
 
 
 def extensions() -> list[Extension]:
-    """Return what is to be compiled: nothing for a pure build."""
+    """Return the extensions to compile: none for a pure build."""
     try:
         return generated()
     except NotCompiledError as reason:
@@ -144,7 +150,7 @@ def extensions() -> list[Extension]:
 
 
 def requirements() -> list[str]:
-    """Return what the build itself takes, for whoever asks: pip does, before it builds."""
+    """Return the build requirements; pip asks for them before it builds."""
     try:
         check_that_it_can_be_compiled()
     except NotCompiledError:
@@ -153,28 +159,27 @@ def requirements() -> list[str]:
 
 
 def go_on_without(reason: object) -> None:
-    """Say that the build is plain Python, and why; end it if that is not what was asked for."""
+    """Report why the build is plain Python; exit if PADDOCK_COMPILE=1 forbids that."""
     if is_set("PADDOCK_COMPILE") and not is_set("PADDOCK_PURE"):
         raise SystemExit(f"paddock: PADDOCK_COMPILE=1 is set, but it is not compiled: {reason}")
     sys.stderr.write(f"paddock: built as plain Python: {reason}\n")
 
 
 def remove_what_was_built() -> None:
-    """Remove modules of earlier builds: one that is no longer compiled would hide its source."""
+    """Remove earlier builds: a stale compiled module would shadow its source."""
     for folder in Path("build").glob("lib*"):
         shutil.rmtree(folder)
 
 
 def main() -> None:
-    """Answer what is asked about the package, or build it."""
+    """Print metadata or build the package, as the command line asks."""
     if {"egg_info", "dist_info", "sdist"} & set(sys.argv):
         setup(setup_requires=requirements() if "egg_info" in sys.argv else [])
         return
     remove_what_was_built()
     if found := extensions():
         try:
-            # Always anew: an object file does not tell with which options it was compiled. One of
-            # them is as much work as all the others together.
+            # Always recompile: an object file does not record its compiler options.
             options = {"force": True, "parallel": os.cpu_count() or 1}
             setup(ext_modules=found, options={"build_ext": options})
         except SystemExit:

@@ -1,13 +1,15 @@
-"""What every test gets: event loops in asyncio's debug mode; and what any may ask for.
+"""The setup of every test process, and the shared fixtures.
 
-Only loops made in this process: a server that a test starts as a process of its own runs as its
-users run it, so the environment (PYTHONASYNCIODEBUG) stays as it is. The loops check all that they
-check in this mode, but do not note where in the code each callback and each future was made, which
-took two thirds of the time of a test. With PYTHONASYNCIODEBUG=1 they do, for who has to know.
+Event loops of this process run in asyncio's debug mode, without the record of where each callback
+and future was created: that record took two thirds of the time of a test. PYTHONASYNCIODEBUG=1
+turns it on. The environment is not changed, so a server that a test starts as a process runs as its
+users run it.
 
-The shared servers are started once in each process of a run, when the first test asks for them, and
-serve until its end: a process gets whole modules, and comes back to each server in most of them. A
-test that uses them keeps to nodes of its own and does the servers no harm.
+Signals that the run was started with as ignored are handled as usual (`tests.support.signals`), and
+hypothesis has no deadline: no test asserts a time.
+
+A shared server is started once in each process of a run, when the first test asks for it, and runs
+until the end. A test that uses it keeps to nodes of its own and does not harm the server.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.support.apache import ApacheServer
@@ -26,6 +29,11 @@ from tests.support.holding import Wrappers, wrappers_in
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Server, ServerMissingError
+from tests.support.signals import restore_default_signals
+
+restore_default_signals()
+hypothesis.settings.register_profile("paddock", deadline=None)
+hypothesis.settings.load_profile("paddock")
 
 _new_event_loop = asyncio.events.new_event_loop
 
@@ -86,7 +94,7 @@ def shared_ensemble() -> Iterator[ApacheEnsemble]:
 
 @pytest.fixture
 def ensemble(shared_ensemble: ApacheEnsemble) -> Iterator[ApacheEnsemble]:
-    """Three Apache ZooKeepers that all serve. A test may end and pause them as it likes."""
+    """Three Apache ZooKeepers, all serving. A test may stop and pause them."""
     shared_ensemble.heal()
     yield shared_ensemble
     crashed = [member for member in shared_ensemble.members if member.crashed]
@@ -97,6 +105,6 @@ def ensemble(shared_ensemble: ApacheEnsemble) -> Iterator[ApacheEnsemble]:
 
 @pytest.fixture
 def wrappers(tmp_path: Path) -> Iterator[Wrappers]:
-    """Starts commands that hold something; at the end none has seen another."""
+    """Start commands under locks and elections; at the end, check that no two held one at once."""
     with wrappers_in(tmp_path) as found:
         yield found

@@ -3,7 +3,8 @@
 # the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
 # headers, as Debian packages them. Installs what is missing if that is allowed; otherwise says what
 # will be skipped. With CI set, a missing judge is a failure. `judges.sh compiler` only tells, by its
-# status, whether modules can be compiled; `judges.sh valgrind` is about what counts instructions alone.
+# status, whether modules can be compiled; `judges.sh valgrind` is about what counts instructions alone;
+# `judges.sh missing` lists the packages that would be installed.
 # `judges.sh zookeeper-3.9` fetches a second Apache ZooKeeper, 3.9.5, with Curator 5.9: PySpark's source
 # distribution carries their jars. They go into a cache outside the tree, once.
 set -u
@@ -118,6 +119,7 @@ missing_packages() {
 }
 
 missing=$(missing_packages)
+[ "$wanted" = missing ] && { echo $missing; exit 0; }
 [ -z "$missing" ] && exit 0
 why=""
 

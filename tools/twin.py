@@ -20,7 +20,9 @@ rules, by which a class is read:
   callbacks. One that promises something is a handler: in blocking code a plain function, each call
   of it on a thread of its own, where it may block. Any other gives something back at once, so it is
   called as it is, on the loop's thread: it must be quick, and make no calls.
-* What a class inherits is written as its own.
+* A method of an owner that returns another owner gives that one a bridge of its own.
+* What a class inherits is written as its own, unless its base has a twin: it is exported, too, or
+  several classes come from it.
 * Docstrings are kept, without `await`. What in them still speaks of asyncio is refused.
 
 What fits no rule is refused, so nothing is ever passed on wrongly. Recipes are found by their names
@@ -61,6 +63,10 @@ _CLIENT: Final = Rules(
     builders=frozenset({"Transaction", "MultiRead"}),
     made_inside=frozenset(
         {
+            "Background",
+            "BaseGrant",
+            "BaseHolder",
+            "Holder",
             "LeaseGrant",
             "LogChannel",
             "MultiGrant",
@@ -72,12 +78,10 @@ _CLIENT: Final = Rules(
     ),
     asyncio_only=frozenset(
         {
-            "Client.another",
             "Client.start_task",
             "Client.together",
             "Grant.deepen",
-            "Grant.lost",
-            "MultiGrant.lost",
+            "BaseGrant.lost",
             "PersistentNode.leave_soon",
             "ServiceRegistry.follow_cached",
             "ServiceRegistry.new_number",

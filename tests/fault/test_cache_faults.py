@@ -11,9 +11,9 @@ import pytest
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import NodeExistsError, NoNodeError, NotEmptyError, TransactionFailedError
+from paddock.protocol.paths import parent_path
 from paddock.recipes import Cache
 from paddock.recipes.cache.tree import CachedNode
-from paddock.recipes.common.retry import parent
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.fault.stage.recipe_players import Player
 from tests.fault.stage.recipe_stage import Scene, Story
@@ -149,7 +149,7 @@ async def keep_a_tree(cache: Cache, known: dict[str, CachedNode], random: Random
         assert known.get(change.path) == change.old
         if change.new is not None:
             known[change.path] = change.new
-            assert change.path == cache.path or parent(change.path) in known
+            assert change.path == cache.path or parent_path(change.path) in known
         else:
             del known[change.path]
             assert not any(path.startswith(f"{change.path}/") for path in known)

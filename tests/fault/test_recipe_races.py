@@ -18,7 +18,7 @@ from paddock.recipes import DoubleBarrier, Queue
 from paddock.recipes.common.sweeper import Sweeper
 from paddock.recipes.locks.line import Line
 from paddock.recipes.queue.delivery import Delivery
-from paddock.recipes.queue.queue_index import Places, in_order
+from paddock.recipes.queue.queue_index import QueuePaths, in_order
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 
 
@@ -96,7 +96,7 @@ def test_an_item_does_not_die_while_somebody_has_it() -> None:
         queue = Queue(other, "/queue")
         await queue.put(b"item")
         async with delivery(subject, "/queue") as late, queue.take():
-            await late._bury(b"item", 0)
+            await late._move_to_dead_letters(b"item", 0)
             assert await queue.dead_letters() == []
             assert await queue.size() == 1
 
@@ -106,7 +106,7 @@ def test_an_item_does_not_die_while_somebody_has_it() -> None:
 @asynccontextmanager
 async def delivery(client: Client, path: str) -> AsyncIterator[Delivery]:
     """Give an attempt at the one item that there is."""
-    places = Places(client, path)
+    places = QueuePaths(client, path)
     [entry] = in_order(await client.children(places.entries))
     yield Delivery(client, places, entry, Sweeper(client), OPEN, None)
 

@@ -1,7 +1,7 @@
 """How Paddock is built: compiled where there is a compiler, as plain Python where there is none.
 
-What is built is a package of one module, by our own setup.py: that takes seconds, and not minutes.
-The builds of Paddock itself are what all other tests run on.
+Most tests build a package of one module with our setup.py, which takes seconds rather than minutes.
+All other tests run on a build of Paddock itself.
 """
 
 import ctypes
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import paddock
 from paddock.cli.version import is_compiled
 from paddock.testing import ServerProcess
 from tests.support.command import COMMAND, serving
@@ -23,6 +24,7 @@ from tests.support.paddock_server import PaddockServer
 
 DEADLINE_S = 300.0
 SHARED_LIBRARY = "paddock__mypyc"
+BESIDE_THE_LIBRARY_BYTES_MAX = 5_000_000
 SETTINGS = """\
 [project]
 name = "small"
@@ -93,7 +95,21 @@ def test_compiled_functions_are_private_and_begin_where_a_huge_page_would(projec
     need_compiler()
     build(project)
     assert not exports_functions(project)
-    assert alignment(project) == 2 << 20
+    assert alignment(shared_library(project)) == 2 << 20
+    # The modules that load it have no code of their own, and must not be padded to 2 MiB each.
+    (module,) = (project / "build").glob("lib*/small/hot.*.so")
+    assert alignment(module) < 2 << 20
+    assert module.stat().st_size < 200_000
+
+
+def test_a_compiled_install_is_small() -> None:
+    """The size of the library depends on the level of optimization: 7 MB in an install."""
+    if not is_compiled():
+        pytest.skip("this build is plain Python")
+    package = Path(paddock.__file__).parent
+    assert len([*package.parent.glob(f"{SHARED_LIBRARY}.*.so")]) == 1
+    files = [one for one in package.rglob("*") if one.is_file() and one.suffix != ".pyc"]
+    assert sum(one.stat().st_size for one in files) < BESIDE_THE_LIBRARY_BYTES_MAX
 
 
 def test_a_compiler_that_refuses_our_options_compiles_without_them(project: Path) -> None:
@@ -103,7 +119,7 @@ def test_a_compiler_that_refuses_our_options_compiles_without_them(project: Path
     compiler.chmod(0o755)
     assert build(project, CC=str(compiler)) == (COMPILED, [])
     assert exports_functions(project)
-    assert alignment(project) < 2 << 20
+    assert alignment(shared_library(project)) < 2 << 20
 
 
 def shared_library(project: Path) -> Path:
@@ -116,9 +132,9 @@ def exports_functions(project: Path) -> bool:
     return hasattr(ctypes.CDLL(str(shared_library(project))), "CPyDef_twice")
 
 
-def alignment(project: Path) -> int:
-    """Give what the library asks of the address that it is loaded at, as its ELF headers say."""
-    data = shared_library(project).read_bytes()
+def alignment(library: Path) -> int:
+    """Return the alignment of a library in memory, from its ELF headers."""
+    data = library.read_bytes()
     (offset,) = struct.unpack_from("<Q", data, 0x20)
     size, count = struct.unpack_from("<HH", data, 0x36)
     segments = [struct.unpack_from("<IIQQQQQQ", data, offset + at * size) for at in range(count)]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import paddock
 from paddock import (
     ConnectionLostError,
     Event,
@@ -26,8 +27,10 @@ from paddock import (
     SessionExpiredError,
     SessionState,
     UsageError,
+    recipes,
 )
 from paddock.sync import Client, connect, timeout
+from paddock.sync import recipes as sync_recipes
 from paddock.testing import FaultProxy, ServerThread
 
 DEADLINE_S = 60.0
@@ -315,3 +318,36 @@ def test_the_thread_of_an_event_loop_is_refused(client: Client) -> None:
 
     asyncio.run(main())
     assert client.exists("/none") is None
+
+
+def test_another_client_has_a_session_of_its_own_and_the_same_credentials(
+    server: ServerThread,
+) -> None:
+    first = connect(server.hosts)
+    with first:
+        first.add_auth("digest", b"alice:secret")
+        first.create("/private", acl=paddock.CREATOR_ALL_ACL)
+        with first.another() as second:
+            assert second.session_id != first.session_id
+            assert ("digest", "alice") in second.who_am_i()
+    # Also when the first one is closed, and its thread has ended.
+    with first.another() as third:
+        third.delete("/private")
+
+
+def test_a_client_of_the_other_api_is_refused(server: ServerThread, client: Client) -> None:
+    async def main() -> None:
+        async with paddock.connect(server.hosts) as other:
+            with pytest.raises(InvalidArgumentError, match=r"^client: .* not of the blocking API"):
+                sync_recipes.Lock(other, "/lock")  # type: ignore[arg-type]
+            lock = recipes.Lock(other, "/lock")
+            with pytest.raises(InvalidArgumentError, match=r"^locks: .* not of the blocking API"):
+                sync_recipes.MultiLock([lock])  # type: ignore[list-item]
+        with pytest.raises(UsageError, match=r"use paddock\.connect here, also for"):
+            await recipes.Lock(client, "/lock").acquire()  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="start_task: a blocking client has no such method"):
+            client.start_task  # type: ignore[attr-defined] # noqa: B018
+
+    asyncio.run(main())
+    with pytest.raises(AttributeError, match="'Client' object has no attribute 'nothing'"):
+        client.nothing  # type: ignore[attr-defined] # noqa: B018

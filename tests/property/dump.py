@@ -14,7 +14,8 @@ from paddock.protocol.replies import GetDataResponse
 from paddock.state.digest import node_term
 from paddock.state.limits import LIMITS, QUOTA
 from paddock.state.machine import StateMachine
-from paddock.state.tree import CONTAINER, Node, Tree
+from paddock.state.node import CONTAINER, Node
+from paddock.state.tree import Tree
 
 
 def dump(machine: StateMachine) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def check(tree: Tree) -> None:
         assert sorted(names) == sorted(children[path]), path
         _check_encodings(tree, node, names)
     kept = [each for node in nodes.values() for each in (node.wire, node.children_wire)]
-    assert tree.cached_bytes == sum(len(wire) for wire in kept if wire is not None)
+    assert tree.answers.size == sum(len(wire) for wire in kept if wire is not None)
     _check_subtrees(tree, nodes)
     assert tree.digest() == digest
     assert tree.data_bytes == data_bytes
@@ -134,7 +135,7 @@ def _check_encodings(tree: Tree, node: Node, names: list[bytes]) -> None:
     writer = BytesWriter()
     GetDataResponse(node.data, stat).write(writer)
     assert node.wire in (None, writer.getvalue())
-    assert tree.data_and_stat(node) == writer.getvalue()
-    assert tree.child_list(node) == len(names).to_bytes(4, "big") + b"".join(
+    assert tree.answers.data_and_stat(node) == writer.getvalue()
+    assert tree.answers.child_list(node) == len(names).to_bytes(4, "big") + b"".join(
         len(name).to_bytes(4, "big") + name for name in names
     )

@@ -17,8 +17,8 @@ from paddock.protocol.replies import (
 from paddock.state.access import Identities
 from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
+from paddock.state.node import CONTAINER, TTL_BASE
 from paddock.state.notice import Fault
-from paddock.state.tree import CONTAINER, TTL_BASE
 from paddock.testing.model import Answer, Caller, Model, ModelNode, ReadRequest
 from tests.property.actions import (
     ADDRESSES,

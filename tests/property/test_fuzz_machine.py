@@ -14,7 +14,8 @@ from paddock.state.entry import ATTACH, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, R
 from paddock.state.machine import StateMachine, session_body
 from paddock.state.notice import Fault
 from paddock.state.queries import Queries
-from paddock.state.watches import Watcher, Watches
+from paddock.state.watcher import Watcher
+from paddock.state.watches import Watches
 from tests.property.bounds import examples
 from tests.property.dump import dump
 from tests.property.messages import encode, nearly, queries, writes

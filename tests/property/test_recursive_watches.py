@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.state.watches import RecursiveWatches, Watcher
+from paddock.state.recursive_watches import RecursiveWatches
+from paddock.state.watcher import Watcher
 
 names = st.sampled_from([b"a", b"b", b"aa"])
 paths = st.lists(names, max_size=6).map(lambda some: b"/" + b"/".join(some))

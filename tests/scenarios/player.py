@@ -38,9 +38,9 @@ from paddock.protocol.requests import (
     WatchedRequest,
 )
 from paddock.state.machine import Outcome
+from paddock.state.node import CONTAINER, TTL_BASE, Node
 from paddock.state.operations import Change
 from paddock.state.snapshot import Snapshot, restore
-from paddock.state.tree import CONTAINER, TTL_BASE, Node
 from tests.unit.state.driver import Connection, Record, World, encode, set_watches_body
 
 CODES = {

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Iterable
 from paddock.cli.transfer.importing import Import
 from paddock.cli.transfer.node import Node
 from paddock.cli.transfer.rights import rights_of
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
 from paddock.cli.transfer.verdicts import Difference, ImportOptions, Tally
-from paddock.cli.transfer.walk import Walk, WalkOptions
 from paddock.client.client import Client
 from paddock.protocol.acl import OPEN
 
-DEFAULT_WALK = WalkOptions()
+DEFAULT_READ = ReadOptions()
 DEFAULT_IMPORT = ImportOptions()
 
 
@@ -28,9 +28,9 @@ async def stream(nodes: Iterable[Node]) -> AsyncIterator[Node]:
         yield one
 
 
-async def walked(client: Client, root: str, options: WalkOptions = DEFAULT_WALK) -> list[Node]:
+async def walked(client: Client, root: str, options: ReadOptions = DEFAULT_READ) -> list[Node]:
     """Read a tree."""
-    return [one async for one in Walk(client, root, options).nodes()]
+    return [one async for one in TreeReader(client, root, options).nodes()]
 
 
 async def imported(

@@ -1,32 +1,36 @@
-"""Who may import whom: the layering of the package, read from the source and not from what runs.
+"""The import rules: which package, and which folder of a package, may import which.
 
     errors ← protocol ← state ← log ← storage ← server
     errors ← protocol ← client ← recipes ← sync
 
-`api` stands on client and hands it what it takes from outside, such as randomness.
-`upgrade` stands beside server: it makes the data folder that a server starts on. `cli` sits on top
+`api` stands on client and passes it what comes from outside, such as randomness.
+`upgrade` stands beside server: it writes the data folder that a server starts on. `cli` is on top
 of all. Client and server never import each other, and nothing imports `testing`.
-An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled as a call
-of `import_module`. The pure packages touch no clock, randomness, IO or logging.
+Inside a package the folders have directions as well (FOLDERS), and no modules import each other
+in a circle. An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled
+as a call of `import_module`. The pure packages use no clock, randomness, IO or logging.
 """
 
 import ast
-from collections.abc import Iterator
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-# What each package may import of ours, besides itself. The root modules are packages of their own
-# here: `paddock/__init__.py` is "", `paddock/errors.py` is "errors".
+# Which of our packages each package may import, besides itself. A root module counts as a package:
+# `paddock/__init__.py` is "", `paddock/errors.py` is "errors".
 _BELOW_SERVER = {"errors", "protocol", "state", "log", "storage"}
 _BELOW_SYNC = {"errors", "protocol", "client", "recipes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    # How the root and `testing` have their names.
+    # Lazy imports of the root and of `testing`.
     "_first_use": set(),
-    # Which event loop there is.
+    # The choice of an event loop.
     "_loops": {"errors"},
     "protocol": {"errors"},
     "state": {"errors", "protocol"},
@@ -36,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "upgrade": _BELOW_SERVER,
     "client": {"errors", "protocol"},
     "recipes": {"errors", "protocol", "client"},
-    # What makes a client, with the randomness that it is given.
+    # Creates a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api", "_loops"},
     "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api", "_loops"},
@@ -49,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 _IMPURE = {
     *("asyncio", "socket", "time", "random", "secrets", "logging", "threading", "os"),
-    # The same by other doors.
+    # Other ways to the same.
     *("_socket", "_thread", "_random", "posix", "selectors", "select", "subprocess", "uuid"),
     *("concurrent", "multiprocessing", "uvloop", "tempfile", "shutil"),
 }
@@ -60,6 +64,52 @@ MAY_NOT_IMPORT: dict[str, set[str]] = {
     "server": {"time", "random"},
     "client": {"time", "random"},
     "recipes": {"time", "random"},
+}
+
+# Which folders of its own package each folder may import.
+FOLDERS: dict[str, dict[str, set[str]]] = {
+    "log": {"file": set()},
+    "storage": {"maintenance": set()},
+    "server": {
+        "config": set(),
+        "replication": set(),
+        "sessions": {"config", "replication"},
+        "connections": {"config", "replication", "sessions"},
+        "tls": {"config", "connections"},
+        "durability": {"config", "replication"},
+        "admin": {"config", "connections", "durability", "replication", "sessions"},
+    },
+    "client": {
+        "requests": set(),
+        "watches": set(),
+        "session": {"requests", "watches"},
+        "operations": {"requests", "session", "watches"},
+    },
+    "recipes": {
+        "common": set(),
+        "cache": {"common"},
+        "values": {"common"},
+        "locks": {"common"},
+        "groups": {"common", "locks"},
+        "queue": {"common", "locks"},
+        "tasks": {"common", "locks"},
+        "log_room": {"common", "locks"},
+        "discovery": {"cache", "common"},
+    },
+    "sync": {"recipes": set()},
+    "testing": {"model": set()},
+    "cli": {
+        "bench": set(),
+        "demo": set(),
+        "run_under": set(),
+        "shell": set(),
+        "transfer": set(),
+        "commands": {"bench", "demo", "run_under", "shell", "transfer"},
+    },
+}
+# What still imports each other in a circle, or against the rules: this list may only shrink.
+CIRCLES: set[frozenset[str]] = {
+    frozenset({"paddock.server.connections", "paddock.server.core", "paddock.server.sessions"}),
 }
 
 
@@ -111,12 +161,132 @@ def all_modules() -> list[Path]:
     return sorted((SOURCE / "paddock").rglob("*.py"))
 
 
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@functools.cache
+def import_graph() -> dict[str, set[str]]:
+    """Return the modules of ours that each module of ours imports."""
+    files = {name_of(path): path for path in all_modules()}
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        found = imported_names(ast.parse(path.read_text(encoding="utf-8")), package)
+        # `paddock.state.tree` may be a module; `paddock.state.tree.Tree` is a name of one.
+        modules = (one if one in files else one.rpartition(".")[0] for _, one in found)
+        graph[name] = {one for one in modules if one in files and one not in (name, "paddock")}
+    return graph
+
+
+def part_of(module: str) -> str:
+    """Return the folder, or the module, directly below a package that `module` belongs to."""
+    return ".".join(module.split(".")[:3])
+
+
+def between_parts(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return the import graph of folders, and of modules beside them, inside each package."""
+    parts: dict[str, set[str]] = {}
+    for module, imported in graph.items():
+        part = part_of(module)
+        inside = {part_of(one) for one in imported if one.split(".")[1:2] == part.split(".")[1:2]}
+        # A name of two components is a package itself.
+        parts.setdefault(part, set()).update(
+            one for one in inside if one != part and one.count(".") == 2
+        )
+    return parts
+
+
+def circles(graph: Mapping[str, set[str]]) -> set[frozenset[str]]:
+    """Return the groups of nodes that reach each other (strongly connected components)."""
+    remaining = {node: set(targets) for node, targets in graph.items()}
+    found: set[frozenset[str]] = set()
+    while True:
+        try:
+            TopologicalSorter(remaining).prepare()
+        except CycleError as error:
+            start = error.args[1][0]
+            forwards, backwards = reach(remaining, start), reach(reverse(remaining), start)
+            circle = frozenset(forwards & backwards)
+            found.add(circle)
+            for node in circle:
+                remaining[node] -= circle
+        else:
+            return found
+
+
+def reach(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """Return all nodes that can be reached from `start`, and `start` itself."""
+    seen, todo = {start}, [start]
+    while todo:
+        new = graph.get(todo.pop(), set()) - seen
+        seen |= new
+        todo.extend(new)
+    return seen
+
+
+def reverse(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    result: dict[str, set[str]] = {}
+    for node, targets in graph.items():
+        for target in targets:
+            result.setdefault(target, set()).add(node)
+    return result
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles(import_graph()) <= CIRCLES
+
+
+def test_no_parts_of_a_package_import_each_other_in_a_circle() -> None:
+    assert circles(between_parts(import_graph())) <= CIRCLES
+
+
+def test_folders_import_only_the_folders_that_they_may() -> None:
+    wrong: set[frozenset[str]] = set()
+    for part, imported in between_parts(import_graph()).items():
+        package, *rest = part.removeprefix("paddock").lstrip(".").split(".")
+        allowed = FOLDERS.get(package, {})
+        if rest and rest[0] in allowed:
+            others = {one for one in imported if one.rpartition(".")[2] in allowed}
+            may = {f"paddock.{package}.{one}" for one in allowed[rest[0]]}
+            wrong |= {frozenset({part, one}) for one in others - may}
+    assert wrong <= CIRCLES
+
+
+def test_every_folder_has_a_rule() -> None:
+    folders = {
+        (one.parent.name, one.name)
+        for one in (SOURCE / "paddock").glob("*/*")
+        if (one / "__init__.py").exists()
+    }
+    assert folders == {(package, one) for package, ruled in FOLDERS.items() for one in ruled}
+
+
+def test_the_architecture_page_has_every_folder_of_the_layered_packages() -> None:
+    page = (SOURCE.parent / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"`(\w+/\w+)`", page))
+    ruled = {f"{package}/{one}" for package, folders in FOLDERS.items() for one in folders}
+    # A twin of `recipes`, and what only tests use.
+    assert shown - {"src/paddock"} == ruled - {"sync/recipes", "testing/model"}
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    assert circles(graph) == {frozenset("bc"), frozenset("de")}
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == set()
+    imports = {"paddock.server.core": {"paddock.server.tls.ports"}, "paddock": set()}
+    assert between_parts(imports) == {
+        "paddock.server.core": {"paddock.server.tls"},
+        "paddock": set(),
+    }
+
+
 @pytest.mark.parametrize("path", all_modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_module_imports_only_what_its_layer_may(path: Path) -> None:
     is_package = path.name == "__init__.py"
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    module = ".".join(parts[:-1] if is_package else parts)
-    assert violations(module, path.read_text(encoding="utf-8"), is_package=is_package) == []
+    source = path.read_text(encoding="utf-8")
+    assert violations(name_of(path), source, is_package=is_package) == []
 
 
 def test_the_source_is_found() -> None:
@@ -158,7 +328,7 @@ def test_the_source_is_found() -> None:
         ("paddock.state.tree", "importlib.import_module('paddock.server')"),
         ("paddock.state.tree", "x = import_module('time')"),
         ("paddock.state.tree", "try:\n    import time\nexcept ImportError:\n    pass"),
-        # A package that nobody has given a rule.
+        # A package without a rule.
         ("paddock.novelty.thing", "x = 1"),
         *[
             (f"paddock.{layer}.module", f"import {name}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tools.blocking.rules import Pair, RefusedError, Rules
 from tools.blocking.shared import check_shared, is_shared
@@ -52,6 +53,8 @@ class Package:
         for name in homes:
             if name in twins:
                 found.setdefault(homes[name], []).append(name)
+        for base in shared_bases([getattr(source.module, name) for name in twins], self.source):
+            found.setdefault(base.__module__, []).insert(0, base.__name__)
         pairs = tuple(
             # Twins are generated, so they need no folders: the name of the module is enough.
             Pair(home, f"{self.target}.{home.rpartition('.')[2]}", tuple(names))
@@ -92,3 +95,29 @@ class Package:
 
 def with_pairs(rules: Rules, pairs: tuple[Pair, ...]) -> Rules:
     return replace(rules, pairs=rules.pairs + pairs)
+
+
+def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
+    """Give the bases that several classes have in common, and are not among them: most basic last.
+
+    They have a twin, too, so that what is inherited is written once.
+    """
+    kinds = [one for one in things if isinstance(one, type)]
+    below: dict[type[Any], set[type[Any]]] = {}
+    for kind in kinds:
+        for base in kind.__mro__[1:]:
+            is_ours = base.__module__.startswith(root) and not base.__name__.startswith("_")
+            if is_ours and base not in kinds and not is_shared(base):
+                below.setdefault(base, set()).add(kind)
+    # Of two bases with the same classes below them the nearer one is enough.
+    return sorted(
+        (
+            base
+            for base, those in below.items()
+            if len(those) > 1
+            and not any(
+                issubclass(one, base) and one is not base and below[one] == those for one in below
+            )
+        ),
+        key=lambda base: -len(base.__mro__),
+    )

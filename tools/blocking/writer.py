@@ -57,15 +57,16 @@ class Writer:
         result = node.returns
         if isinstance(result, ast.Name) and result.id in self._rules.owners:
             return self._maker(node, result)
-        bridge = self._bridge_of(node, skip=0)
-        if bridge is None:
+        owner = self._owner_of(node, skip=0)
+        if owner is None:
             raise self._refused(node, f"{node.name} takes nothing that has a twin")
+        self._types.imports.add(f"from {_BRIDGE} import bridge_of")
         made = getattr(self._types.source.module, node.name)
-        outcome = self._outcome_of(node, made, bridge)
-        call = self._asked(outcome, f"async_{node.name}", node, skip=0, bridge=bridge)
+        outcome = self._outcome_of(node, made, "bridge")
+        call = self._asked(outcome, f"async_{node.name}", node, skip=0, bridge="bridge")
         return self._returning(
             f"def {node.name}({self._types.parameters(node)}) -> {outcome.text}:\n"
-            f"{self._docstring(node, 4)}    ",
+            f"{self._docstring(node, 4)}    bridge = bridge_of({owner!r}, {owner})\n    ",
             outcome,
             call,
         )
@@ -88,12 +89,19 @@ class Writer:
     def _class(self, node: ast.ClassDef, made: type[Any]) -> str:
         inner = f"Async{node.name}"
         self._types.imports.add(f"from {self._pair.source} import {node.name} as {inner}")
-        base = "Owner" if node.name in self._rules.owners else "Twin"
-        self._types.imports.add(f"from {_BRIDGE} import {base}")
         generic = self._generic(node)
-        bases = f"{base}[{inner}{generic}]" + (f", Generic{generic}" if generic else "")
-        parts = [f"class {node.name}({bases}):\n{self._docstring(node, 4)}"]
-        found = list(self._inherited(made))
+        twin = next((one for one in made.__mro__[1:] if self._has_twin(one)), None)
+        if twin is None:
+            base = "Owner" if node.name in self._rules.owners else "Twin"
+            self._types.imports.add(f"from {_BRIDGE} import {base}")
+            bases, inner_of_its_own = f"{base}[{inner}{generic}]", ""
+        else:
+            # What it inherits is in the twin of its base.
+            bases, inner_of_its_own = twin.__name__, f"\n    _inner: {inner}{generic}"
+            self._types.name(ast.Name(twin.__name__))
+        bases += f", Generic{generic}" if generic else ""
+        parts = [f"class {node.name}({bases}):\n{self._docstring(node, 4)}{inner_of_its_own}"]
+        found = list(self._inherited(made, () if twin is None else twin.__mro__))
         for source, method in found:
             if method.name == "__init__":
                 with self._within(source):
@@ -109,11 +117,17 @@ class Writer:
                 parts += self._member(node.name, method, made)
         return "\n\n".join(parts)
 
-    def _inherited(self, made: type[Any]) -> Iterator[tuple[Source, Function]]:
+    def _has_twin(self, kind: type[Any]) -> bool:
+        pair = self._rules.twins.get(kind.__name__)
+        return pair is not None and pair.source == kind.__module__
+
+    def _inherited(
+        self, made: type[Any], of_its_base: tuple[type[Any], ...]
+    ) -> Iterator[tuple[Source, Function]]:
         """Give the methods of a class and of those of ours that it comes from, nearest first."""
         root = self._pair.source.partition(".")[0]
         for kind in made.__mro__:
-            if kind.__module__.partition(".")[0] != root:
+            if kind.__module__.partition(".")[0] != root or kind in of_its_base:
                 continue
             source = read(kind.__module__)
             node = source.found(kind.__name__)
@@ -138,18 +152,15 @@ class Writer:
         return ""
 
     def _constructor(self, name: str, method: Function) -> list[str]:
-        bridge = self._bridge_of(method, skip=1)
-        if bridge is None or name in self._rules.made_inside:
+        owner = None if name in self._rules.made_inside else self._owner_of(method, skip=1)
+        if owner is None:
             # It is made by others only.
             return []
-        owner = bridge.removesuffix("._bridge")
-        passed = self._types.passed(method, skip=1, bridge=bridge)
-        made = ", ".join([f"Async{name}", *passed])
+        passed = self._types.passed(method, skip=1, bridge="bridge")
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
         documented = self._docstring(method, 8, required=False)
-        return [
-            f"{head}{documented}        super().__init__({bridge}, {bridge}.run({made}), {owner})"
-        ]
+        made = f"lambda bridge: Async{name}({', '.join(passed)})"
+        return [f"{head}{documented}        self._make({owner!r}, {owner}, {made})"]
 
     def _attributes(self, method: Function) -> list[str]:
         """Write a property for each public attribute that a constructor sets."""
@@ -190,7 +201,9 @@ class Writer:
             case "__aenter__":
                 return [self._enter(owner, method)]
             case "__aexit__":
-                return [self._exit(owner, method)]
+                # Every twin has it; one that may swallow an error says so.
+                is_plain = ast.unparse(method.returns or ast.Constant(None)) == "None"
+                return [] if is_plain else [self._exit(owner, method)]
             case "__aiter__":
                 return [self._method(owner, method, made, "__iter__")]
             case name if name in _PLAIN or not name.startswith("_"):
@@ -213,6 +226,12 @@ class Writer:
             return f"    @property\n{head}return {outcome.wrap(inner)}"
         if owner in self._rules.owners and name in LIFE:
             return f"{head}{LIFE[name]}"
+        if owner in self._rules.owners and outcome.text in self._rules.owners:
+            # A new owner, with a way to the loop of its own.
+            self._types.imports.add(f"from {_BRIDGE} import Bridge")
+            arguments = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
+            new = f"{outcome.text}(bridge, bridge.own({arguments}))"
+            return f"{head}bridge = Bridge()\n        return {new}"
         if owner in self._rules.builders and not outcome.is_waited:
             passed = self._types.passed(method, skip=1, bridge="self._bridge")
             call = f"{inner}({', '.join(passed)})"
@@ -230,8 +249,6 @@ class Writer:
     def _exit(self, owner: str, method: Function) -> str:
         outcome = self._types.outcome(method.returns, method, "self._bridge")
         head = f"    def __exit__({self._types.parameters(method)}) -> {outcome.text}:\n        "
-        if owner in self._rules.owners:
-            return f"{head}self._close()"
         names = ", ".join(one.arg for one in all_arguments(method)[1:])
         return self._returning(head, outcome, f"self._leave_scope({names})")
 
@@ -259,14 +276,12 @@ class Writer:
         returns = "" if outcome.text == "None" else "return "
         return f"{head}{returns}{outcome.wrap(call)}"
 
-    def _bridge_of(self, node: Function, *, skip: int) -> str | None:
-        """Give the way to the loop that the first argument with a twin has, or the first in it."""
+    def _owner_of(self, node: Function, *, skip: int) -> str | None:
+        """Return the first argument that has a twin, or is a sequence of twins."""
         for one in all_arguments(node)[skip:]:
-            if self._types.twin_of(one.annotation) is not None:
-                return f"{one.arg}._bridge"
-            if self._types.is_sequence_of_twins(one):
-                self._types.imports.add(f"from {_BRIDGE} import first_of")
-                return f"first_of({one.arg!r}, {one.arg})._bridge"
+            is_twin = self._types.twin_of(one.annotation) is not None
+            if is_twin or self._types.is_sequence_of_twins(one):
+                return one.arg
         return None
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Whoever reads our output may leave, as `head` does: noticed at once, and not at the next line."""
+"""Detect that the reader of stdout has gone, as `head` does, before the next write."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from collections.abc import AsyncIterator
 
 
 @contextlib.asynccontextmanager
-async def while_read() -> AsyncIterator[None]:
-    """Give a scope that ends with BrokenPipeError when nobody reads our output any more.
+async def until_stdout_closes() -> AsyncIterator[None]:
+    """Raise BrokenPipeError in this scope when stdout is a pipe and its reader has gone.
 
-    That is for what may have nothing to say for hours. Only a pipe tells; anything else is taken
-    for something that is read.
+    For commands that may print nothing for hours.
     """
     number = _pipe()
     if number is None:
@@ -45,7 +44,7 @@ async def while_read() -> AsyncIterator[None]:
 
 
 def _pipe() -> int | None:
-    """Give the number of stdout if it is a pipe."""
+    """Return the file descriptor of stdout if it is a pipe."""
     try:
         number = sys.stdout.fileno()
         return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None

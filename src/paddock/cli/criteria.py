@@ -1,17 +1,15 @@
-"""What `paddock find` looks for: a node is found if everything that was asked for is so."""
+"""The conditions of `paddock find`; a node has to meet all that are given."""
 
 import fnmatch
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from paddock.protocol.records import Stat
+from paddock.protocol.records import Stat
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Each of them is asked for unless it is None; of several globs one has to fit."""
+    """Conditions on a node; None or empty: no condition. Of several globs one has to match."""
 
     # Of the last part of the path, and of the whole of it, in which * goes over slashes.
     names: tuple[str, ...] = ()
@@ -32,12 +30,12 @@ class Criteria:
     def needs_data(self) -> bool:
         return self.data is not None or self.data_regex is not None
 
-    def fits(self, path: str, stat: "Stat") -> bool:
-        """Tell whether all is so that can be told without the data."""
+    def fits(self, path: str, stat: Stat) -> bool:
+        """Return whether path and stat match."""
         return self._fits_path(path) and self._fits_stat(stat)
 
     def fits_data(self, data: bytes) -> bool:
-        """Tell whether the data are what they should be."""
+        """Return whether the data match."""
         if self.data is not None and self.data not in data:
             return False
         return self.data_regex is None or self.data_regex.search(data) is not None
@@ -50,7 +48,7 @@ class Criteria:
             return False
         return self.regex is None or self.regex.search(path) is not None
 
-    def _fits_stat(self, stat: "Stat") -> bool:
+    def _fits_stat(self, stat: Stat) -> bool:
         return not (
             (self.ephemeral and not stat.ephemeral_owner)
             or (self.owner is not None and stat.ephemeral_owner != self.owner)

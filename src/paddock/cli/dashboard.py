@@ -69,7 +69,7 @@ def card_lines(figures: Figures) -> list[tuple[str, str]]:
 
 
 def table_rows(several: Sequence[Figures], width: int | None = None) -> list[list[str]]:
-    """Give a row of titles and one for each server, with the columns that fit into a width."""
+    """Return a row of titles and one for each server, with the columns that fit into a width."""
     columns = [column for column in _COLUMNS if any(column.value(one) for one in several)]
     rows = _rows(several, columns)
     # What matters least goes first, and server and mode stay.

@@ -12,7 +12,7 @@ from paddock.client.requests.frames import REQUEST_BYTES_MAX
 
 
 def given_data(argument: str | None, file: Path | None) -> bytes | None:
-    """Give the data that an argument or a file has, or None if there is neither."""
+    """Return the data of an argument or a file; None if neither is given."""
     if argument is not None and file is not None:
         raise click.UsageError("DATA and --file were both given")
     if file is not None and str(file) != "-":

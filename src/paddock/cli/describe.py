@@ -21,7 +21,7 @@ from paddock.protocol.records import Stat
 
 
 def session_text(session: int) -> str:
-    """Write a session as everybody does: without a sign, in hexadecimal."""
+    """Format a session id: hexadecimal, without a sign."""
     return f"0x{session & (1 << 64) - 1:x}"
 
 
@@ -31,14 +31,14 @@ def owner_text(stat: Stat) -> str | None:
 
 
 def stat_fields(stat: Stat | None) -> dict[str, Any]:
-    """Give what JSON says about a node beside its path and its data."""
+    """Return the JSON fields of a stat."""
     if stat is None:
         return {"stat": None}
     return {"stat": {**stat._asdict(), "ephemeral_owner": owner_text(stat)}}
 
 
 def data_fields(data: bytes | None) -> dict[str, Any]:
-    """Give what JSON says about the data of a node."""
+    """Return the JSON fields of data."""
     if data is None:
         return {"data": None, "encoding": None}
     try:
@@ -74,7 +74,7 @@ def long_line(stat: Stat | None, name: str) -> str:
 
 
 def stat_lines(stat: Stat) -> list[str]:
-    """Give everything about a node, a line each, under the names that JSON has for them."""
+    """Return a stat as lines, with the names that JSON has."""
     shown = {
         "czxid": f"0x{stat.czxid:x}",
         "mzxid": f"0x{stat.mzxid:x}",
@@ -112,9 +112,9 @@ def preview(data: bytes, width: int = 60) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def tell_problem(problem: PaddockError) -> int:
-    """Say on stderr what was left out, and go on; give the status to end with."""
-    click.echo(f"paddock: {line_about(problem)}", err=True)
+def tell_problem(problem: PaddockError, hint: str = "") -> int:
+    """Print one line to stderr about a failure after which the command goes on; return 1."""
+    click.echo(f"paddock: {line_about(problem)}{f'; {hint}' if hint else ''}", err=True)
     return 1
 
 

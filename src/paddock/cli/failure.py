@@ -1,4 +1,4 @@
-"""What a command says when something cannot be done: one line."""
+"""Failures of commands, as one line and a status."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,35 +9,35 @@ from paddock.errors import InvalidArgumentError, PaddockError, RequestError
 
 
 class CannotBeDone(click.ClickException):
-    """Status 1: the command was given rightly, and it did not succeed."""
+    """Status 1: the arguments are right, and the command failed."""
 
     exit_code = 1
 
 
 def line_about(error: PaddockError) -> str:
-    """Say why something could not be done: of a node that was named, its path and what is so.
+    """Return one line about an error: the path of the node, and the reason.
 
-    Which operation was refused is for programs: `paddock tree` asks whether a node exists, and a
-    line that begins with that would seem to contradict itself.
+    The operation is left out: `paddock tree` would report that `exists` failed.
     """
     text = str(error)
     if isinstance(error, RequestError) and text.startswith(f"{error.operation} {error.path}: "):
-        return text.removeprefix(f"{error.operation} ")
+        # A hint names an option of Python's.
+        return text.removeprefix(f"{error.operation} ").removesuffix(f"; {error.hint}")
     return text
 
 
 @contextlib.contextmanager
 def one_line() -> Iterator[None]:
-    """Turn what our code and the system refuse into one line and a status."""
+    """Turn errors of ours and of the system into one line and a status."""
     try:
         yield
     except InvalidArgumentError as error:
-        # What the client refuses before anything is sent was given wrongly: a path, for one.
+        # Refused by the client before a request: an argument is wrong.
         raise click.UsageError(str(error)) from None
     except PaddockError as error:
         raise CannotBeDone(line_about(error)) from None
     except BrokenPipeError:
-        # Nobody reads our output any more: main.py knows what to do.
+        # stdout is closed: main.py handles it.
         raise
     except TimeoutError as error:
         raise CannotBeDone(error.strerror or str(error) or "it took too long") from None

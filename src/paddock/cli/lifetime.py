@@ -46,7 +46,7 @@ class Lifetime:
             self._repeat(interval, self._notifier.alive)
 
     def over(self) -> None:
-        """Say the last of what there is to say."""
+        """Log what was suppressed."""
         self._log_handler.flush_suppressed(everything=True)
 
     def _asked_to_stop(self, number: int) -> None:

@@ -33,6 +33,7 @@ _COMMANDS = {
     "set": ("commands.set:command", "Replace the data of a node."),
     "create": ("commands.create:command", "Create a node and print its path."),
     "delete": ("commands.delete:command", "Delete nodes, or whole trees."),
+    "acl": ("commands.acl:acl", "Show or replace the ACL of a node."),
     "stat": ("commands.stat:command", "Say what is known of a node beside its data."),
     "tree": ("commands.tree:command", "Draw a node and everything below it."),
     "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
@@ -49,8 +50,8 @@ _SECTIONS = {
     "Try it": ("demo", "shell"),
     "Run a server": ("serve", "status", "bench", "backup", "restore", "fsck", "upgrade"),
     "Look at nodes and change them": (
-        *("ls", "get", "set", "create", "delete", "stat", "tree", "find", "watch"),
-        *("export", "import"),
+        *("ls", "get", "set", "create", "delete", "stat", "acl", "tree", "find"),
+        *("watch", "export", "import"),
     ),
     "Coordinate programs": ("lock", "elect"),
 }
@@ -70,7 +71,7 @@ _FLAGS_OF_ZKCLI = {
     ("delete", "-v"): "--version",
 }
 
-# What a shell says of a program that wrote to a pipe which nobody reads any more.
+# The status of a program that SIGPIPE has ended.
 _BROKEN_PIPE = 128 + 13
 
 
@@ -104,7 +105,7 @@ class _Commands(click.Group):
     def invoke(self, context: click.Context) -> object:
         try:
             status: object = super().invoke(context)
-            # Here and not at the interpreter's end, where nobody could catch what it raises.
+            # Not at the interpreter's exit, where an error cannot be caught.
             sys.stdout.flush()
         except BrokenPipeError:
             # As `paddock ls / | head -1` ends. Click would make it status 1, that of a failure.
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         status = paddock.main(arguments, prog_name="paddock", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as shown:
-        # Without a subcommand the help is what was asked for, but it is not what was to be done.
+        # Without a subcommand the help is printed, but the status is that of an error.
         click.echo(shown.format_message(), err=True)
         sys.exit(shown.exit_code)
     except click.ClickException as error:
@@ -165,14 +166,14 @@ def _hint_for_fingers_of_zkcli(error: click.NoSuchOption) -> str:
 
 
 def _let_go_of_stdout() -> None:
-    """Lead what is still to be written to nowhere, or the interpreter fails at it as it ends."""
+    """Redirect stdout to /dev/null: the interpreter flushes it at exit, and would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def _occupy_standard_streams() -> None:
-    """Have something behind stdin, stdout and stderr, if whoever started us closed them.
+    """Open /dev/null for each of stdin, stdout and stderr that is closed.
 
     The next file or socket would take the number, and what is written to stderr would go there.
     """

@@ -1,6 +1,6 @@
 """What servers say of themselves, asked with four-letter words: one connection for each word.
 
-`srvr` is allowed by every server unless somebody took it away; `mntr`, which knows more, has to be
+`srvr` is allowed by every server unless it is configured away; `mntr`, which knows more, has to be
 in the server's `4lw.commands.whitelist`. What is not known is None. A server that cannot be asked
 has a `problem`, in words, and nothing else.
 """
@@ -29,6 +29,22 @@ _REFUSED: Final = "is not executed because it is not in the whitelist"
 _NOT_SERVING: Final = "not currently serving requests"
 # Versions of Apache's have the commit behind them, and the date.
 _VERSION: Final = re.compile(r"(.+?)(?:-[0-9a-f]{40})?(?:, built on .*)?")
+
+# Numbers in the answers, by the name of the field.
+_IN_SRVR: Final = {
+    "received": "Received",
+    "sent": "Sent",
+    "clients": "Connections",
+    "outstanding": "Outstanding",
+    "nodes": "Node count",
+}
+_IN_MNTR: Final = {
+    "sessions": "zk_global_sessions",
+    "watches": "zk_watch_count",
+    "ephemerals": "zk_ephemerals_count",
+    "data_bytes": "zk_approximate_data_size",
+    "open_files": "zk_open_file_descriptor_count",
+}
 
 
 @dataclass(slots=True)
@@ -60,13 +76,15 @@ class Figures:
     open_files: int | None = None
     # From one look to the next.
     requests_per_s: float | None = None
+    # Set by `paddock bench` alone.
+    build: str | None = None
     # By a clock that only goes forward.
     asked_at: float = 0.0
 
     def fields(self) -> dict[str, Any]:
-        """Give them as JSON has them."""
+        """Return the fields for JSON."""
         fields = asdict(self)
-        del fields["asked_at"]
+        del fields["asked_at"], fields["build"]
         return fields
 
     def compare(self, before: Figures | None) -> None:
@@ -75,7 +93,7 @@ class Figures:
             return
         passed = self.asked_at - before.asked_at
         came = self.received - before.received
-        # It counts from zero again after a restart, or when somebody says so.
+        # The counter starts from zero again after a restart or a reset.
         if passed > 0 and came >= 0:
             self.requests_per_s = max(0, came - _WORDS) / passed
 
@@ -98,6 +116,17 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     else:
         _read_mntr(details, figures)
     return figures
+
+
+async def build_of(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> str | None:
+    """Return the build of a Paddock server, if it answers `envi`: "compiled" or "pure Python"."""
+    try:
+        async with asyncio.timeout(limit_s):
+            said = await _ask(host, "envi", tls)
+    except OSError:
+        return None
+    found = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    return found.get("paddock.build")
 
 
 async def _ask(host: Host, word: str, tls: ssl.SSLContext | None) -> str:
@@ -123,32 +152,25 @@ def _read_srvr(said: str, figures: Figures) -> None:
     found = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
     if "Mode" not in found:
         raise ValueError("gave no answer that a ZooKeeper server would give")
-    figures.mode = found["Mode"]
+    figures.mode, figures.zxid = found["Mode"], found.get("Zxid")
     figures.version = _version(found.get("Zookeeper version"))
     latencies = [_number(float, one) for one in found.get("Latency min/avg/max", "").split("/")]
     if len(latencies) == 3:
         figures.latency_min_ms, figures.latency_avg_ms, figures.latency_max_ms = latencies
-    figures.received = _number(int, found.get("Received"))
-    figures.sent = _number(int, found.get("Sent"))
-    connections = _number(int, found.get("Connections"))
-    figures.clients = None if connections is None else max(0, connections - 1)
-    figures.outstanding = _number(int, found.get("Outstanding"))
-    figures.nodes = _number(int, found.get("Node count"))
-    figures.zxid = found.get("Zxid")
+    for name, key in _IN_SRVR.items():
+        setattr(figures, name, _number(int, found.get(key)))
+    if figures.clients is not None:
+        figures.clients = max(0, figures.clients - 1)
 
 
 def _read_mntr(said: str, figures: Figures) -> None:
     found = dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
-    if "zk_server_state" not in found:
-        return
-    figures.has_details = True
-    figures.sessions = _number(int, found.get("zk_global_sessions"))
-    figures.watches = _number(int, found.get("zk_watch_count"))
-    figures.ephemerals = _number(int, found.get("zk_ephemerals_count"))
-    figures.data_bytes = _number(int, found.get("zk_approximate_data_size"))
-    figures.open_files = _number(int, found.get("zk_open_file_descriptor_count"))
-    uptime_ms = _number(float, found.get("zk_uptime"))
-    figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
+    figures.has_details = "zk_server_state" in found
+    if figures.has_details:
+        for name, key in _IN_MNTR.items():
+            setattr(figures, name, _number(int, found.get(key)))
+        uptime_ms = _number(float, found.get("zk_uptime"))
+        figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
 
 
 def _reason(error: OSError, has_tls: bool) -> str:

@@ -48,7 +48,7 @@ class Notifier:
 
 
 def _watchdog_interval(environment: Mapping[str, str]) -> float | None:
-    """Give the seconds between two signs of life."""
+    """Return the seconds between two watchdog messages; None if none are wanted."""
     # The manager says whose life it watches over: what we inherited need not be meant for us.
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None

@@ -12,14 +12,15 @@ DATA_FILE = click.option(
     "--file", "-f", metavar="FILE", type=PATH_OR_DASH, help="Take the data from a file."
 )
 
-VERSION = click.option(
-    "--version",
-    metavar="N",
-    type=WholeNumber(-1, 2**31 - 1),
-    # Which stands for any.
-    default=-1,
-    help="Only if the node has this version, so that nobody else's write is lost.",
-)
+
+def version_option(says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--version`; -1, the default, stands for any."""
+    return click.option(
+        "--version", metavar="N", type=WholeNumber(-1, 2**31 - 1), default=-1, help=says
+    )
+
+
+VERSION = version_option("Only if the node has this version, so that no other write is lost.")
 
 JSON_LINES = click.option(
     "--json", "as_json", is_flag=True, help="One JSON object a line, for programs."
@@ -39,5 +40,14 @@ CONTENDER_NAME = click.option(
 
 
 def recursive_option(says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have a command take the nodes below one as well; both letters do, as in `rm` and in `ls`."""
+    """Add `--recursive`, with both letters, as in `rm` and in `ls`."""
     return click.option("--recursive", "-r", "-R", is_flag=True, help=says)
+
+
+def default_option(
+    name: str, metavar: str, type: Any, default: object, says: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add an option whose help shows its default."""
+    return click.option(
+        name, metavar=metavar, type=type, default=default, show_default=True, help=says
+    )

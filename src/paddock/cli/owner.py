@@ -1,8 +1,7 @@
-"""Working on a data folder as the user that it belongs to.
+"""Run as the owner of a data folder.
 
-Whoever owns a data folder says what is in it, and where its log is: a link there may lead anywhere.
-Root, who may follow it anywhere, must not; and what root writes the server could not read. So root
-becomes the owner of the folder for as long as it takes.
+The owner of a data folder controls its links, which may lead anywhere: root must not follow them.
+And the server could not read files that root writes. So root becomes the owner meanwhile.
 """
 
 import contextlib
@@ -13,7 +12,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def as_owner_of(folder: Path) -> Iterator[None]:
-    """Be the user that a folder belongs to, if we are root and he is not."""
+    """Switch to the owner of a folder in this scope, if we are root and the owner is not."""
     owner = folder.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield

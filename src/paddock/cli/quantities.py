@@ -37,7 +37,7 @@ class WholeNumber(click.IntRange):
 
 
 def _bounds(within: click.FloatRange | click.IntRange) -> str:
-    """Say between which bounds a number has to be, as it goes on behind "a number"."""
+    """Return the bounds of a number, as they follow "a number" in a message."""
     if within.min is None:
         return ""
     if within.max is not None:

@@ -1,4 +1,4 @@
-"""What every command has that asks a service: the options that say which one, and who asks.
+"""Options and connection of every command that talks to a service.
 
     @click.command()
     @service_options
@@ -7,11 +7,9 @@
 
         return service.run(shouting)
 
-A failure is one line and status 1, or 2 for an argument that cannot be used. Ctrl-C ends what is
-done, closes the session, and gives 130.
+A failure is one line and status 1, or 2 for an argument that cannot be used. Ctrl-C cancels the
+work, closes the session and exits with 130.
 """
-
-from __future__ import annotations
 
 import asyncio
 import contextlib
@@ -21,34 +19,35 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import click
 from click.core import ParameterSource
 
+from paddock.api import connect
 from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.paths import PATH
 from paddock.cli.quantities import NumberRange
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from paddock.client.client import Client
+from paddock.client.client import Client
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.session.hosts import parse_hosts
+from paddock.client.states import SessionState
+from paddock.errors import PaddockError
 
 T = TypeVar("T")
 
 DEFAULT_HOSTS = "127.0.0.1:2181"
 
-# How long a server is looked for before somebody at a terminal is told.
+# Delay of the message on a terminal that no server answers yet.
 _SILENT_S = 1.0
 
 
 class _Identities(click.types.StringParamType):
-    """Who asks; in the environment one a line, since a password may have blanks in it."""
+    """Credentials; in the environment one per line, since a password may contain spaces."""
 
     def split_envvar_value(self, rv: str) -> list[str]:
         return [line for line in rv.split("\n") if line]
@@ -56,7 +55,7 @@ class _Identities(click.types.StringParamType):
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """Which service a command asks, and as whom."""
+    """Which service a command uses, and its credentials."""
 
     hosts: str = DEFAULT_HOSTS
     session_timeout: float = 10.0
@@ -67,25 +66,17 @@ class ServiceOptions:
     max_request_bytes: int | None = None
 
     def connect(self) -> AbstractAsyncContextManager[Client]:
-        """Give a client whose scope opens the session and says who we are."""
+        """Return a client whose scope opens the session and authenticates."""
         return self._connect()
 
-    def resolved(self, path: str) -> tuple[ServiceOptions, str]:
-        """Give the same service without its chroot, and where a path of the chroot is then.
-
-        Raises click.BadParameter for what is no path.
-        """
-        from paddock.client.session.hosts import parse_hosts
-        from paddock.protocol import paths
-
-        if not paths.is_valid(path.encode("utf-8", "surrogateescape")):
-            raise click.BadParameter(f"{path!r} is no path of a node, such as /app")
+    def resolved(self, path: str) -> "tuple[ServiceOptions, str]":
+        """Return the same service without its chroot, and a path of the chroot in it."""
         hosts, chroot = parse_hosts(self.hosts)
         whole = dataclasses.replace(self, hosts=",".join(map(str, hosts)))
         return whole, chroot + path if path != "/" else chroot or path
 
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """Do something with a client on an event loop of its own; a failure is one line."""
+        """Run `work` with a client on a new event loop; a failure is one line."""
 
         async def main() -> T:
             async with self.connect() as client:
@@ -95,9 +86,6 @@ class ServiceOptions:
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
-        from paddock.api import connect
-        from paddock.client.requests.frames import REQUEST_BYTES_MAX
-
         async with contextlib.AsyncExitStack() as stack:
             with _tells_that_it_looks(self.hosts, self.session_timeout):
                 client = await stack.enter_async_context(
@@ -114,12 +102,12 @@ class ServiceOptions:
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Run what a command does; what our code or the system refuses becomes one line."""
+    """Run a command on a new event loop; errors of ours and of the system become one line."""
 
     async def whole() -> T:
         return await main()
 
-    # What the client would warn of is what a command says itself, in a line of its own.
+    # Commands report failures themselves, in one line.
     logging.getLogger("paddock").addHandler(logging.NullHandler())
     with one_line():
         try:
@@ -127,13 +115,13 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
         except BaseExceptionGroup as group:
-            # Of several that fail together the first says why; a bug of ours stays one.
+            # The first of several failures is the cause.
             raise _first(group) from group
 
 
 @contextlib.contextmanager
 def _tells_that_it_looks(hosts: str, seconds: float) -> Iterator[None]:
-    """Say once to somebody at a terminal that no server answers, while one is looked for.
+    """Print once, on a terminal, that no server answers yet.
 
     Scripts have the line at the end, which says why none was found.
     """
@@ -158,9 +146,7 @@ def _looking(hosts: str, seconds: float) -> str:
 
 
 def tell_states(client: Client) -> None:
-    """Say on stderr when the connection is lost and found again, for a command that runs long."""
-    from paddock.client.states import SessionState
-
+    """Print to stderr when the connection is lost and restored, for commands that run long."""
     says = {
         SessionState.DISCONNECTED: "the connection was lost; looking for a server",
         SessionState.OVERDUE: "no server was found in time; the session may be over",
@@ -175,7 +161,7 @@ def tell_states(client: Client) -> None:
 
 
 def service_options(command: Callable[..., T]) -> Callable[..., T]:
-    """Add the options that say which service is asked; the command gets them as `service`."""
+    """Add the options of the service; the command receives them as `service`."""
 
     @click.option(
         "--server",
@@ -233,16 +219,13 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
 
 
 def given_by(parameter: str, option: str, variable: str) -> str:
-    """Give what somebody has to look at who gave a parameter: the option, or the variable."""
+    """Return the name of the source of a parameter: the option, or the variable."""
     source = click.get_current_context().get_parameter_source(parameter)
     return variable if source is ParameterSource.ENVIRONMENT else option
 
 
 def check_hosts(given: str, option: str) -> None:
-    """See that an option says where a service is; raises click.BadParameter."""
-    from paddock.client.session.hosts import parse_hosts
-    from paddock.errors import PaddockError
-
+    """Check a connection string; raises click.BadParameter."""
     try:
         parse_hosts(given)
     except PaddockError as error:
@@ -250,24 +233,19 @@ def check_hosts(given: str, option: str) -> None:
 
 
 def identity_of(given: str, option: str) -> tuple[str, str]:
-    """Read who asks; raises click.BadParameter."""
+    """Parse credentials into scheme and rest; raises click.BadParameter."""
     scheme, colon, credentials = given.partition(":")
     if not scheme or not colon:
         raise click.BadParameter(
-            f"{given!r} is not SCHEME:CREDENTIALS, such as digest:user:password",
-            param_hint=option,
+            f"{given!r} is not SCHEME:CREDENTIALS, such as digest:user:password", param_hint=option
         )
     return scheme, credentials
 
 
 def tls_of(
-    wanted: bool,
-    ca: Path | None,
-    certificate: Path | None,
-    key: Path | None,
-    option: str = "--tls",
+    wanted: bool, ca: Path | None, certificate: Path | None, key: Path | None, option: str = "--tls"
 ) -> ssl.SSLContext | None:
-    """Give what secures a connection, if anything is said about it."""
+    """Return the TLS context of these options; None if none is given."""
     if not (wanted or ca or certificate or key):
         return None
     if key is not None and certificate is None:

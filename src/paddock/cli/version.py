@@ -1,4 +1,4 @@
-"""The version of Paddock that runs, and how it was built: compiled, or as plain Python."""
+"""The version of Paddock, and its build: compiled, or pure Python."""
 
 from importlib.util import find_spec
 from typing import Final
@@ -7,21 +7,25 @@ import click
 
 from paddock import __version__
 
-# One of the modules that are compiled together, all or none. To find it is not to load it.
-_WITNESS: Final = "paddock.protocol.opcodes"
+# One of the modules that are compiled together, all or none. Finding it does not load it.
+_WITNESS: Final = "paddock.protocol.jute"
 
 
 def is_compiled() -> bool:
-    """Tell whether the modules that can be compiled are."""
+    """Return whether the modules that can be compiled are."""
     spec = find_spec(_WITNESS)
     assert spec is not None
     assert spec.origin is not None
     return not spec.origin.endswith(".py")
 
 
+def build() -> str:
+    """Return the name of this build."""
+    return "compiled" if is_compiled() else "pure Python"
+
+
 def print_version(context: click.Context, _: click.Parameter, is_asked_for: bool) -> None:
-    """Print both in one line and leave: what the option `--version` does."""
+    """Print version and build, and exit: the callback of the option `--version`."""
     if is_asked_for and not context.resilient_parsing:
-        built = "compiled" if is_compiled() else "pure Python"
-        click.echo(f"paddock {__version__}, {built}")
+        click.echo(f"paddock {__version__}, {build()}")
         context.exit()

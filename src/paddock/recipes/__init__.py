@@ -1,12 +1,12 @@
-"""Coordination, ready to use: locks and their kin, on the client's public API.
+"""Recipes: locks, elections, queues and other coordination, on the client's public API.
 
     from paddock.recipes import Lock
 
     async with Lock(client, "/locks/report") as grant:
         print(grant.token)
 
-Each recipe is a module of its own, whose docstring says what is guaranteed, and what happens on
-suspension, on expiry and on cancellation. `paddock.sync.recipes` has the same for blocking code.
+The docstring of each module says what is guaranteed, and what happens on suspension, expiry and
+cancellation. `paddock.sync.recipes` has the same for blocking code.
 """
 
 from paddock.recipes.cache.cache import Cache, CacheChange, ChangeKind

@@ -25,7 +25,8 @@ from paddock.server.sessions.policy import AuthenticationRequired, SessionPolicy
 from paddock.state.access import Identities
 from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES
 from paddock.state.queries import Queries
-from paddock.state.watches import Watcher, Watches
+from paddock.state.watcher import Watcher
+from paddock.state.watches import Watches
 
 logger: Final = logging.getLogger(__name__)
 

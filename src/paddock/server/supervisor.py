@@ -23,7 +23,7 @@ from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.storage.layout import Claim
-from paddock.storage.state_swap import Exchange, exchange, is_staged, undo_exchange
+from paddock.storage.state_swap import StateSwap, is_staged, swap_state, undo_swap
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class Supervisor:
 
     async def _replace(
         self, folder: Path, staged: str
-    ) -> tuple[Exchange | None, BaseException | None]:
+    ) -> tuple[StateSwap | None, BaseException | None]:
         """Replace the server by one with the staged state; or, with a reason, by one as before.
 
         Raises if no server can be started.
@@ -168,7 +168,7 @@ class Supervisor:
             undone = done
             done, problem = None, error
             logger.error("the restored data cannot be served: %s", error)
-            await _in_thread(folder, lambda: undo_exchange(folder, undone, Disk()))
+            await _in_thread(folder, lambda: undo_swap(folder, undone, Disk()))
             await self._start_server()
         return done, problem
 
@@ -179,10 +179,10 @@ class Supervisor:
 
     async def _exchange(
         self, folder: Path, staged: str
-    ) -> tuple[Exchange | None, BaseException | None]:
+    ) -> tuple[StateSwap | None, BaseException | None]:
         now = datetime.fromtimestamp(self._wall_clock_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
         try:
-            return await _in_thread(folder, lambda: exchange(folder, staged, now, Disk())), None
+            return await _in_thread(folder, lambda: swap_state(folder, staged, now, Disk())), None
         except (PaddockError, OSError) as error:
             logger.error("no backup was restored: %s", error)
             return None, error

@@ -7,13 +7,11 @@ snapshot have the same digest if they have the same nodes. It finds accidents, n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from librt.strings import BytesWriter, write_i64_be
 
-if TYPE_CHECKING:
-    from paddock.state.tree import Node
+from paddock.state.node import Node
 
 
 def node_term(path: bytes, node: Node) -> int:

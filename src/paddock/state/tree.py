@@ -4,13 +4,12 @@ Nodes are found by their whole path, in one dictionary, because that is one look
 depth. `""` is another name of the root, as upstream, so that the parent of `/a` is found by
 cutting at the last slash.
 
-Before a node changes, `_touch` is told. That one place serves three masters: the journal, which
-can undo everything since it was last cleared; the digest of the state; and a snapshot being
-written, which needs the old image of every node that it has not written yet.
+`_touch` is called before a node changes. It serves the journal, which can undo everything since it
+was last cleared; the digest of the state; and a snapshot being written, which needs the old image
+of every node that it has not written yet.
 
-What is asked of a whole subtree is kept, not counted: how many nodes are below a node, and how
-many bytes of data they have. A change costs one step for each level above it, which is less than
-reading its path did.
+The number of nodes below a node and the bytes of their data are kept, not counted. A change costs
+one step for each level above it, which is less than reading its path did.
 """
 
 from __future__ import annotations
@@ -18,25 +17,19 @@ from __future__ import annotations
 from typing import Final, Protocol
 from zlib import crc32
 
-from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.protocol.acl import OPEN, READ_ONLY
-from paddock.protocol.jute import to_int32
 from paddock.state.access import ACLTable, NodeACL
+from paddock.state.answer_cache import AnswerCache
 from paddock.state.digest import data_term, header_term, node_term
 from paddock.state.limits import QUOTA, Quotas, governed_by_limits
+from paddock.state.node import CONTAINER, Children, Node, data_length
 from paddock.state.path_bag import PathBag
 
 _INT32_MIN: Final = -(1 << 31)
 _INT32_MAX: Final = (1 << 31) - 1
 
-CONTAINER: Final = -(1 << 63)
-TTL_BASE: Final = -(1 << 56)
-TTL_MS_MAX: Final = (1 << 40) - 1
-
-# How much of what reads were answered with is kept for the next ones, in all.
-CACHED_BYTES_MAX: Final = 64 << 20
 # From this size on, the digest's part for a node's data is kept: no small request may have large
 # data read again and again.
 _LARGE_BYTES: Final = 1 << 12
@@ -47,143 +40,15 @@ SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
 """The nodes that are always there and cannot be deleted."""
 
 
-# Known to the garbage collector, unlike nodes: only then may a long chain of them be freed.
-class Children:
-    """The children of a node, and what is kept about everything below the node.
-
-    A node has none of these before it has had a child.
-    """
-
-    __slots__ = ("above", "below", "below_bytes", "names")
-
-    def __init__(self, above: Children | None) -> None:
-        self.names: dict[bytes, None] = {}
-        # Those of the parent, among which the node itself is; None for the root.
-        self.above = above
-        # How many nodes are below, at any depth, and the bytes of their data.
-        self.below: i64 = 0
-        self.below_bytes: i64 = 0
-
-    def count(self, nodes: i64, size: i64) -> None:
-        """Count nodes and bytes that are new here or gone, if below zero, on every level above."""
-        here: Children | None = self
-        while here is not None:
-            here.below += nodes
-            here.below_bytes += size
-            here = here.above
-
-
-@mypyc_attr(acyclic=True)
-class Node:
-    """One node. Whoever changes a field has called `Tree._touch` before."""
-
-    __slots__ = (
-        "acl",
-        "aversion",
-        "children",
-        "children_wire",
-        "created",
-        "ctime",
-        "czxid",
-        "data",
-        "epoch",
-        "mtime",
-        "mzxid",
-        "owner",
-        "pzxid",
-        "version",
-        "wire",
-    )
-
-    def __init__(self, data: bytes | None, acl: NodeACL, zxid: i64, time_ms: i64, owner: i64):
-        self.data = data
-        self.acl = acl
-        self.czxid: i64 = zxid
-        self.mzxid: i64 = zxid
-        self.pzxid: i64 = zxid
-        self.ctime: i64 = time_ms
-        self.mtime: i64 = time_ms
-        # The session of an ephemeral node; 0; CONTAINER; or TTL_BASE plus the TTL in ms.
-        self.owner: i64 = owner
-        # Four of 32 bits, side by side: there may be millions of nodes.
-        self.version: i32 = 0
-        # How many children were ever created here. The sequence suffix shows it, and the cversion
-        # on the wire is twice this minus the children there are: creates plus deletes.
-        self.created: i32 = 0
-        self.aversion: i32 = 0
-        # The number of the last snapshot that has this node, or after whose point it was born.
-        self.epoch: i32 = 0
-        self.children: Children | None = None
-        # What get and get_children answer, while the tree keeps it: see `Tree.data_and_stat`.
-        self.wire: bytes | None = None
-        self.children_wire: bytes | None = None
-
-    def child_count(self) -> int:
-        children = self.children
-        return 0 if children is None else len(children.names)
-
-    def child_names(self) -> list[bytes]:
-        children = self.children
-        return [] if children is None else list(children.names)
-
-    def stat(self) -> bytes:
-        """Give the stat as the wire has it."""
-        writer = BytesWriter()
-        self.write_stat(writer)
-        return writer.getvalue()
-
-    def write_stat(self, writer: BytesWriter) -> None:
-        """Write the stat as the wire has it."""
-        data, children = self.data, self.children
-        child_count: i64 = 0 if children is None else len(children.names)
-        # Not as numbers of 32 bits, of which twice as much may be none.
-        created: int = self.created
-        changes: i64 = created * 2 - child_count
-        write_i64_be(writer, self.czxid)
-        write_i64_be(writer, self.mzxid)
-        write_i64_be(writer, self.ctime)
-        write_i64_be(writer, self.mtime)
-        write_i32_be(writer, int(self.version))
-        # The usual case without the arithmetic, which is slow on numbers of any size.
-        fits = -_INT32_MAX <= changes <= _INT32_MAX
-        write_i32_be(writer, int(changes) if fits else to_int32(changes))
-        write_i32_be(writer, int(self.aversion))
-        write_i64_be(writer, max(self.owner, 0))
-        write_i32_be(writer, 0 if data is None else len(data))
-        write_i32_be(writer, int(child_count))
-        write_i64_be(writer, self.pzxid)
-
-    def write_data_and_stat(self, writer: BytesWriter) -> None:
-        """Write what get answers."""
-        data = self.data
-        if data is None:
-            write_i32_be(writer, -1)
-        else:
-            write_i32_be(writer, len(data))
-            writer.write(data)
-        self.write_stat(writer)
-
-    def write_children(self, writer: BytesWriter) -> None:
-        """Write what get_children answers."""
-        if self.children is None:
-            write_i32_be(writer, 0)
-        else:
-            names = self.children.names
-            write_i32_be(writer, len(names))
-            for name in names:
-                write_i32_be(writer, len(name))
-                writer.write(name)
-
-
 class NodeImages(Protocol):
-    """Who must see a node before it changes: a snapshot being written."""
+    """A snapshot being written, which must see a node before it changes."""
 
     def save(self, path: bytes, node: Node) -> None: ...
 
 
 @mypyc_attr(acyclic=True)
 class Before:
-    """A node's changeable fields as they were, or that it was not there, or that it was."""
+    """A journal record: a node with its fields before a change, a creation or a deletion."""
 
     __slots__ = ("acl", "data", "kind", "node", "numbers", "path")
 
@@ -208,7 +73,7 @@ class Before:
 
 
 class Tree:
-    """All nodes, with what is kept about them together."""
+    """All nodes, and their indexes."""
 
     def __init__(self) -> None:
         self.nodes: dict[bytes, Node] = {}
@@ -220,8 +85,7 @@ class Tree:
         self.quotas = Quotas()
         # Bytes of all paths and data, for those who watch the server's size.
         self.data_bytes: i64 = 0
-        # Bytes of the answers that nodes keep. Invariant: no more than one over CACHED_BYTES_MAX.
-        self.cached_bytes: i64 = 0
+        self.answers = AnswerCache()
         # Counts snapshots. Invariant: no node's epoch is above it.
         self.epoch: i32 = 0
         # The snapshot being written, if there is one.
@@ -237,20 +101,19 @@ class Tree:
 
     @classmethod
     def fresh(cls) -> Tree:
-        """Give the tree of a service that nobody has used yet."""
+        """Return the tree of a new service."""
         tree = cls()
-        everybody, readers = OPEN, READ_ONLY
-        tree.plant(b"/", Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
-        tree.plant(ZOOKEEPER, Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
-        tree.plant(QUOTA, Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
-        config = tree.plant(CONFIG, Node(b"", tree.acls.acquire(readers), 0, 0, 0))
+        tree.plant(b"/", Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
+        tree.plant(ZOOKEEPER, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
+        tree.plant(QUOTA, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
+        config = tree.plant(CONFIG, Node(b"", tree.acls.acquire(READ_ONLY), 0, 0, 0))
         config.aversion = -1
         tree.link()
         tree.adopt_digest()
         return tree
 
     def plant(self, path: bytes, node: Node) -> Node:
-        """Put a node where a snapshot had it. Nobody is told; `link` must follow the last one."""
+        """Add a node of a snapshot, without a journal; `link` must follow the last one."""
         self.nodes[path] = node
         if path == b"/":
             self.nodes[b""] = node
@@ -258,7 +121,7 @@ class Tree:
         return node
 
     def link(self) -> bytes | None:
-        """Make all planted nodes known to their parents; return the first that has none, if any."""
+        """Link all planted nodes to their parents; return the first without a parent, if any."""
         for path, node in self.nodes.items():
             if len(path) > 1:
                 cut = path.rfind(b"/")
@@ -272,7 +135,7 @@ class Tree:
                 children.names[path[cut + 1 :]] = None
                 # First what is directly below.
                 children.below += 1
-                children.below_bytes += _length(node.data)
+                children.below_bytes += data_length(node.data)
         direct: list[tuple[Children, i64, i64]] = []
         for path, node in self.nodes.items():
             children = node.children
@@ -295,48 +158,41 @@ class Tree:
         above = path[:cut]
         parent = self.nodes[above]
         self._touch(above or b"/", parent)
-        self._forget_children(parent)
+        self.answers.forget_children(parent)
         node = Node(data, acl, zxid, time_ms, owner)
         node.epoch = self.epoch
         if path not in self._unsettled:
             self._unsettled[path] = 0
-        self.nodes[path] = node
         self._journal.append(Before(Before.CREATED, path, node))
-        self._count(path, node)
         children = parent.children
         if children is None:
             children = Children(self._siblings(above) if above else None)
             parent.children = children
-        children.names[path[cut + 1 :]] = None
-        children.count(1, _length(data))
+        self._attach(path, node, children, path[cut + 1 :])
         parent.created = _next(parent.created)
         parent.pzxid = zxid
         return node
 
     def delete(self, path: bytes, zxid: i64) -> Node:
-        """Remove a node that is there and has no children, and give it back."""
+        """Remove a node that is there and has no children, and return it."""
         cut = path.rfind(b"/")
         above = path[:cut]
         parent = self.nodes[above]
         node = self.nodes[path]
-        self._forget_data(node)
-        self._forget_children(node)
-        self._forget_children(parent)
+        self.answers.forget_data(node)
+        self.answers.forget_children(node)
+        self.answers.forget_children(parent)
         if parent.pzxid == zxid:
             # The end of a session deletes many children of one node: from the second on nothing
             # changes of the parent but what is counted from its children.
-            self._forget_data(parent)
+            self.answers.forget_data(parent)
         else:
             self._touch(above or b"/", parent)
         self._settle_later(path, node)
         self._journal.append(Before(Before.DELETED, path, node))
         children = parent.children
         assert children is not None
-        del self.nodes[path]
-        self._discount(path, node)
-        children.count(-1, -_length(node.data))
-        self.acls.release(node.acl)
-        del children.names[path[cut + 1 :]]
+        self._detach(path, node, children, path[cut + 1 :])
         parent.pzxid = zxid
         return node
 
@@ -344,54 +200,44 @@ class Tree:
         self, path: bytes, node: Node, data: bytes | None, zxid: i64, time_ms: i64
     ) -> None:
         self._touch(path, node)
-        self._grow(path, _length(data) - _length(node.data))
+        self._grow(path, data_length(data) - data_length(node.data))
         node.data = data
         node.mzxid = zxid
         node.mtime = time_ms
         node.version = _next(node.version)
 
     def set_silently(self, path: bytes, node: Node, data: bytes) -> None:
-        """Write what the server itself keeps in a node: no version, zxid or time shows it."""
+        """Set data that the server itself keeps: version, zxid and time stay."""
         self._touch(path, node)
-        self._grow(path, len(data) - _length(node.data))
+        self._grow(path, len(data) - data_length(node.data))
         node.data = data
 
     def set_acl(self, path: bytes, node: Node, acl: NodeACL) -> None:
-        """Give a node another ACL, which has been acquired for it."""
+        """Replace the ACL of a node by one that has been acquired for it."""
         self._touch(path, node)
         self.acls.release(node.acl)
         node.acl = acl
         node.aversion = _next(node.aversion)
 
     def begin(self) -> None:
-        """Start a new journal: what was done before is there to stay."""
+        """Start a new journal: earlier changes cannot be undone any more."""
         self._journal.clear()
 
     def undo(self) -> None:
-        """Take back everything since `begin`."""
+        """Undo everything since `begin`."""
         for before in reversed(self._journal):
             path, node = before.path, before.node
-            cut = path.rfind(b"/")
-            if before.kind == Before.CREATED:
-                del self.nodes[path]
-                self._discount(path, node)
-                parent = self.nodes[path[:cut]]
-                children = parent.children
+            if before.kind != Before.CHANGED:
+                cut = path.rfind(b"/")
+                children = self.nodes[path[:cut]].children
                 assert children is not None
-                del children.names[path[cut + 1 :]]
-                children.count(-1, -_length(node.data))
-                self.acls.release(node.acl)
-            elif before.kind == Before.DELETED:
-                self.acls.retain(node.acl)
-                self.nodes[path] = node
-                self._count(path, node)
-                parent = self.nodes[path[:cut]]
-                children = parent.children
-                assert children is not None
-                children.names[path[cut + 1 :]] = None
-                children.count(1, _length(node.data))
+                if before.kind == Before.CREATED:
+                    self._detach(path, node, children, path[cut + 1 :])
+                else:
+                    self.acls.retain(node.acl)
+                    self._attach(path, node, children, path[cut + 1 :])
             else:
-                self._grow(path, _length(before.data) - _length(node.data))
+                self._grow(path, data_length(before.data) - data_length(node.data))
                 node.data = before.data
                 if node.acl is not before.acl:
                     self.acls.release(node.acl)
@@ -408,9 +254,9 @@ class Tree:
         self._journal.clear()
 
     def digest(self) -> int:
-        """Return the sum over all nodes of what each contributes, brought up to date.
+        """Return the digest of all nodes, brought up to date.
 
-        It is asked for between two entries: what was settled within one is not undone.
+        It is for use between two entries: `undo` does not undo it.
         """
         if self._unsettled:
             total = self._digest
@@ -435,7 +281,7 @@ class Tree:
         self._digest = total
 
     def _term(self, path: bytes, node: Node) -> int:
-        """Return what a node contributes to the digest."""
+        """Return the term of a node in the digest."""
         data = node.data
         if data is None or len(data) < _LARGE_BYTES:
             if self._large:
@@ -452,69 +298,41 @@ class Tree:
         return header_term(name, node) + known[1]
 
     def descendants(self, path: bytes) -> int:
-        """Return how many nodes are below one."""
+        """Return the number of nodes below one."""
         children = self.nodes[path].children
         return 0 if children is None else int(children.below)
 
     def subtree(self, path: bytes) -> tuple[int, int]:
-        """Return how many nodes there are at a path and below, and the bytes of their data."""
+        """Return the number of nodes at and below a path, and the bytes of their data."""
         node = self.nodes.get(path)
         if node is None:
             return 0, 0
-        size = _length(node.data)
+        size = data_length(node.data)
         children = node.children
         if children is None:
             return 1, size
         return int(children.below) + 1, int(children.below_bytes) + size
 
-    def data_and_stat(self, node: Node) -> bytes:
-        """Return what get answers, encoded once for each state of the node while there is room."""
-        wire = node.wire
-        if wire is None:
-            writer = BytesWriter()
-            node.write_data_and_stat(writer)
-            wire = writer.getvalue()
-            if self.cached_bytes < CACHED_BYTES_MAX:
-                node.wire = wire
-                self.cached_bytes += len(wire)
-        return wire
+    def _attach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
+        self.nodes[path] = node
+        self._count(path, node)
+        children.names[name] = None
+        children.count(1, data_length(node.data))
 
-    def has_cache_room(self) -> bool:
-        """Tell whether the next answer would be kept."""
-        return self.cached_bytes < CACHED_BYTES_MAX
-
-    def child_list(self, node: Node) -> bytes:
-        """Return what get_children answers, kept likewise."""
-        wire = node.children_wire
-        if wire is None:
-            writer = BytesWriter()
-            node.write_children(writer)
-            wire = writer.getvalue()
-            if self.cached_bytes < CACHED_BYTES_MAX:
-                node.children_wire = wire
-                self.cached_bytes += len(wire)
-        return wire
-
-    def _forget_data(self, node: Node) -> None:
-        """Forget what get was answered with: the node is about to change."""
-        wire = node.wire
-        if wire is not None:
-            self.cached_bytes -= len(wire)
-            node.wire = None
-
-    def _forget_children(self, node: Node) -> None:
-        """Forget what get_children was answered with: the node's children change."""
-        wire = node.children_wire
-        if wire is not None:
-            self.cached_bytes -= len(wire)
-            node.children_wire = None
+    def _detach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
+        del self.nodes[path]
+        self._discount(path, node)
+        children.count(-1, -data_length(node.data))
+        self.acls.release(node.acl)
+        # Last: should the parent not know the child, `undo` finds everything else done.
+        del children.names[name]
 
     def _siblings(self, path: bytes) -> Children | None:
         """Return the children among which a node is; None for the root, by either name."""
         return None if len(path) < 2 else self.nodes[path[: path.rfind(b"/")]].children
 
     def _grow(self, path: bytes, size: int) -> None:
-        """Count that the data of a node becomes longer, or shorter."""
+        """Count that the data of a node grows by `size`, which may be negative."""
         if size:
             self.data_bytes += size
             siblings = self._siblings(path)
@@ -524,10 +342,10 @@ class Tree:
     def _touch(self, path: bytes, node: Node) -> None:
         self._settle_later(path, node)
         self._journal.append(Before(Before.CHANGED, path, node))
-        self._forget_data(node)
+        self.answers.forget_data(node)
 
     def _settle_later(self, path: bytes, node: Node) -> None:
-        """Keep what the digest has of a node, and what a snapshot wants of it, as it still is."""
+        """Save a node for the digest and the snapshot, before it changes."""
         if path not in self._unsettled:
             data = node.data
             if data is None or len(data) < _LARGE_BYTES:
@@ -539,7 +357,7 @@ class Tree:
             self.images.save(path, node)
 
     def _count(self, path: bytes, node: Node) -> None:
-        self.data_bytes += len(path) + _length(node.data)
+        self.data_bytes += len(path) + data_length(node.data)
         governed = governed_by_limits(path)
         if governed is not None:
             self.quotas.add(governed)
@@ -558,7 +376,7 @@ class Tree:
             self.ttls.add(path)
 
     def _discount(self, path: bytes, node: Node) -> None:
-        self.data_bytes -= len(path) + _length(node.data)
+        self.data_bytes -= len(path) + data_length(node.data)
         governed = governed_by_limits(path)
         if governed is not None:
             self.quotas.remove(governed)
@@ -577,9 +395,5 @@ class Tree:
 
 
 def _next(number: i32) -> i32:
-    """Count one more, as 32 bits do: the lowest number follows the highest."""
+    """Add 1, in 32 bits: the lowest number follows the highest."""
     return number + 1 if number < _INT32_MAX else _INT32_MIN
-
-
-def _length(data: bytes | None) -> int:
-    return 0 if data is None else len(data)

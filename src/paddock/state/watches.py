@@ -1,53 +1,46 @@
-"""Watches: who is told when what happens.
+"""Watches: which watchers get which events.
 
-There are two tables, as upstream: data watches hear of a node's creation, data and deletion, child
-watches of its children and its deletion. A watcher may watch one path in several modes, which are
-independent of each other, as in 3.9:
+There are two tables, as upstream: data watches fire on a node's creation, change and deletion,
+child watches on changes of its children and on its deletion. A watcher may watch one path in
+several modes, which are independent of each other, as in 3.9:
 
-* one-shot: in one of the tables. The first event takes it away, and leaves the other modes.
+* one-shot: in one of the tables. The first event removes it, and leaves the other modes.
 * persistent: stays, in both tables.
-* recursive: stays, in the data table, and hears of everything at and below its path. It never hears
-  that children changed, since it hears of the children themselves.
+* recursive: stays, in the data table, and fires for every node at and below its path. It gets no
+  event that children changed, since it gets those of the children themselves.
 
-An event of one table is told once to a watcher, however many of its watches it concerns; so is a
-deletion, which both tables have. An event is encoded once for everybody who gets it, carries the
-zxid of its change, and is withheld from those without READ. Events of one entry that follow each
-other and concern the same watchers are told as one piece: a transaction, or the end of a session,
-may be fifty thousand events for everybody who watches above it.
+A watcher gets an event of one table once, however many of its watches fire; likewise a deletion,
+which fires in both. An event is encoded once for all watchers, carries the zxid of its change, and
+is withheld without READ. Consecutive events of one entry for the same watchers are sent as one
+batch: a transaction, or the end of a session, may be fifty thousand events.
 
-What it costs, and what counts:
+Costs and limits:
 
-* Setting, removing and looking for a watch, and an event, cost the same whatever is watched at
-  other paths. An event costs the watchers it concerns, and the levels of its path that lead to
-  recursive watches.
+* Adding, removing and finding a watch, and an event, cost the same whatever is watched at other
+  paths. An event costs its watchers, and the levels of its path that lead to recursive watches.
 * Each mode in each table counts as one watch with the bytes of its path: a persistent watch counts
-  twice. A watch that stands already is not counted again.
-* A watcher is removed at once or in parts (`remove_some`). From the first part on it is told
-  nothing, and sets no watch any more.
-* A table that was large and is nearly empty is copied into a small one, since dictionaries do not
-  shrink.
+  twice. A watch that exists is not counted again.
+* A watcher is removed at once or in parts (`remove_some`). From the first part on it gets no event
+  and can add no watch.
+* A table that was large and is nearly empty is copied, since dictionaries do not shrink.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from paddock.protocol import events
 from paddock.protocol.acl import READ
-from paddock.state.access import NOBODY, Identities, NodeACL
+from paddock.state.access import NodeACL
 from paddock.state.operations import Change
+from paddock.state.recursive_watches import RecursiveWatches
+from paddock.state.watcher import ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 
-# The modes, as bits: what a watcher has at a path is a sum of them.
-ONE_SHOT: Final = 1
-PERSISTENT: Final = 2
-RECURSIVE: Final = 4
-ALL_MODES: Final = ONE_SHOT | PERSISTENT | RECURSIVE
-# How many modes such a sum has.
+# How many modes a sum of modes has.
 _MODE_COUNTS: Final[tuple[int, ...]] = (0, 1, 1, 2, 1, 2, 2, 3)
 
-_SLASH: Final = 47
 # With more changes than this, an entry's events are told in pieces, of about this size.
 _FEW: Final = 16
 _GATHERED_BYTES: Final = 256 << 10
@@ -56,181 +49,6 @@ _PART: Final = 1000
 # A table of paths is copied when it once had this many, and many times what it has now.
 _LARGE: Final = 1024
 _SPARSE: Final = 32
-
-
-# Compiled or not, anybody may be a watcher: a connection, a test.
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Watcher:
-    """Somebody who can be told of events; on a server, a connection."""
-
-    def __init__(self) -> None:
-        self.identities: Identities = NOBODY
-        # What it watches, by modes and tables.
-        self.watch_count = 0
-        self.watch_bytes = 0
-        # Its watches are being removed, and it is told nothing any more.
-        self.is_leaving = False
-
-    def notify(self, event: bytes) -> None:
-        """Take the frame of an event."""
-        raise NotImplementedError
-
-    def notify_all(self, frames: bytes, count: int) -> None:
-        """Take the frames of so many events, one behind the other."""
-        self.notify(frames)
-
-
-class Branch:
-    """A path in the index of recursive watches: one that is watched, or where others part.
-
-    Invariant: it is watched or has two branches at least, unless it is the root.
-    """
-
-    __slots__ = ("branches", "parent", "path", "watchers")
-
-    def __init__(self, path: bytes, parent: Branch | None) -> None:
-        # The root has the empty path here, since it is the beginning of all others.
-        self.path = path
-        self.parent = parent
-        self.watchers: dict[Watcher, int] = {}
-        # By the first segment behind this path, with its slash.
-        self.branches: dict[bytes, Branch] = {}
-
-
-class RecursiveWatches:
-    """The recursive watches of a table, found by what happens below them.
-
-    It is a radix tree over the segments of paths. There are at most two branches for a watched
-    path, whatever its depth, which keep at most twice its bytes besides. An event follows its own
-    path from the root and stops where no watch lies ahead, so it looks at each of its bytes once
-    at most. A removal does not walk at all.
-    """
-
-    def __init__(self) -> None:
-        # How many there are.
-        self.count: i64 = 0
-        self._root = Branch(b"", None)
-        # The branches that are watched.
-        self._by_path: dict[bytes, Branch] = {}
-
-    def add(self, path: bytes, watcher: Watcher) -> None:
-        """Add a watch that does not stand yet."""
-        if not path.startswith(b"/"):
-            # Nothing is below such a path.
-            return
-        self.count += 1
-        branch = self._by_path.get(path)
-        if branch is None:
-            branch = self._root if path == b"/" else self._grow(path)
-            self._by_path[path] = branch
-        branch.watchers[watcher] = RECURSIVE
-
-    def remove(self, path: bytes, watcher: Watcher) -> None:
-        """Remove a watch that stands."""
-        if not path.startswith(b"/"):
-            return
-        self.count -= 1
-        branch = self._by_path[path]
-        del branch.watchers[watcher]
-        if not branch.watchers:
-            del self._by_path[path]
-            if not self._by_path:
-                self._by_path = {}
-            _prune(branch)
-
-    def collect_above(self, path: bytes, concerned: dict[Watcher, int]) -> None:
-        """Add everybody who watches above a path; at the path itself is not above it."""
-        if path == b"/":
-            return
-        branch = self._root
-        concerned.update(branch.watchers)
-        start = 0
-        while branch.branches:
-            end = path.find(b"/", start + 1)
-            if end < 0:
-                return
-            below = branch.branches.get(path[start:end])
-            if below is None:
-                return
-            start = len(below.path)
-            if start != end and not _begins_with(path, below.path, end):
-                return
-            if start == len(path):
-                return
-            concerned.update(below.watchers)
-            branch = below
-
-    def _grow(self, path: bytes) -> Branch:
-        """Return the branch of a path, which is made if it is not there."""
-        # Where each level of a deep path is watched, one after the other, there is no walk.
-        branch = self._by_path.get(path[: path.rfind(b"/")], self._root)
-        start = len(branch.path)
-        while start < len(path):
-            end = path.find(b"/", start + 1)
-            if end < 0:
-                end = len(path)
-            key = path[start:end]
-            below = branch.branches.get(key)
-            if below is None:
-                below = Branch(path, branch)
-                branch.branches[key] = below
-            elif len(below.path) != end and not _begins_with(path, below.path, end):
-                # Only the beginning of the branch is on our way: it gets a branch of its own.
-                shared = _shared(path, below.path, end)
-                middle = Branch(path[:shared], branch)
-                branch.branches[key] = middle
-                middle.branches[_segment(below.path, shared)] = below
-                below.parent = middle
-                below = middle
-            branch = below
-            start = len(branch.path)
-        return branch
-
-
-def _prune(branch: Branch) -> None:
-    """Take a branch out that is not watched any more, unless others part there."""
-    parent = branch.parent
-    if parent is None or len(branch.branches) > 1:
-        return
-    key = _segment(branch.path, len(parent.path))
-    for only in branch.branches.values():
-        only.parent = parent
-        parent.branches[key] = only
-        return
-    del parent.branches[key]
-    if not parent.branches:
-        parent.branches = {}
-    if not parent.watchers:
-        # It has lost one of its branches, so this goes no further up.
-        _prune(parent)
-
-
-def _segment(path: bytes, start: int) -> bytes:
-    """Return the segment that begins at a position, with its slash."""
-    end = path.find(b"/", start + 1)
-    return path[start:] if end < 0 else path[start:end]
-
-
-def _begins_with(path: bytes, above: bytes, known: int) -> bool:
-    """Tell whether `above` is the path or above it, if that is `known` up to a position."""
-    length = len(above)
-    if length > len(path) or path[known:length] != above[known:]:
-        return False
-    return length == len(path) or path[length] == _SLASH
-
-
-def _shared(one: bytes, other: bytes, known: int) -> int:
-    """Return how many bytes two paths share, in whole segments; `known` are the same for sure."""
-    low, high = known, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    if (low == len(one) or one[low] == _SLASH) and (low == len(other) or other[low] == _SLASH):
-        return low
-    return one.rfind(b"/", 0, low)
 
 
 class WatchTable:
@@ -248,14 +66,14 @@ class WatchTable:
         self.size: i64 = 0
 
     def paths(self) -> list[bytes]:
-        """List the paths that somebody watches."""
+        """Return all watched paths."""
         return list(self._by_path)
 
     def paths_of(self, watcher: Watcher) -> list[bytes]:
         return list(self._by_watcher.get(watcher, {}))
 
     def watchers(self) -> list[Watcher]:
-        """List everybody who watches something."""
+        """Return all watchers."""
         return list(self._by_watcher)
 
     def watchers_of(self, path: bytes) -> list[Watcher]:
@@ -268,7 +86,7 @@ class WatchTable:
         return len(self._by_watcher)
 
     def add(self, path: bytes, watcher: Watcher, mode: i64) -> None:
-        """Add a watch of one mode, unless it stands already."""
+        """Add a watch of one mode, unless it exists."""
         if watcher.is_leaving:
             return
         here = self._by_path.get(path)
@@ -294,11 +112,11 @@ class WatchTable:
             self._recursive.add(path, watcher)
 
     def has(self, watcher: Watcher) -> bool:
-        """Tell whether somebody watches anything."""
+        """Return whether a watcher has a watch."""
         return watcher in self._by_watcher
 
     def contains(self, path: bytes, watcher: Watcher, modes: i64) -> bool:
-        """Tell whether somebody watches a path in one of the modes."""
+        """Return whether a watcher watches a path in one of the modes."""
         here = self._by_path.get(path)
         if here is None:
             return False
@@ -306,7 +124,7 @@ class WatchTable:
         return found & modes != 0
 
     def remove(self, path: bytes, watcher: Watcher, modes: i64) -> bool:
-        """Take the watches of some modes away, and tell whether there was one."""
+        """Remove the watches of some modes; return whether there was one."""
         here = self._by_path.get(path)
         if here is None:
             return False
@@ -323,7 +141,7 @@ class WatchTable:
         return True
 
     def remove_some(self, watcher: Watcher, limit: i64) -> i64:
-        """Take everything away from up to `limit` paths of somebody; tell from how many."""
+        """Remove the watches at up to `limit` paths of a watcher; return the number of paths."""
         mine = self._by_watcher.get(watcher)
         if mine is None:
             return 0
@@ -344,12 +162,12 @@ class WatchTable:
         acl: NodeACL,
         zxid: int,
         told: dict[Watcher, int] | None,
-        gathered: Gathered | None = None,
+        batch: EventBatch | None = None,
     ) -> dict[Watcher, int] | None:
-        """Tell everybody whom an event concerns, but not those who were `told` already.
+        """Notify the watchers of an event, but not those that were `told` already.
 
-        They hear of it in the order in which they came to watch. Returns all whom it concerned,
-        also those who may not see it.
+        They are notified in the order in which they came to watch. Returns all of them, including
+        those without READ.
         """
         # Not a set, whose order would differ from one run to the next.
         concerned: dict[Watcher, int] | None = None
@@ -361,8 +179,8 @@ class WatchTable:
             if concerned is None:
                 concerned = {}
             self._recursive.collect_above(path, concerned)
-        if concerned and gathered is not None:
-            gathered.add(kind, path, acl, zxid, concerned, told)
+        if concerned and batch is not None:
+            batch.add(kind, path, acl, zxid, concerned, told)
         elif concerned:
             event: bytes | None = None
             open_to_all = acl.anyone & READ
@@ -378,10 +196,10 @@ class WatchTable:
         return concerned
 
     def _fire(self, path: bytes, here: dict[Watcher, int]) -> None:
-        """Take the one-shot watches of a path away.
+        """Remove the one-shot watches of a path.
 
-        What stays is in a new dictionary, and the old one is the caller's: who is told may do
-        anything to the table.
+        The remaining ones are in a new dictionary, and the old one is the caller's: a watcher that
+        is notified may change the table.
         """
         lasting: dict[Watcher, int] | None = None
         for watcher, found in here.items():
@@ -402,14 +220,14 @@ class WatchTable:
             self._by_path[path] = lasting
 
     def _forget(self, path: bytes, watcher: Watcher) -> None:
-        """Take a path out of those of its watcher."""
+        """Remove a path from those of its watcher."""
         mine = self._by_watcher[watcher]
         del mine[path]
         if not mine:
             del self._by_watcher[watcher]
 
     def _drop(self, path: bytes, here: dict[Watcher, int], watcher: Watcher) -> None:
-        """Take a watcher out of those of a path."""
+        """Remove a watcher from those of a path."""
         modes: i64 = here.pop(watcher)
         self.size -= 1
         self._uncount(path, watcher, modes)
@@ -424,7 +242,7 @@ class WatchTable:
             self._path_count_max = len(by_path)
 
     def _uncount(self, path: bytes, watcher: Watcher, modes: i64) -> None:
-        """Count the watches of these modes no longer."""
+        """Subtract the watches of these modes from the counts."""
         count = _MODE_COUNTS[modes]
         watcher.watch_count -= count
         watcher.watch_bytes -= len(path) * count
@@ -432,8 +250,8 @@ class WatchTable:
             self._recursive.remove(path, watcher)
 
 
-class Gathered:
-    """The events of one entry with many changes, for as long as they concern the same watchers."""
+class EventBatch:
+    """Consecutive events of one entry for the same watchers."""
 
     def __init__(self) -> None:
         self._watchers: dict[Watcher, int] = {}
@@ -449,7 +267,7 @@ class Gathered:
         concerned: dict[Watcher, int],
         told: dict[Watcher, int] | None,
     ) -> None:
-        """Tell of an event, now or with the next ones, all of `concerned` who may see it."""
+        """Add an event for those of `concerned` that may see it."""
         if told:
             concerned = {one: modes for one, modes in concerned.items() if one not in told}
         if not acl.anyone & READ:
@@ -467,7 +285,7 @@ class Gathered:
         self._size += len(event)
 
     def tell(self) -> None:
-        """Tell of all that has gathered."""
+        """Send the events."""
         if self._events:
             piece, count = b"".join(self._events), len(self._events)
             for watcher in self._watchers:
@@ -478,7 +296,7 @@ class Gathered:
 
 
 class Watches:
-    """All watches of this server. Limits: those of one watcher, in number and bytes, and of all."""
+    """All watches of this server, with limits for one watcher and for all."""
 
     def __init__(self, count_max: int = 0, bytes_max: int = 0, total_max: int = 0) -> None:
         self.data = WatchTable()
@@ -491,7 +309,7 @@ class Watches:
         self.reserved = 0
 
     def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
-        """Tell whether somebody may have so many more watches, of so many bytes together."""
+        """Return whether a watcher may have `count` more watches, of `size` bytes together."""
         return not (
             0 < self._count_max < watcher.watch_count + count
             or 0 < self._total_max < self.data.size + self.child.size + self.reserved + count
@@ -506,12 +324,12 @@ class Watches:
         self.data.add(path, watcher, RECURSIVE)
 
     def remove_watcher(self, watcher: Watcher) -> None:
-        """Remove somebody with all of its watches."""
+        """Remove a watcher with all of its watches."""
         while self.remove_some(watcher, _PART):
             pass
 
     def remove_some(self, watcher: Watcher, limit: i64) -> bool:
-        """Remove up to `limit` watches of somebody who leaves; tell whether some are left.
+        """Remove up to `limit` watches of a watcher that leaves; return whether some are left.
 
         A path counts once for each table that it is in.
         """
@@ -521,37 +339,37 @@ class Watches:
         return self.data.has(watcher) or self.child.has(watcher)
 
     def publish(self, changes: list[Change]) -> None:
-        """Tell everybody of what has just been applied, before anything else is."""
+        """Notify all watchers of the changes of an entry, before the next one is applied."""
         data, child = self.data, self.child
-        gathered = Gathered() if len(changes) > _FEW else None
+        batch = EventBatch() if len(changes) > _FEW else None
         for change in changes:
             kind = change.kind
             if kind == Change.DATA:
                 if data.size:
                     acl = change.node.acl
                     data.trigger(
-                        events.NODE_DATA_CHANGED, change.path, acl, change.zxid, None, gathered
+                        events.NODE_DATA_CHANGED, change.path, acl, change.zxid, None, batch
                     )
             elif kind == Change.CREATED:
                 if data.size:
                     acl = change.node.acl
-                    data.trigger(events.NODE_CREATED, change.path, acl, change.zxid, None, gathered)
+                    data.trigger(events.NODE_CREATED, change.path, acl, change.zxid, None, batch)
                 if child.size:
-                    self._children_changed(change, gathered)
+                    self._children_changed(change, batch)
             elif kind == Change.DELETED:
                 path, acl, zxid = change.path, change.node.acl, change.zxid
                 told: dict[Watcher, int] | None = None
                 if data.size:
-                    told = data.trigger(events.NODE_DELETED, path, acl, zxid, None, gathered)
+                    told = data.trigger(events.NODE_DELETED, path, acl, zxid, None, batch)
                 if child.size:
-                    child.trigger(events.NODE_DELETED, path, acl, zxid, told, gathered)
-                    self._children_changed(change, gathered)
-        if gathered is not None:
-            gathered.tell()
+                    child.trigger(events.NODE_DELETED, path, acl, zxid, told, batch)
+                    self._children_changed(change, batch)
+        if batch is not None:
+            batch.tell()
 
-    def _children_changed(self, change: Change, gathered: Gathered | None) -> None:
+    def _children_changed(self, change: Change, batch: EventBatch | None) -> None:
         assert change.parent is not None
         cut = change.path.rfind(b"/")
         above = change.path[:cut] if cut else b"/"
         acl = change.parent.acl
-        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, acl, change.zxid, None, gathered)
+        self.child.trigger(events.NODE_CHILDREN_CHANGED, above, acl, change.zxid, None, batch)

@@ -1,4 +1,4 @@
-"""What a data folder holds, and how a state comes out of it: snapshots, replay, exchange.
+"""The data folder: its layout, snapshots, the replay of the log, the swap of a state.
 
-It stands on a log and on the state. Serving clients is `paddock.server`.
+It builds on `paddock.log` and `paddock.state`, and does not serve clients.
 """

@@ -1,11 +1,11 @@
-"""The folder that a server keeps its data in, claimed by one server at a time.
+"""The data folder of a server, claimed by one server at a time.
 
-What is in it, `paddock.storage.layout` says. Whoever opens a folder whose log is elsewhere finds it
-by the link, so that no server ever starts without the log that belongs to its snapshots. A folder
-that holds something else does not become ours; once it is, other files in it are left alone.
+`paddock.storage.layout` describes its content. A log on another disk is found by a link, so that no
+server ever starts without the log that belongs to its snapshots. A folder with foreign files is
+refused; once it is a data folder, other files in it are ignored.
 
-The format is written before anything else and read before anything else, so that a version
-that does not know it touches nothing.
+The format is written and read before anything else, so that a version that does not know it changes
+nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import errno
 import os
 import shutil
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from paddock.log.file.disk import Disk, write_file
@@ -30,18 +29,18 @@ from paddock.storage.layout import (
     make_folder,
     write_format,
 )
-from paddock.storage.state_swap import finish_exchange
+from paddock.storage.state_swap import finish_swap
 
 __all__ = ["DataDirectory", "DataDirectoryError", "look_before_claim"]
 
-# What a segment without records has, of an early version of Paddock and of this one.
+# The size of a segment without records, of an early version of Paddock and of this one.
 _EMPTY_BYTES: Final = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES + SPARE_BYTES)
 
 
 def look_before_claim(path: Path, log_directory: Path | None = None) -> None:
-    """Raise DataDirectoryError if the folder is in use or somebody else's, and touch nothing.
+    """Raise DataDirectoryError if the folder is in use or foreign; change nothing.
 
-    What cannot be read is no matter here: claiming the folder says more of it.
+    Errors of the disk are ignored: claiming the folder reports them better.
     """
     with contextlib.suppress(OSError):
         refuse_foreign(path, log_directory)
@@ -53,10 +52,9 @@ def look_before_claim(path: Path, log_directory: Path | None = None) -> None:
 class DataDirectory:
     """A data folder that this process has claimed, until `close`.
 
-    A new folder's log goes into `log_directory`, if one is given. Raises DataDirectoryError if the
-    folder cannot be created or written, if another server uses it, if it holds somebody else's
-    files, if its log is elsewhere than where it is said to be, or if its layout is not one that
-    this version knows.
+    The log of a new folder goes into `log_directory`, if given. Raises DataDirectoryError if the
+    folder cannot be created or written, is in use by another server, holds foreign files, has its
+    log elsewhere than in `log_directory`, or has an unknown layout.
     """
 
     def __init__(self, path: Path, log_directory: Path | None = None) -> None:
@@ -75,27 +73,26 @@ class DataDirectory:
         try:
             refuse_foreign(path, log_directory)
             self._lock = Claim(path)
-            # A restore that was interrupted decides what the rest of this is about.
-            finish_exchange(path, Disk())
+            # First: an interrupted swap decides which state the folder has.
+            finish_swap(path, Disk())
             self._check_format()
             self._place_log(log_directory)
             for folder in (self.log_path, self.snapshots_path):
                 folder.mkdir(mode=0o700, exist_ok=True)
-                # Asked, not tried: a server starts on a full disk too, to serve reads.
+                # Not tried by a write: a server must start on a full disk, too, to serve reads.
                 if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             Disk().sync_folder(path)
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise DataDirectoryError(
-                f"data folder {path}: cannot be written: {error.strerror}"
-            ) from error
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError):
+                raise DataDirectoryError(
+                    f"data folder {path}: cannot be written: {error.strerror}"
+                ) from error
             raise
 
     def close(self) -> None:
-        """Let another server have the folder. Comes last, when nothing is written any more."""
+        """Release the folder. Call it last, when nothing is written any more."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -103,16 +100,11 @@ class DataDirectory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _check_format(self) -> None:
-        """Read which layout the folder has, and make a new folder one of ours."""
+        """Check the layout of the folder; write it if the folder is new."""
         path = self.path / "format"
         try:
             found = path.read_bytes()
@@ -132,7 +124,7 @@ class DataDirectory:
             )
 
     def _place_log(self, directory: Path | None) -> None:
-        """Have the log where it is said to be, or refuse: with an older one, writes were lost."""
+        """Put a new log into `directory`; refuse if there is a log elsewhere."""
         link = self.log_path
         self._finish_moving()
         if link.is_symlink() and not link.exists():
@@ -170,7 +162,7 @@ class DataDirectory:
 
     @property
     def _moved(self) -> Path:
-        """Where a log without records is while the link to its new place is made."""
+        """Where an empty log is while the link to its new place is made."""
         return self.path / "log-moved"
 
     def _finish_moving(self) -> None:
@@ -183,7 +175,7 @@ class DataDirectory:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Read the beginnings of the files in a folder, if it is there: more than one of ours has."""
+    """Read the files of a folder, as far as an empty segment goes and one byte more."""
     found = {}
     for path in folder.iterdir() if folder.is_dir() else ():
         found[path.name] = b""
@@ -194,5 +186,5 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _holds_records(log: Path) -> bool:
-    """Tell whether there is anything in a log but what it begins with."""
+    """Return whether a log has any record."""
     return any(len(content) not in _EMPTY_BYTES for content in _files(log).values())

@@ -1,9 +1,9 @@
-"""What clients must not notice when a state is taken back: their zxids and session ids stay below.
+"""Start a new zxid epoch after a restore, so that no zxid and no session id is used twice.
 
-A client that has seen a later zxid than the server's is turned away, for ever if the server has
-gone back for good. Which zxids were seen is not always known: records may be lost, or the disk that
-had them. So a state that is taken back begins a new epoch, the upper half of the zxid, as Apache's
-leaders do when they are elected. What the nodes themselves carry stays as it is.
+A client that has seen a later zxid than the server's is refused, for ever if the server has lost
+those zxids for good. Which zxids clients have seen is not always known: records may be lost, or the
+whole disk. So a restored state starts a new epoch, the upper half of the zxid, as Apache's leaders
+do when they are elected. The zxids of nodes stay as they are.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from paddock.state.machine import StateMachine
 _EPOCH_BITS: Final = 32
 _EPOCHS: Final = 1 << 31
 _SESSION_IDS: Final = 1 << 63
-# Ids that may be given while the new state is prepared and the old one still served.
+# Ids that may be used while the new state is prepared and the old one still served.
 _SESSIONS_MEANWHILE: Final = 1 << 20
 
 
 def begin_epoch(machine: StateMachine, zxid: int = 0, last_session: int = 0) -> None:
-    """Raise a state's zxid and session ids above its own and above those seen elsewhere.
+    """Raise a state's zxid and session ids above its own and above the given ones.
 
-    Raises LogError if there are none above: no server has come so far by itself.
+    Raises LogError if there are no higher ones; no server has ever used so many.
     """
     epoch = (max(machine.zxid, zxid) >> _EPOCH_BITS) + 1
     last_id = max(machine.sessions.last_id, last_session) + _SESSIONS_MEANWHILE

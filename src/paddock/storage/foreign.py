@@ -1,9 +1,8 @@
-"""Telling a folder of ours, or a new one, from one that holds somebody else's files.
+"""Refuse a data folder that holds foreign files.
 
-A folder with a file `format` is ours, whatever else is in it. One without is new if there is
-nothing in it but what means nothing, or what the first start on it, or a restore into it, leaves
-behind when it is interrupted. In any other a server would begin with nothing, beside data that
-somebody believes it serves.
+A folder with a file `format` is a data folder, whatever else is in it. A folder without it is new
+if it holds only harmless files, and what an interrupted first start or restore leaves behind. In
+any other folder a server would begin empty, beside data that the operator believes it serves.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ from typing import Final
 from paddock.storage.layout import DataDirectoryError
 from paddock.storage.state_swap import is_interrupted
 
-# What a new disk has, and what is put beside the data for Apache ZooKeeper, whose zkServer.sh
-# writes its process id to the data folder.
+# Of a new disk, and of Apache ZooKeeper, whose zkServer.sh also writes a .pid file.
 _HARMLESS: Final = frozenset({"lost+found", "myid", "initialize"})
-# A `zoo.cfg.dynamic.…` is written by Apache beside the file whose servers it lists.
+# Apache writes `zoo.cfg.dynamic.…` beside the file whose servers it lists.
 _HARMLESS_PREFIXES: Final = (".", "zoo.cfg")
-# What we put there, before there is a format and behind it: the format may have been lost.
+# Our own files: the format may be missing or lost.
 _OURS: Final = frozenset(
     {
         *("format.tmp", "lock", "control", "log", "log-moved", "snapshots"),
@@ -34,13 +32,13 @@ _APACHE_FILE: Final = re.compile(r"(?:snapshot|log)\.[0-9a-f]{1,16}(?:\.gz|\.sna
 
 
 def refuse_foreign(folder: Path, log_directory: Path | None) -> None:
-    """Raise DataDirectoryError if a server must not begin in this folder; OSError if unreadable."""
+    """Raise DataDirectoryError if a server must not start in this folder, OSError if unreadable."""
     if os.path.lexists(folder / "format") or is_interrupted(folder):
         return
     logs_elsewhere = log_directory is not None and _is_apache(log_directory)
     if _is_apache(folder) or logs_elsewhere:
         option = ""
-        if logs_elsewhere and not _is_same(folder, log_directory):
+        if log_directory and logs_elsewhere and folder.resolve() != log_directory.resolve():
             option = f"--log-dir {shlex.quote(str(log_directory))} "
         raise DataDirectoryError(
             f"data folder {folder}: holds data of Apache ZooKeeper; to take it over into a new"
@@ -58,12 +56,8 @@ def _is_apache(folder: Path) -> bool:
     return any(map(_APACHE_FILE.fullmatch, _names(folder / "version-2")))
 
 
-def _is_same(folder: Path, other: Path | None) -> bool:
-    return other is not None and folder.resolve() == other.resolve()
-
-
 def is_harmless(name: str) -> bool:
-    """Tell whether a file of this name may lie in a data folder without meaning anything."""
+    """Return whether a file of this name means nothing in a data folder."""
     return name.startswith(_HARMLESS_PREFIXES) or name.endswith(".pid") or name in _HARMLESS
 
 

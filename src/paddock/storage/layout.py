@@ -1,9 +1,9 @@
-"""What a data folder looks like from outside: its names, and the file that says which layout it is.
+"""The layout of a data folder, and the lock that claims it.
 
 data/
-  format       one line, "paddock 1": which layout this is
-  lock         held by the server that runs, with its process id inside
-  control      the socket on which it takes commands
+  format       one line, "paddock 1": the version of the layout
+  lock         locked by the running server, and holds its process id
+  control      the control socket of that server
   log/         the segments of the log; a link, if it is on a disk of its own
   snapshots/   the snapshots
 """
@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from paddock.errors import PaddockError
@@ -33,7 +32,7 @@ class DataDirectoryError(PaddockError):
 
 
 class FolderInUseError(DataDirectoryError):
-    """Another server has the folder: the process `owner`, 0 if that is not known."""
+    """Another server uses the folder: the process `owner`, 0 if that is not known."""
 
     def __init__(self, folder: Path, owner: int) -> None:
         named = f" (process {owner})" if owner else ""
@@ -41,10 +40,10 @@ class FolderInUseError(DataDirectoryError):
 
 
 class Claim:
-    """A data folder that only this process may change, until `close`.
+    """An exclusive lock on a data folder, until `close`.
 
-    The lock belongs to the kernel (flock) and ends with the process, however that ends. The file
-    itself stays. Raises FolderInUseError if another server uses the folder.
+    It is the kernel's (flock), and ends with the process, however that ends. The file itself stays.
+    Raises FolderInUseError if another server uses the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,13 +55,13 @@ class Claim:
             owner = _owner(lock)
             self.close()
             raise FolderInUseError(folder, owner) from None
-        # Always the same length, so that a full disk has no say in it after the first time; and it
-        # is only a courtesy to whoever comes next.
+        # Always the same length, so that a full disk does not matter after the first time. It is
+        # only for error messages of other processes.
         with contextlib.suppress(OSError):
             os.pwrite(lock, b"%-19d\n" % os.getpid(), 0)
 
     def close(self) -> None:
-        """Let another process have the folder."""
+        """Release the folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -70,26 +69,19 @@ class Claim:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 @contextlib.contextmanager
 def kept_free(folder: Path) -> Iterator[int | None]:
-    """Keep servers off a data folder as long as the scope lasts, without writing to it.
+    """Keep servers from claiming a data folder within the scope, without writing to it.
 
-    Gives None, unless one is there already: then its process id, 0 if that is not known.
+    Yields None, or the process id of a server that has claimed it, 0 if that is not known.
     """
     try:
         lock = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        lock = None
-    if lock is None:
         yield None
         return
     user = None
@@ -104,16 +96,15 @@ def kept_free(folder: Path) -> Iterator[int | None]:
 
 
 def _owner(lock: int) -> int:
-    """Give the process that a lock says it is held by; 0 if it does not say."""
+    """Return the process id in a lock file; 0 if there is none."""
     owner = os.pread(lock, 20, 0).strip()
     return int(owner) if owner.isdigit() else 0
 
 
 def _lock(file: int) -> None:
-    """Lock a file, unless a server has it.
+    """Lock a file exclusively, unless a server has locked it.
 
-    Whoever only looks whether it is locked locks it too, for a moment, and shares it with others
-    who look: many of them together must not look like a server.
+    `kept_free` takes a shared lock, often only for a moment: that must not be taken for a server.
     """
     for _ in range(_LOCK_ATTEMPTS - 1):
         try:
@@ -128,14 +119,14 @@ def _lock(file: int) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for its owner only, with those above it, durably."""
+    """Create a folder for its owner only, with its parents, durably."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Without this a crash may take the whole folder away, whatever is synced in it.
+    # Otherwise a crash may remove the whole folder, whatever is synced in it.
     for folder in missing:
         Disk().sync_folder(folder.parent)
 
 
 def write_format(folder: Path, disk: Disk) -> None:
-    """Make a folder one of ours, durably."""
+    """Write the version of the layout, durably."""
     write_file(folder / "format", FORMAT, disk)

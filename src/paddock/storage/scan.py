@@ -1,11 +1,11 @@
-"""Looking at a data folder without changing it, also while a server uses it.
+"""Scan a log without changing it, even while a server uses it.
 
-A server stops at the first thing that is wrong. Here we go on behind it, so that one look finds
-everything, and whoever looks decides what it means to him.
+A server stops at the first damage. A scan continues after it and yields all damage; the caller
+decides what it means.
 
-A server that runs writes behind the last record and removes old files. So what looks like damage
-in the last segment is looked at again: a record behind which another one was begun is whole by
-then. A file that goes while we look raises FileNotFoundError; whoever looks begins again.
+A running server appends records and removes old segments. So apparent damage in the last segment is
+read again: a record that was being written is whole by then. If a file disappears meanwhile,
+FileNotFoundError is raised, and the caller starts again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from paddock.storage.layout import kept_free
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file of the log that was read to its end, told behind its records."""
+    """A segment that was read to its end; yielded after its records."""
 
     path: Path
     size_bytes: int
@@ -35,17 +35,17 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Records that were durable once and are not whole any more."""
+    """Records that were durable and are damaged or missing now."""
 
     path: Path
     offset: int
-    # The missing ones. None: nobody knows how many there were. Empty if `last` is below `first`.
+    # The missing ones. `last` is None if their number is unknown, below `first` if there are none.
     first: int
     last: int | None
     reason: str
 
     def is_within(self, index: int) -> bool:
-        """Tell whether a snapshot at this index holds all that is missing."""
+        """Return whether a snapshot at this index holds all missing records."""
         return self.last is not None and self.last <= index
 
 
@@ -54,16 +54,16 @@ Item: TypeAlias = Record | Gap | Torn | Segment
 
 
 def user_of(folder: Path) -> int | None:
-    """Give the process id of the server that uses a data folder, 0 if it is not known; or None."""
+    """Return the process id of the server that uses a data folder, 0 if unknown; None if none."""
     with kept_free(folder) as user:
         return user
 
 
 def scan(folder: Path, after: int = 0) -> Iterator[Item]:
-    """Go through a log in order: its whole records, and what is wrong, each at its place.
+    """Yield the records of a log and its damage, in order.
 
-    Segments that only hold records up to `after` are passed over. A record behind a gap is whole,
-    but not what it stands on. Raises LogError if the log is elsewhere and that place is not there.
+    Segments with records up to `after` only are skipped. A record after a gap is whole, but builds
+    on missing ones. Raises LogError if the log is a link to a missing place.
     """
     if folder.is_symlink() and not folder.exists():
         raise LogError(f"{folder}: the log is in {folder.readlink()}, which is not there")
@@ -75,8 +75,8 @@ def scan(folder: Path, after: int = 0) -> Iterator[Item]:
 
 
 def _scan_segment(path: Path, first_index: int, end: int | None) -> Iterator[Item]:
-    """Go through one segment, whose records from `end` on are superseded by the next segment."""
-    # None: the last segment, of which nobody knows how many records it should have.
+    """Scan one segment, whose records from `end` on are superseded by the next segment."""
+    # None: the last segment, which may have any number of records.
     last = None if end is None else end - 1
     data = path.read_bytes()
     try:
@@ -93,7 +93,7 @@ def _scan_segment(path: Path, first_index: int, end: int | None) -> Iterator[Ite
         yield Gap(path, 0, first_index, first_index - 1, str(error))
     size_bytes = len(data)
     if end is None:
-        # It is read anew, and may be large.
+        # It is read again, and may be large.
         del data
         reader = _settled(path, header)
     else:
@@ -131,7 +131,7 @@ def _scan_segment(path: Path, first_index: int, end: int | None) -> Iterator[Ite
 
 
 def _settled(path: Path, header: SegmentHeader) -> SegmentReader:
-    """Read the segment that a server may be writing to, until what looks damaged stays so."""
+    """Read the segment that a server may be writing to, until apparent damage stays."""
     damaged_offset = -1
     while True:
         data = path.read_bytes()

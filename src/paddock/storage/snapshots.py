@@ -3,23 +3,22 @@
     file:   magic (8)  index (8)  then frames
     frame:  checksum (4)  kind (1)  length (4)  content
 
-Numbers are big-endian. Frames of the kind "chunk" hold the chunks; the one of the kind "end" holds
-their number, and the file ends with it. A checksum is the CRC-32 of the rest of its frame,
-continued from the checksum of the frame before, and the first from that of the file's beginning: so
-a frame that is lost, repeated or out of place is noticed like one that is damaged.
+Numbers are big-endian. Frames of the kind "chunk" hold the chunks; that of the kind "end" holds
+their number, and ends the file. A checksum is the CRC-32 of the rest of its frame, continued from
+the checksum of the frame before, the first one from that of the file's beginning: so a lost,
+repeated or misplaced frame is detected like a damaged one.
 
 The rules:
 
-* A snapshot appears under its name only when it is whole and synced.
-* It is verified to its last byte before it is used. A damaged one is reported and passed over.
-* What a crash left half written, or half removed, is removed when the store is opened.
-* It is synced as it grows. Otherwise its last sync has all of it to write, and that of the log, for
-  which clients wait, has to queue behind it: with a million nodes writes then waited for up to
-  172 ms, and now for 20.
-* The names are synced before anything relies on them: the log may be purged only up to a snapshot
-  that a crash cannot take away.
+* A snapshot gets its name only when it is whole and synced.
+* It is verified to its last byte before it is used. A damaged one is reported and skipped.
+* Files that a crash left half written or half removed are removed when the store is opened.
+* It is synced as it grows. Otherwise the sync of the log, for which clients wait, queues behind one
+  big sync: with a million nodes writes waited for up to 172 ms, and now for 20.
+* Names are synced before anything relies on them: the log may be purged only up to a snapshot that
+  a crash cannot remove.
 
-The calls block. Storing and loading may take seconds, so a server makes them beside its event loop.
+The calls block, perhaps for seconds, so a server makes them in a thread.
 """
 
 from __future__ import annotations
@@ -48,16 +47,15 @@ _KIND_END: Final = 2
 _NAME: Final = re.compile(r"(\d{20})\.snapshot")
 
 CHUNK_BYTES_MAX: Final = (1 << 32) - 1
-# Small chunks are gathered, so that a chunk for each node does not cost a system call.
+# Small chunks are buffered, so that not every node costs a system call.
 _BUFFER_BYTES: Final = 1 << 18
-# How much may wait for a sync.
 _UNSYNCED_BYTES_MAX: Final = 1 << 20
 
 
 class SnapshotWriter:
-    """A snapshot in the making. Ends with `commit` or `abort`.
+    """A snapshot being written. Ends with `commit` or `abort`.
 
-    An operation that the disk refuses raises LogError; the older snapshots are as good as before.
+    Raises LogError if the disk fails; older snapshots are not affected.
     """
 
     def __init__(self, disk: Disk, path: Path, index: int) -> None:
@@ -65,10 +63,8 @@ class SnapshotWriter:
         self._disk = disk
         self._path = path
         self._temporary = path.with_suffix(".tmp")
-        self._checksum = 0
         self._count = 0
         self._offset = 0
-        # Up to where it has been synced.
         self._synced = 0
         self._buffer = bytearray()
         try:
@@ -81,11 +77,11 @@ class SnapshotWriter:
 
     @property
     def size(self) -> int:
-        """The bytes that have been written so far."""
+        """The bytes written so far."""
         return self._offset
 
     def append(self, chunk: bytes) -> None:
-        """Add a chunk. A reader gets the same chunks in the same order."""
+        """Append a chunk."""
         assert len(chunk) <= CHUNK_BYTES_MAX
         self._append_frame(_KIND_CHUNK, chunk)
         self._count += 1
@@ -96,7 +92,7 @@ class SnapshotWriter:
                 raise self._refused(error) from error
 
     def commit(self) -> None:
-        """Make the snapshot durable under its name. After an error it may be there, or not."""
+        """Make the snapshot durable under its name. After an error it may exist or not."""
         assert self._file is not None, "the snapshot is committed or aborted already"
         self._append_frame(_KIND_END, _COUNT.pack(self._count))
         try:
@@ -110,7 +106,7 @@ class SnapshotWriter:
         self._close()
 
     def abort(self) -> None:
-        """Give the snapshot up and remove what was written. Does nothing after `commit`."""
+        """Remove what was written. Does nothing after `commit`."""
         if self._file is not None:
             self._close()
             with contextlib.suppress(OSError):
@@ -144,7 +140,7 @@ class SnapshotWriter:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stored snapshot that was whole when it was found."""
+    """A stored snapshot that was verified."""
 
     index: int
     path: Path
@@ -159,7 +155,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A snapshot that was passed over, and why, in words."""
+    """A snapshot that was skipped, and the reason."""
 
     index: int
     path: Path
@@ -175,15 +171,15 @@ class Newest:
 
 
 class SnapshotStore:
-    """The snapshots in a folder that exists and that nobody else writes to.
+    """The snapshots in an existing folder that no other process writes to.
 
-    Raises LogError if the folder cannot be read, tidied up and synced.
+    Raises LogError if the folder cannot be read, cleaned up and synced.
     """
 
     def __init__(self, folder: Path, *, disk: Disk | None = None) -> None:
         self._folder = folder
         self._disk = Disk() if disk is None else disk
-        # What `newest` found damaged: it does not count as kept when old snapshots are purged.
+        # Found damaged by `newest`: a purge does not count them as kept.
         self._damaged: set[int] = set()
         try:
             for path in list(folder.iterdir()):
@@ -194,12 +190,12 @@ class SnapshotStore:
             raise LogError(f"{folder}: the snapshots cannot be opened: {error}") from error
 
     def begin(self, index: int) -> SnapshotWriter:
-        """Begin to store the state as it is after the log's record `index`."""
+        """Begin a snapshot of the state after the log's record `index`."""
         self._damaged.discard(index)
         return SnapshotWriter(self._disk, self._path(index), index)
 
     def newest(self) -> Newest:
-        """Find the newest snapshot that is whole, reading every byte of it."""
+        """Return the newest snapshot that is whole, reading every byte of it."""
         damaged = []
         for index in reversed(self._indices()):
             path = self._path(index)
@@ -216,8 +212,8 @@ class SnapshotStore:
     def purge(self, keep: int) -> int:
         """Remove all but the newest `keep` snapshots; return up to where the log may be purged.
 
-        That is the index of the oldest one kept, so that each of them can be started from. While
-        there are fewer than `keep`, the log is needed from its beginning, and 0 is returned.
+        That is the index of the oldest one kept: each can be started from. With fewer than `keep`
+        snapshots, the log is needed from its beginning, and 0 is returned.
         """
         assert keep > 0
         indices = self._indices()
@@ -242,7 +238,7 @@ class SnapshotStore:
 
 
 class SnapshotDamagedError(Exception):
-    """A snapshot is not whole; says where and why."""
+    """A snapshot is not whole; with offset and reason."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"offset {offset}: {reason}")
@@ -251,26 +247,26 @@ class SnapshotDamagedError(Exception):
 
 
 def snapshot_name(index: int) -> str:
-    """Give the name of the file that holds the snapshot at this index."""
+    """Return the file name of the snapshot at this index."""
     return f"{index:020d}.snapshot"
 
 
 def snapshot_index(name: str) -> int | None:
-    """Give the index of the snapshot in the file of this name; None if it is not such a name."""
+    """Return the index of the snapshot with this file name; None if it is none."""
     match = _NAME.fullmatch(name)
     return None if match is None else int(match[1])
 
 
 def snapshot_files(folder: Path) -> list[tuple[int, Path]]:
-    """List the snapshots in a folder, each with the index that its name says, in order."""
+    """Return the snapshots in a folder with their indices, in order."""
     found = ((snapshot_index(path.name), path) for path in folder.iterdir())
     return sorted((index, path) for index, path in found if index is not None)
 
 
 def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
-    """Yield the chunks of the snapshot at this index from a file that has `size` bytes to read.
+    """Yield the chunks of the snapshot at this index from a file of `size` bytes.
 
-    Raises SnapshotDamagedError where it is not, to its end, as it was written.
+    Raises SnapshotDamagedError where it differs from what was written.
     """
     beginning = file.read(_BEGINNING.size)
     if beginning != _BEGINNING.pack(_MAGIC, index):
@@ -283,7 +279,7 @@ def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
         if len(header) < _FRAME.size:
             raise SnapshotDamagedError(offset, "the rest is missing")
         expected, kind, length = _FRAME.unpack(header)
-        # Checked before reading, because a damaged length may be larger than the memory.
+        # Checked before reading: a damaged length may exceed the memory.
         if offset + _FRAME.size + length > size:
             raise SnapshotDamagedError(offset, "damaged, or the rest is missing")
         content = file.read(length)
@@ -300,6 +296,6 @@ def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
 
 
 def read_snapshot(path: Path, index: int) -> Iterator[bytes]:
-    """Yield the chunks of a snapshot's file, as `read_chunks` does."""
+    """Yield the chunks of a snapshot file, as `read_chunks` does."""
     with path.open("rb") as file:
         yield from read_chunks(file, os.fstat(file.fileno()).st_size, index)

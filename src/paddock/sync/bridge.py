@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from paddock.errors import InvalidArgumentError, UsageError
 from paddock.sync.callbacks import Callbacks
@@ -85,6 +85,12 @@ class Twin(Generic[T]):
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
 
+    def _make(self, name: str, owner: object, make: Callable[[Bridge], T]) -> None:
+        """Make the asyncio object, on the loop of the argument `name` that it belongs to."""
+        bridge = bridge_of(name, owner)
+        make.__name__ = type(self).__name__
+        Twin.__init__(self, bridge, bridge.run(make, bridge), owner)
+
     @classmethod
     def _of(cls, bridge: Bridge, inner: T) -> Self:
         """Give the twin of an asyncio object that exists, whatever the constructor takes."""
@@ -107,6 +113,14 @@ class Twin(Generic[T]):
         self._scopes.setdefault(threading.get_ident(), []).append(scope)
         return value
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self._leave_scope(kind, error, traceback)
+
     def _leave_scope(
         self,
         kind: type[BaseException] | None,
@@ -120,13 +134,22 @@ class Twin(Generic[T]):
         return scope.__exit__(kind, error, traceback)
 
 
-def first_of(name: str, twins: Sequence[Twin[Any]]) -> Twin[Any]:
-    """Give the first of several; raises InvalidArgumentError if there is none."""
-    if not twins:
+def bridge_of(name: str, owner: object) -> Bridge:
+    """Return the bridge of an argument that has a twin, or of the first of several.
+
+    Raises InvalidArgumentError for an object of the asyncio API.
+    """
+    bridge: Bridge | None = None
+    for one in reversed(owner) if isinstance(owner, list | tuple) else [owner]:
+        if not isinstance(one, Twin):
+            raise InvalidArgumentError(
+                f"{name}: {one!r} is not of the blocking API; paddock.sync.connect makes blocking"
+                " clients, and paddock.recipes has the recipes for asyncio ones"
+            )
+        bridge = one._bridge
+    if bridge is None:
         raise InvalidArgumentError(f"{name}: there are none")
-    if not isinstance(twins[0], Twin):
-        raise InvalidArgumentError(f"{name}: {twins[0]!r} is not of the blocking API")
-    return twins[0]
+    return bridge
 
 
 class Owner(Twin[C]):
@@ -139,6 +162,16 @@ class Owner(Twin[C]):
         super().__init__(bridge, inner)
         self._is_first = True
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self.__dict__.get("_inner")), name):
+                raise UsageError(
+                    f"{name}: a blocking client has no such method; a recipe of paddock.recipes"
+                    " needs a client of paddock.connect; paddock.sync.recipes has blocking ones"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _open(self, enter: Callable[[], Awaitable[object]]) -> Self:
         try:
             self._bridge.call(enter)
@@ -149,6 +182,14 @@ class Owner(Twin[C]):
             self._bridge.leave()
             raise
         return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
 
     def _close(self) -> None:
         if self._bridge.is_over or self._bridge.portal.is_left_behind:

@@ -11,11 +11,12 @@ takes a stream instead, in which changes in quick succession come as one.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from queue import SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar, overload
+
+from paddock.sync.threads import Thread, new_queue
 
 logger: Final = logging.getLogger(__name__)
 
@@ -33,8 +34,8 @@ class Callbacks:
     """The thread that calls back, if there is anybody to call."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[tuple[Callback, tuple[Any, ...]] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._queue: SimpleQueue[tuple[Callback, tuple[Any, ...]] | None] = new_queue()
+        self._thread: Thread | None = None
         self._is_over = False
 
     @overload
@@ -58,7 +59,7 @@ class Callbacks:
         if self._is_over:
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="paddock-callbacks", daemon=True)
+            self._thread = Thread(self._run, "paddock-callbacks")
             self._thread.start()
         self._queue.put((callback, arguments))
 
@@ -70,7 +71,7 @@ class Callbacks:
     def wait(self) -> None:
         """Wait until those who were due have been called, but not for ever."""
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and not thread.is_current:
             thread.join(_END_SECONDS_MAX)
 
     def _run(self) -> None:

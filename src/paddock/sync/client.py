@@ -6,7 +6,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from paddock.client.client import Client as AsyncClient
@@ -21,7 +20,7 @@ from paddock.client.watches.watches import Watcher, WatchKind
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat
-from paddock.sync.bridge import Owner
+from paddock.sync.bridge import Bridge, Owner
 from paddock.sync.multiread import MultiRead
 from paddock.sync.streams import Stream
 from paddock.sync.transaction import Transaction
@@ -32,14 +31,6 @@ class Client(Owner[AsyncClient]):
 
     def __enter__(self) -> Self:
         return self._open(self._inner.__aenter__)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
 
     @property
     def state(self) -> SessionState:
@@ -121,6 +112,18 @@ class Client(Owner[AsyncClient]):
         SessionExpiredError.
         """
         self._close()
+
+    def another(self) -> Client:
+        """Return a client like this one, with a session of its own that is not open yet.
+
+            with client.another() as other:
+                print(other.session_id == client.session_id)  # False
+
+        It has the same servers, settings and credentials, but no watches, listeners or default
+        watcher. Use it to go on after a session has expired.
+        """
+        bridge = Bridge()
+        return Client(bridge, bridge.own(self._inner.another))
 
     def new_mark(self) -> str:
         """Return 32 random letters and digits that identify something."""

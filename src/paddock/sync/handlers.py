@@ -19,6 +19,7 @@ from typing import Any, Final
 from paddock.errors import InvalidArgumentError
 from paddock.sync.callbacks import Wrap
 from paddock.sync.portal import Portal
+from paddock.sync.threads import Thread
 
 logger: Final = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class Handlers:
     def __init__(self, portal: Portal) -> None:
         self._portal = portal
         self._lock = threading.Lock()
-        self._threads: set[threading.Thread] = set()
+        self._threads: set[Thread] = set()
 
     def relay(self, value: object, wrap: Wrap | None = None) -> Any:
         """Give what the loop may await in the place of a handler; what is none stays as it is."""
@@ -54,19 +55,14 @@ class Handlers:
         """Wait until those that are under way have ended, but not for ever."""
         until = time.monotonic() + _END_SECONDS_MAX
         with self._lock:
-            threads = self._threads - {threading.current_thread()}
+            threads = [thread for thread in self._threads if not thread.is_current]
         for thread in threads:
             thread.join(max(until - time.monotonic(), 0))
 
     def _start(self, handler: Callable[..., Any], arguments: tuple[Any, ...]) -> Awaitable[Any]:
         """Run a handler on a new thread; only the loop's thread does this."""
         outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        thread = threading.Thread(
-            target=self._run,
-            args=(handler, arguments, outcome),
-            name="paddock-handler",
-            daemon=True,
-        )
+        thread = Thread(self._run, "paddock-handler", handler, arguments, outcome)
         with self._lock:
             self._threads.add(thread)
         thread.start()
@@ -85,7 +81,7 @@ class Handlers:
             failure = _as_outcome(handler, error)
         finally:
             with self._lock:
-                self._threads.discard(threading.current_thread())
+                self._threads = {one for one in self._threads if not one.is_current}
         self._portal.post(_settle, outcome, result, failure)
 
 

@@ -5,7 +5,6 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
 from paddock.client.multiread import MultiRead as AsyncMultiRead
@@ -35,11 +34,3 @@ class MultiRead(Twin[AsyncMultiRead]):
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)

@@ -27,6 +27,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 from paddock._loops import new_event_loop
 from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
 from paddock.sync import deadline
+from paddock.sync.threads import Thread, check_loop
 
 logger: Final = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ class _Call(Generic[T]):
         # It holds the error, whose traceback will hold us.
         self.future = None
         if future.cancelled():
-            self.error = asyncio.CancelledError()
+            self.error = cancellation(future)
         else:
             self.error = future.exception()
             if self.error is None:
@@ -165,8 +166,9 @@ class Portal:
         # What is kept until its thread has done with it, such as a scope. The same.
         self._kept: set[asyncio.Task[Any]] = set()
         self._loop = new_event_loop()
+        check_loop()
         self._end: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, name="paddock", daemon=True)
+        self._thread = Thread(self._run, "paddock")
         self._thread.start()
 
     # Who holds it open.
@@ -214,7 +216,7 @@ class Portal:
             if not self._is_over:
                 self._is_over = True
                 self._loop.call_soon_threadsafe(self._end.set_result, None)
-        if threading.current_thread() is not self._thread:
+        if not self._thread.is_current:
             self._thread.join(seconds_max)
 
     # What is asked.
@@ -267,7 +269,8 @@ class Portal:
                 self._give_up(call)
                 call.wait(None)
                 if isinstance(call.error, asyncio.CancelledError):
-                    raise TimeoutError(f"{call.subject}: no answer in time")
+                    whom = "".join(f", {one}" for one in getattr(call.error, "__notes__", ()))
+                    raise TimeoutError(f"{call.subject}: no answer in time{whom}")
         except BaseException:
             # Ctrl-C above all. Nobody waits for it now.
             self._give_up(call)
@@ -284,8 +287,9 @@ class Portal:
     def _check(self) -> None:
         if running_loop() is not None:
             raise UsageError(
-                "a blocking call would block the event loop that runs in this thread; "
-                "use paddock.connect here, or make the call in a thread of its own"
+                "a blocking call would block the event loop that runs in this thread; use"
+                " paddock.connect here, also for the recipes of paddock.recipes, or make the call"
+                " in a thread of its own"
             )
         if self.is_left_behind:
             raise UsageError(
@@ -343,6 +347,15 @@ class Portal:
         elif not future.cancelled():
             # Or the loop would complain that nobody has looked.
             future.exception()
+
+
+def cancellation(future: asyncio.Future[Any]) -> asyncio.CancelledError:
+    """Return the error of a cancelled future, whose notes say what it waited for."""
+    try:
+        future.exception()
+    except asyncio.CancelledError as error:
+        return error
+    raise AssertionError("it was cancelled")
 
 
 async def _within(seconds: float, functions: Sequence[Callable[[], Awaitable[object]]]) -> None:

@@ -11,7 +11,8 @@ import struct
 from typing import Final
 from zlib import crc32
 
-from paddock.state.tree import ZOOKEEPER, Node
+from paddock.state.node import Node
+from paddock.state.tree import ZOOKEEPER
 
 _STAT: Final = struct.Struct(">qqqqqiiiq")
 _SIGN: Final = 1 << 63

@@ -1,53 +1,45 @@
-"""What Apache counts below the nodes that have a quota, while it loads and replays.
+"""The counts that Apache keeps below the nodes that have a quota, while it loads and replays.
 
-The counts are not in its log: they are counted when a snapshot has been loaded, and from then on
-with every transaction, for the nearest quota above. Their nodes show no other change.
+They are not in its log: they are counted when a snapshot has been loaded, and from then on with
+every transaction, for the nearest quota above. Their nodes show no other change.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from paddock.state.limits import QUOTA, STATISTICS, governed_by_limits
+from paddock.state.limits import QUOTA, STATISTICS, Quotas, governed_by_limits
+from paddock.state.node import Node, data_length
 from paddock.state.quota import statistics_text
 
-if TYPE_CHECKING:
-    from paddock.upgrade.state import ApacheState
 
-
-def set_up(state: ApacheState) -> None:
+def set_up(nodes: dict[bytes, Node], quotas: Quotas) -> None:
     """Find the quotas of a snapshot that has been loaded, and count what is below each."""
-    for path in list(state.nodes):
+    for path in list(nodes):
         governed = governed_by_limits(path)
         if governed:
-            state.quotas.add(governed)
-            count_anew(state, governed)
+            quotas.add(governed)
+            count_anew(nodes, governed)
 
 
-def count_anew(state: ApacheState, governed: bytes) -> None:
+def count_anew(nodes: dict[bytes, Node], governed: bytes) -> None:
     """Count a node and everything below it into the statistics of its quota."""
-    statistics = state.nodes.get(QUOTA + governed + STATISTICS)
-    if statistics is not None:
-        statistics.data = _counted(state, governed)
-
-
-def _counted(state: ApacheState, governed: bytes) -> bytes:
-    nodes = size = 0
+    statistics = nodes.get(QUOTA + governed + STATISTICS)
+    if statistics is None:
+        return
+    count = size = 0
     waiting = [governed]
     while waiting:
         path = waiting.pop()
-        node = state.nodes.get(path)
+        node = nodes.get(path)
         if node is not None:
-            nodes += 1
-            size += 0 if node.data is None else len(node.data)
-            if node.children is not None:
-                waiting.extend(path + b"/" + name for name in node.children.names)
-    return statistics_text(nodes, size)
+            count += 1
+            size += data_length(node.data)
+            waiting.extend(path + b"/" + name for name in node.child_names())
+    statistics.data = statistics_text(count, size)
 
 
-def count(state: ApacheState, path: bytes, nodes: int, size: int) -> None:
+def count(nodes: dict[bytes, Node], quotas: Quotas, path: bytes, more: int, size: int) -> None:
     """Count a change of a node for the nearest quota above it, if it has one."""
-    quota = state.quotas.governor(path) if state.quotas.size else None
-    statistics = None if quota is None else state.nodes.get(quota.statistics_path)
+    quota = quotas.governor(path) if quotas.size else None
+    statistics = None if quota is None else nodes.get(quota.statistics_path)
     if quota is not None and statistics is not None and quota.read_statistics(statistics.data):
-        statistics.data = quota.add(nodes, size)
+        statistics.data = quota.add(more, size)

@@ -1,10 +1,10 @@
-"""The state of an Apache server, as its snapshot and its transactions make it.
+"""The state of an Apache server, made from its snapshot and its transactions.
 
-The nodes are ours already, since both keep the same numbers: what is called `created` here is the
-cversion that Apache stores. Nothing is checked that Apache checked before it logged. A snapshot is
-fuzzy: it was written while the server went on, so it may hold effects of transactions behind it
-that are replayed all the same. A node that should be new may then be there, and one that is to be
-changed or deleted may be gone; upstream's rules for that are these, and they come out even.
+The nodes are Paddock's, since both keep the same numbers: `created` is the cversion that Apache
+stores. Nothing is checked that Apache checked before it logged. A snapshot is fuzzy: it was written
+while the server went on, so it may hold effects of later transactions, which are replayed all the
+same. Then a new node may be there already, and one to be changed or deleted may be gone. These are
+upstream's rules for that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final
 from paddock.protocol.acl import ACL, encode_acls
 from paddock.state.access import NodeACL
 from paddock.state.limits import Quotas, governed_by_limits, governed_by_statistics
-from paddock.state.tree import Children, Node, Tree
+from paddock.state.node import Children, Node, data_length
+from paddock.state.tree import Tree
 from paddock.upgrade import owners, quota
 from paddock.upgrade.transaction import (
     UNKNOWN_CVERSION,
@@ -52,7 +53,7 @@ class ApacheState:
 
     @classmethod
     def fresh(cls) -> ApacheState:
-        """Give the state of a server that nobody has used yet."""
+        """Return the state of a new server."""
         state = cls()
         for path, node in Tree.fresh().nodes.items():
             state.nodes[path] = node
@@ -60,7 +61,7 @@ class ApacheState:
         return state
 
     def acl(self, entries: tuple[ACL, ...]) -> NodeACL:
-        """Give the one object for an ACL."""
+        """Return the shared object for an ACL."""
         found = self._acls.get(entries)
         if found is None:
             found = NodeACL(entries, encode_acls(entries))
@@ -68,7 +69,7 @@ class ApacheState:
         return found
 
     def put(self, path: bytes, node: Node) -> None:
-        """Put a node of a snapshot where it belongs. Its parent is there, unless it is the root."""
+        """Add a node of a snapshot, whose parent is there unless it is the root."""
         self.nodes[path] = node
         if path:
             above, _, name = path.rpartition(b"/")
@@ -78,7 +79,7 @@ class ApacheState:
             self.nodes[b"/"] = node
 
     def apply(self, transaction: Transaction) -> None:
-        """Carry out a transaction, as far as it has not been carried out already."""
+        """Apply a transaction, as far as it has not been applied."""
         self.last_session = max(self.last_session, transaction.session)
         for change in transaction.changes:
             self._apply(change, transaction)
@@ -106,7 +107,7 @@ class ApacheState:
                     old, node.data = node.data, change.data
                     node.mzxid, node.mtime = zxid, transaction.time_ms
                     node.version = change.version
-                    quota.count(self, change.path, 0, _length(change.data) - _length(old))
+                    self._count(change.path, 0, data_length(change.data) - data_length(old))
             case SetACL():
                 node = self.nodes.get(change.path)
                 if node is not None:
@@ -145,8 +146,8 @@ class ApacheState:
         if limited is not None:
             self.quotas.add(limited)
         elif counted is not None:
-            quota.count_anew(self, counted)
-        quota.count(self, path, 1, _length(change.data))
+            quota.count_anew(self.nodes, counted)
+        self._count(path, 1, data_length(change.data))
 
     def _delete(self, path: bytes, zxid: int) -> None:
         above, _, name = path.rpartition(b"/")
@@ -165,7 +166,10 @@ class ApacheState:
         limited = governed_by_limits(path)
         if limited is not None:
             self.quotas.remove(limited)
-        quota.count(self, path, -1, -_length(node.data))
+        self._count(path, -1, -data_length(node.data))
+
+    def _count(self, path: bytes, more: int, size: int) -> None:
+        quota.count(self.nodes, self.quotas, path, more, size)
 
     def _own(self, path: bytes, owner: int) -> None:
         if owners.is_session(owner):
@@ -185,7 +189,3 @@ def _raise_created(parent: Node, created: int, zxid: int) -> None:
     if created > parent.created:
         parent.created = created
         parent.pzxid = zxid
-
-
-def _length(data: bytes | None) -> int:
-    return 0 if data is None else len(data)

@@ -1,4 +1,4 @@
-"""One transaction of Apache's log: what it changed, decoded.
+"""One transaction of Apache's log, decoded: its changes.
 
 Apache logs effects, not requests: everything was checked before, and a request that was refused is
 an error that changes nothing. Four things vary with the version that wrote it: before 3.4 a create
@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ACL, OPEN, read_whole_acls
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.state.tree import CONTAINER, TTL_BASE, TTL_MS_MAX
+from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX
 
 # The parent's count is not known: it is one more than before.
 UNKNOWN_CVERSION: Final = -1
@@ -86,7 +86,7 @@ Change: TypeAlias = Create | Delete | SetData | SetACL | OpenSession | CloseSess
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What one record of the log holds."""
+    """One record of the log."""
 
     session: int
     zxid: int

@@ -28,7 +28,7 @@ from typing import Final
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import ConnectionLostError, NoNodeError, RecipeError, SessionExpiredError
-from paddock.recipes.common.retry import until_answered
+from paddock.recipes.common.retry import retry
 from paddock.testing import (
     EmbeddedServer,
     FaultProxy,
@@ -107,7 +107,7 @@ class _Sailor:
         """Play every act once, with nothing in the way."""
         # Only the service can tell whether the session has survived.
         with suppress(SessionExpiredError):
-            await until_answered(self.player.client, self.player.client.sync)
+            await retry(self.player.client, self.player.client.sync)
         await self._have_session()
         for place in places:
             await self._play(place)

@@ -10,6 +10,7 @@ from itertools import takewhile
 import pytest
 
 import paddock
+from paddock.cli.version import build
 from paddock.sync import Client
 from paddock.testing import FaultProxy
 from tests.support.command import (
@@ -38,7 +39,8 @@ def test_all_that_is_measured_is_one_document_and_nothing_is_left(
     (server,) = document.pop("servers")
     assert (server["server"], server["mode"]) == (service.hosts, "standalone")
     assert server["version"].startswith("3.8.0")
-    assert document.pop("client")["version"] == paddock.__version__
+    about = document.pop("client")
+    assert (about["version"], about["build"]) == (paddock.__version__, build())
     cells = document.pop("cells")
     settings = {"seconds": 0.02, "clients": 2, "window": 3, "size": 1024, "watchers": 3}
     assert document == {"path": f"{path}/bench", **settings}

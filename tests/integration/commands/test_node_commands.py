@@ -170,7 +170,7 @@ def test_a_tree_goes_only_if_that_is_said(service: Service, client: Client, path
     client.create(f"{path}/a/b/c", make_parents=True)
     client.create(f"{path}/d")
     line = refusal_here("delete", "--server", service.hosts, f"{path}/a", status=1)
-    assert line == f"{path}/a: the node has children"
+    assert line == f"{path}/a: the node has children; --recursive deletes them as well"
     would_go = success_here(
         "delete", "-r", "--dry-run", "--server", service.hosts, f"{path}/a", f"{path}/d"
     )
@@ -189,7 +189,7 @@ def test_of_several_nodes_those_go_that_can(service: Service, client: Client, pa
     given = [f"{path}/full", f"{path}/none", *reversed(nodes)]
     result = ended_here("delete", "--server", service.hosts, *given)
     assert result.errors.splitlines() == [
-        f"paddock: {path}/full: the node has children",
+        f"paddock: {path}/full: the node has children; --recursive deletes them as well",
         f"paddock: {path}/none: no such node",
     ]
     assert result.status == 1
@@ -227,7 +227,7 @@ def test_below_a_chroot_a_node_may_have_any_name(
         (["delete", "{}/none"], "{}/none: no such node"),
         (["delete", "-r", "{}/none"], "{}/none: no such node"),
         (["create", "{}"], "{}: the node exists already"),
-        (["create", "{}/x/y"], "{}/x/y: its parent does not exist"),
+        (["create", "{}/x/y"], "{}/x/y: its parent does not exist; --parents creates it"),
         (["create", "{}/x", "--acl", "nobody:x:r"], "{}/x: the ACL is not valid"),
         (["set", "{}", "--file", "/none/at/all"], "/none/at/all: No such file or directory"),
     ],
@@ -283,3 +283,15 @@ def test_data_that_no_server_takes_are_refused_before_they_are_read_whole(
 def test_a_server_that_is_not_there_is_one_line() -> None:
     line = refusal("get", "--server", "127.0.0.1:1", "--timeout", "1", "/a", status=1)
     assert line.startswith("connect: no server gave us a session within 1 s: 127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("ls",), ("get",), ("stat",), ("tree",), ("find",), ("watch",), ("delete",)),
+        *(("acl", "get"), ("set", "--file", "-"), ("create",)),
+    ],
+)
+def test_a_bad_path_is_refused_before_a_server_is_looked_for(arguments: tuple[str, ...]) -> None:
+    line = refusal_here(*arguments, "x//y", "--server", "127.0.0.1:1", status=2)
+    assert line == "path: 'x//y' does not begin with a slash"

@@ -260,3 +260,9 @@ def test_a_configuration_secures_the_connection(tmp_path: Path) -> None:
         ended = run_paddock("shell", "-client-configuration", file, "-server", hosts, "whoami")
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert b"x509: CN=alice\n" in ended.stdout
+
+
+def test_exit_is_quit(service: Service) -> None:
+    status, out, err = run(service, "exit", "ls /")
+    assert (status, err) == (0, b"")
+    assert b"zookeeper" not in out

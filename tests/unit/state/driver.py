@@ -38,7 +38,8 @@ from paddock.state.machine import (
     session_body,
 )
 from paddock.state.queries import Queries
-from paddock.state.watches import Watcher, Watches
+from paddock.state.watcher import Watcher
+from paddock.state.watches import Watches
 
 OPEN: list[ACL | None] = [ACL(ALL, ANYONE)]
 PASSWORD = b"p" * 16

@@ -149,13 +149,13 @@ def test_what_does_not_send_the_data_keeps_a_copy_of_it_only_if_it_is_small(
     client = world.open()
     client.create(b"/node", b"x" * size)
     tree = world.machine.tree
-    node, cached = tree.nodes[b"/node"], tree.cached_bytes
+    node, cached = tree.nodes[b"/node"], tree.answers.size
     body = encode(WatchedRequest(b"/node", False))
     error, answer = client.ask(operation, body)
     assert (error, answer[-68:]) == (OK, node.stat())
     assert (node.wire is not None) == (size < SMALL_BYTES)
     kept = [wire for wire in (node.wire, node.children_wire) if wire is not None]
-    assert tree.cached_bytes == cached + sum(map(len, kept))
+    assert tree.answers.size == cached + sum(map(len, kept))
     # It is the same when a read has made one.
     client.get(b"/node")
     assert client.ask(operation, body) == (OK, answer)

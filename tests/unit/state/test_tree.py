@@ -9,7 +9,8 @@ import pytest
 from paddock.cli.version import is_compiled
 from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
 from paddock.state.digest import node_term
-from paddock.state.tree import CONTAINER, SPECIAL, TTL_BASE, Tree
+from paddock.state.node import CONTAINER, TTL_BASE
+from paddock.state.tree import SPECIAL, Tree
 from tests.property.dump import check, dump_node
 
 EVERYBODY = (ACL(ALL, ANYONE),)
@@ -127,12 +128,12 @@ def test_the_digest_is_that_of_the_logs_there_are(tree: Tree) -> None:
 def test_an_answer_made_between_two_deletes_of_one_entry_is_not_kept(tree: Tree) -> None:
     parent = tree.nodes[b"/a"]
     tree.delete(b"/a/b", 9)
-    between = tree.data_and_stat(parent)
-    tree.child_list(parent)
+    between = tree.answers.data_and_stat(parent)
+    tree.answers.child_list(parent)
     tree.delete(b"/a/eph", 9)
-    assert tree.data_and_stat(parent) != between
-    assert tree.data_and_stat(parent).endswith(parent.stat())
-    assert tree.child_list(parent).count(b"eph") == 1
+    assert tree.answers.data_and_stat(parent) != between
+    assert tree.answers.data_and_stat(parent).endswith(parent.stat())
+    assert tree.answers.child_list(parent).count(b"eph") == 1
 
 
 def test_the_digest_forgets_what_came_and_went(tree: Tree) -> None:

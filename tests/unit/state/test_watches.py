@@ -22,7 +22,8 @@ from paddock.protocol.events import (
 )
 from paddock.protocol.requests import SetDataRequest, VersionRequest
 from paddock.state.access import NodeACL
-from paddock.state.watches import ONE_SHOT, Watcher, Watches
+from paddock.state.watcher import ONE_SHOT, Watcher
+from paddock.state.watches import Watches
 from tests.unit.state.driver import OPEN, Connection, World, set_watches_body
 
 BOB = Identity("digest", "bob:hash")

@@ -19,15 +19,15 @@ from paddock.storage.maintenance import check as checking
 from paddock.storage.maintenance.check import check
 from paddock.storage.scan import Item, scan
 from paddock.storage.state_swap import (
-    Exchange,
+    StateSwap,
     discard_staged,
-    exchange,
-    finish_exchange,
+    finish_swap,
     holds_data,
     is_interrupted,
     is_staged,
     stage,
-    undo_exchange,
+    swap_state,
+    undo_swap,
 )
 from tests.unit.log.folders import FolderBuilder, contents, copy_of, names, paths
 
@@ -155,7 +155,7 @@ def test_what_is_staged_is_not_there_yet(data: Path) -> None:
 
 def test_the_new_state_takes_the_place_of_the_old_one_which_is_moved_aside(data: Path) -> None:
     before = contents(data)
-    done = exchange(data, staged_in(data), NOW, Disk())
+    done = swap_state(data, staged_in(data), NOW, Disk())
     assert done.aside == "replaced-now"
     assert state(data) == NEW
     assert leftovers(data) == ["replaced-now"]
@@ -169,7 +169,7 @@ def test_the_new_state_takes_the_place_of_the_old_one_which_is_moved_aside(data:
 
 def test_nothing_moved_aside_is_ever_written_over(data: Path) -> None:
     for expected in ("replaced-now", "replaced-now-2", "replaced-now-3"):
-        assert exchange(data, staged_in(data), NOW, Disk()).aside == expected
+        assert swap_state(data, staged_in(data), NOW, Disk()).aside == expected
         stage_new(data)
     assert state(data / "replaced-now") == OLD
 
@@ -178,13 +178,13 @@ def test_a_folder_that_held_nothing_gets_the_state(data: Path) -> None:
     empty = data.parent / "empty"
     empty.mkdir()
     assert not holds_data(empty)
-    assert exchange(empty, stage_new(empty), NOW, Disk()).aside is None
+    assert swap_state(empty, stage_new(empty), NOW, Disk()).aside is None
     assert state(empty) == NEW
     assert leftovers(empty) == []
 
 
 def test_a_log_on_a_disk_of_its_own_stays_there(apart: Path) -> None:
-    exchange(apart, staged_in(apart), NOW, Disk())
+    swap_state(apart, staged_in(apart), NOW, Disk())
     assert (apart / "log").is_symlink()
     place = (apart / "log").resolve()
     assert place == apart.parent / "fast" / "log"
@@ -202,12 +202,12 @@ def test_a_power_cut_anywhere_leaves_the_old_state_or_the_new_one(
     found = []
     counted = CountingDisk()
     folder = copied(original, "cut")
-    exchange(folder, staged_in(folder), NOW, counted)
+    swap_state(folder, staged_in(folder), NOW, counted)
     assert counted.count > 10
     for stop_at in range(1, counted.count + 1):
         folder = copied(original, "cut")
         with pytest.raises(PowerCut):
-            exchange(folder, staged_in(folder), NOW, CountingDisk(stop_at))
+            swap_state(folder, staged_in(folder), NOW, CountingDisk(stop_at))
         interrupted = is_interrupted(folder)
         found.append(state(folder))
         assert found[-1] in (OLD, NEW)
@@ -226,9 +226,9 @@ def test_finishing_may_be_interrupted_too(data: Path) -> None:
         for second in range(1, 8):
             folder = copy_of(data, "twice")
             with pytest.raises(PowerCut):
-                exchange(folder, staged_in(folder), NOW, CountingDisk(first))
+                swap_state(folder, staged_in(folder), NOW, CountingDisk(first))
             try:
-                finish_exchange(folder, CountingDisk(second))
+                finish_swap(folder, CountingDisk(second))
             except PowerCut:
                 pass
             assert state(folder) == NEW
@@ -242,12 +242,12 @@ def test_an_error_anywhere_leaves_the_old_state(
     original: Path = request.getfixturevalue(fixture)
     counted = CountingDisk()
     folder = copied(original, "failed")
-    exchange(folder, staged_in(folder), NOW, counted)
+    swap_state(folder, staged_in(folder), NOW, counted)
     for stop_at in range(1, counted.count + 1):
         folder = copied(original, "failed")
         error = OSError(errno.EIO, os.strerror(errno.EIO))
         with pytest.raises(LogError, match="cannot be exchanged"):
-            exchange(folder, staged_in(folder), NOW, CountingDisk(stop_at, error))
+            swap_state(folder, staged_in(folder), NOW, CountingDisk(stop_at, error))
         assert state(folder) == OLD
         assert leftovers(folder) == []
 
@@ -261,11 +261,11 @@ def test_a_disk_that_is_full_from_some_point_on_keeps_the_old_state(
     for room_for in range(4):
         folder = copied(original, "full")
         with pytest.raises(LogError, match=r"cannot be exchanged: .*No space left"):
-            exchange(folder, staged_in(folder), NOW, FullDisk(room_for))
+            swap_state(folder, staged_in(folder), NOW, FullDisk(room_for))
         assert not is_interrupted(folder)
         assert state(folder) == OLD
         assert leftovers(folder) == []
-    exchange(folder, stage_new(folder), NOW, FullDisk(4))
+    swap_state(folder, stage_new(folder), NOW, FullDisk(4))
 
 
 def test_a_log_whose_disk_is_not_there_is_not_exchanged(apart: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_log_whose_disk_is_not_there_is_not_exchanged(apart: Path) -> None:
     fast.mkdir()
     before = contents(apart / "snapshots")
     with pytest.raises(LogError, match=r"its log is in .*, which is not there"):
-        exchange(apart, staged_in(apart), NOW, Disk())
+        swap_state(apart, staged_in(apart), NOW, Disk())
     assert contents(apart / "snapshots") == before
     assert leftovers(apart) == []
     assert list(fast.iterdir()) == []
@@ -288,22 +288,22 @@ def test_a_log_whose_disk_is_not_there_is_not_exchanged(apart: Path) -> None:
 def test_a_log_whose_disk_goes_in_the_middle_is_waited_for(apart: Path, is_undone: bool) -> None:
     counted = CountingDisk()
     folder = copied(apart, "gone")
-    this = exchange(folder, staged_in(folder), NOW, counted)
+    this = swap_state(folder, staged_in(folder), NOW, counted)
     total = counted.count
     if is_undone:
         counted = CountingDisk()
-        undo_exchange(folder, this, counted)
+        undo_swap(folder, this, counted)
     for stop_at in range(1, counted.count + 1):
         folder = copied(apart, "gone")
         fast, away = apart.parent / "gone-fast", apart.parent / "gone-away"
         cut = CountingDisk(stop_at)
         if is_undone:
-            this = exchange(folder, staged_in(folder), NOW, Disk())
+            this = swap_state(folder, staged_in(folder), NOW, Disk())
             with pytest.raises(PowerCut):
-                undo_exchange(folder, this, cut)
+                undo_swap(folder, this, cut)
         else:
             with pytest.raises(PowerCut):
-                exchange(folder, staged_in(folder), NOW, cut)
+                swap_state(folder, staged_in(folder), NOW, cut)
         if not is_interrupted(folder):
             continue
         shutil.rmtree(away, ignore_errors=True)
@@ -321,13 +321,13 @@ def test_a_log_whose_disk_goes_in_the_middle_is_waited_for(apart: Path, is_undon
 def test_an_old_log_that_was_left_on_its_disk_is_not_taken_for_the_one_that_goes(
     apart: Path,
 ) -> None:
-    exchange(apart, staged_in(apart), NOW, Disk())
+    swap_state(apart, staged_in(apart), NOW, Disk())
     # Somebody has removed what was moved aside, but for the log on the other disk.
     shutil.rmtree(apart / "replaced-now")
     index = load(apart).index
     with FolderBuilder(apart, after=index) as builder:
         builder.index = index
-    this = exchange(apart, stage_new(apart), NOW, Disk())
+    this = swap_state(apart, stage_new(apart), NOW, Disk())
     assert this.aside == "replaced-now-2"
     assert state(apart) == NEW
     assert [path.stat().st_size for path in (apart / "log").iterdir()] == [EMPTY_BYTES]
@@ -337,7 +337,7 @@ def test_an_old_log_that_was_left_on_its_disk_is_not_taken_for_the_one_that_goes
 def test_an_exchange_can_be_undone(fixture: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(fixture)
     before = contents(folder)
-    undo_exchange(folder, exchange(folder, staged_in(folder), NOW, Disk()), Disk())
+    undo_swap(folder, swap_state(folder, staged_in(folder), NOW, Disk()), Disk())
     assert state(folder) == OLD
     assert leftovers(folder) == []
     kept = {name: data for name, data in before.items() if not name.startswith("restore-")}
@@ -348,22 +348,22 @@ def test_a_state_without_snapshots_comes_back_too(data: Path) -> None:
     for path in (data / "snapshots").iterdir():
         path.unlink()
     (data / "snapshots").rmdir()
-    undo_exchange(data, exchange(data, staged_in(data), NOW, Disk()), Disk())
+    undo_swap(data, swap_state(data, staged_in(data), NOW, Disk()), Disk())
     assert state(data) == OLD
 
 
 def test_undoing_may_be_interrupted_anywhere(data: Path) -> None:
-    def done(name: str) -> tuple[Path, Exchange]:
+    def done(name: str) -> tuple[Path, StateSwap]:
         folder = copy_of(data, name)
-        return folder, exchange(folder, staged_in(folder), NOW, Disk())
+        return folder, swap_state(folder, staged_in(folder), NOW, Disk())
 
     counted = CountingDisk()
-    undo_exchange(*done("undone"), counted)
+    undo_swap(*done("undone"), counted)
     found = []
     for stop_at in range(1, counted.count + 1):
         folder, this = done("undone")
         with pytest.raises(PowerCut):
-            undo_exchange(folder, this, CountingDisk(stop_at))
+            undo_swap(folder, this, CountingDisk(stop_at))
         found.append(state(folder))
     assert found == [NEW] * found.index(OLD) + [OLD] * (len(found) - found.index(OLD))
     assert found[-1] == OLD
@@ -378,7 +378,7 @@ def test_what_was_staged_in_vain_is_removed_by_the_next_claim(data: Path) -> Non
 
 def test_a_check_says_that_an_exchange_was_interrupted(data: Path) -> None:
     with pytest.raises(PowerCut):
-        exchange(data, staged_in(data), NOW, CountingDisk(8))
+        swap_state(data, staged_in(data), NOW, CountingDisk(8))
     report = check(data)
     assert [finding.kind for finding in report.findings] == ["interrupted-restore"]
     assert not report.is_damaged
@@ -388,12 +388,12 @@ def test_what_is_neither_state_is_not_read(data: Path) -> None:
     """In the middle the snapshots may be there without the log that follows them."""
     counted = CountingDisk()
     folder = copy_of(data, "middle")
-    exchange(folder, staged_in(folder), NOW, counted)
+    swap_state(folder, staged_in(folder), NOW, counted)
     refused = 0
     for stop_at in range(1, counted.count + 1):
         folder = copy_of(data, "middle")
         with pytest.raises(PowerCut):
-            exchange(folder, staged_in(folder), NOW, CountingDisk(stop_at))
+            swap_state(folder, staged_in(folder), NOW, CountingDisk(stop_at))
         with Claim(folder):
             # As beside a server that is in the middle of it.
             if not is_interrupted(folder):
@@ -401,9 +401,9 @@ def test_what_is_neither_state_is_not_read(data: Path) -> None:
                 assert not check(folder).is_damaged
                 continue
             refused += 1
-            with pytest.raises(LogError, match="a restore is under way"):
+            with pytest.raises(LogError, match="a restore is in progress"):
                 load(folder)
-            with pytest.raises(LogError, match="a restore is under way"):
+            with pytest.raises(LogError, match="a restore is in progress"):
                 check(folder)
     assert refused > 5
 
@@ -432,7 +432,7 @@ def test_a_state_that_is_exchanged_while_it_is_read_is_read_again(
 
     def scan_behind_an_exchange(folder: Path, after: int = 0) -> Iterator[Item]:
         if list(data.glob("restore-incoming-*")):
-            exchange(data, staged_in(data), NOW, Disk())
+            swap_state(data, staged_in(data), NOW, Disk())
         return scan(folder, after)
 
     monkeypatch.setattr(loading, "scan", scan_behind_an_exchange)

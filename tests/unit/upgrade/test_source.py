@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.state.machine import StateMachine
-from paddock.state.tree import TTL_BASE
+from paddock.state.node import TTL_BASE
 from paddock.upgrade.digest import tree_digest
 from paddock.upgrade.errors import UpgradeError
 from paddock.upgrade.owners import session_password

@@ -16,7 +16,7 @@ _WRITE_EVERY: Final = 10
 
 
 def asking(operation: str, client: Client, site: Site, data: bytes, number: int) -> Ask:
-    """Give what one client does once; clients of the same cell have different numbers."""
+    """Return the call of one client; clients of a cell have different numbers."""
     names = (f"{number}-{count}" for count in itertools.count())
     match operation:
         case "get":

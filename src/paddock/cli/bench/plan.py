@@ -59,29 +59,29 @@ class Plan:
     watchers: int
 
     def cells(self) -> list[Cell]:
-        """Give all of them, in their order."""
+        """Return all cells, in order."""
         return [cell for operation in self.operations for cell in self._cells_of(operation)]
 
     def warm_up_s(self, cell: Cell) -> float:
-        """Give for how long a cell runs before anything counts."""
+        """Return the duration of the warm-up."""
         # What ends when it has made enough has nothing to spare.
         if self.limit(cell) is not None:
             return 0.0
         return min(_WARM_UP_S, self.seconds * _WARM_UP_SHARE)
 
     def limit(self, cell: Cell) -> int | None:
-        """Give how many operations a cell makes at most; None if its time is its only bound."""
+        """Return the most operations of a cell; None if only its time is limited."""
         if cell.operation not in _WRITES:
             return None
         limit = CELL_BYTES_MAX // max(1, self.size)
         return min(limit, CELL_NODES_MAX) if cell.operation == "create" else limit
 
     def seconds_in_all(self) -> float:
-        """Give how long all of it takes, about."""
+        """Return the approximate duration of the whole."""
         return sum(self.seconds + self.warm_up_s(cell) for cell in self.cells())
 
     def problem(self) -> str | None:
-        """Say what is too much of it, or None."""
+        """Return which limit is exceeded, or None."""
         in_flight = self.clients * self.window
         if in_flight > IN_FLIGHT_MAX:
             return (

@@ -18,14 +18,14 @@ from paddock.cli.bench.report import Report
 from paddock.cli.bench.site import Site, furnished
 from paddock.cli.bench.tally import Measurement, Tally
 from paddock.cli.failure import CannotBeDone
-from paddock.cli.monitor import look
+from paddock.cli.monitor import build_of, look
 from paddock.cli.service import ServiceOptions
 from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
 
-# For one that does not say what it is, nobody waits longer.
+# How long four-letter words are waited for.
 _LOOK_S: Final = 2.0
 
 
@@ -36,6 +36,9 @@ async def measure(service: ServiceOptions, plan: Plan, path: str, report: Report
     data = b"x" * plan.size
     async with service.connect() as client:
         servers = await asyncio.gather(*(look(host, service.tls, _LOOK_S) for host in hosts))
+        for server, host in zip(servers, hosts, strict=True):
+            if "paddock" in (server.version or ""):
+                server.build = await build_of(host, service.tls, _LOOK_S)
         site = Site(path, f"paddock bench {client.new_mark()}".encode())
         bench = _Bench(service, plan, client, site, data)
         async with furnished(client, site, data), bench.several(plan.clients) as crew:
@@ -97,7 +100,7 @@ class _Bench:
 
     @asynccontextmanager
     async def several(self, count: int) -> AsyncIterator[list[Client]]:
-        """Have so many clients more, each with a session of its own, in a scope."""
+        """Open more clients in this scope, each with a session of its own."""
         clients = [self._client.another() for _ in range(count)]
         try:
             try:

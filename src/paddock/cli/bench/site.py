@@ -92,7 +92,7 @@ class Site:
                 if found.data == self._mark:
                     await other.delete_tree(self.path)
         except NoNodeError:
-            # It was not made, or somebody was so kind.
+            # Never made, or removed already.
             return None
         except PaddockError as error:
             return f"{self.path}: could not be removed, and may be left: {error}"
@@ -110,7 +110,7 @@ class Site:
 
 @asynccontextmanager
 async def furnished(client: Client, site: Site, data: bytes) -> AsyncIterator[None]:
-    """Have the folder in a scope, however that ends. What is left of it is said."""
+    """Create the folder in this scope and remove it at the end; report what is left."""
     try:
         await site.make(client)
         await site.furnish(client, data)

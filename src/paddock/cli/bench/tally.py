@@ -47,11 +47,11 @@ class Measurement:
 
     @property
     def is_client_busy(self) -> bool:
-        """Tell whether the client, and not the server, may be what limits it."""
+        """Whether the client, and not the server, may be the limit."""
         return self.client_cpu >= BUSY
 
     def fields(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return the fields for JSON."""
         return {
             "operation": self.cell.operation,
             "clients": self.cell.clients,
@@ -125,7 +125,7 @@ class Tally:
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float | None:
-    """Give the smallest of them that so many percent do not exceed; None if there are none."""
+    """Return a percentile; None of no values."""
     if not ordered:
         return None
     return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]

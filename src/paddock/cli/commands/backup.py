@@ -12,7 +12,7 @@ import click
 
 from paddock import __version__
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import PATH, PATH_OR_DASH, check_is_folder
+from paddock.cli.paths import PATH, PATH_OR_DASH, check_is_folder, check_output_file
 from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
@@ -62,16 +62,11 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
 
 
 def _check_target(file: Path, data: Path, overwrite: bool) -> None:
-    folder = file.absolute().parent
-    if not folder.is_dir():
-        raise CannotBeDone(f"{file}: there is no folder {folder}")
-    if os.path.lexists(file) and not file.is_file():
-        # A device would be replaced by a file, and gone.
-        raise CannotBeDone(f"{file}: is not a file")
+    check_output_file(file)
     if file.exists() and not overwrite:
         raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
     for ours in (data, data / "log"):
-        if folder.resolve().is_relative_to(ours.resolve()):
+        if file.absolute().parent.resolve().is_relative_to(ours.resolve()):
             raise CannotBeDone(f"{file}: lies in {ours}, which is not to be touched")
 
 

@@ -1,30 +1,30 @@
-"""`paddock create`: make a node, and say its path.
-
-An ephemeral node lives as long as its session, so a command that makes one stays and holds it.
-"""
+"""`paddock create`: create a node and print its path; hold it if it is ephemeral."""
 
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import click
 
+from paddock.cli.acls import given_acl
+from paddock.cli.data import given_data
 from paddock.cli.describe import print_json, stat_fields
+from paddock.cli.failure import CannotBeDone, line_about
 from paddock.cli.guard import GUARD, committed, guarded
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import DATA_FILE
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options, tell_states
-from paddock.errors import SessionExpiredError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.states import SessionState
-    from paddock.protocol.records import Stat
+from paddock.client.client import Client
+from paddock.client.states import SessionState
+from paddock.errors import NoNodeError, SessionExpiredError
+from paddock.protocol.acl import OPEN
+from paddock.protocol.records import Stat
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.argument("data", required=False)
 @DATA_FILE
 @click.option("--parents", "-p", is_flag=True, help="Make the nodes above it, if they are missing.")
@@ -69,25 +69,23 @@ def command(
 
     It has no data unless there are DATA, "-" for stdin, or --file.
     """
-    from paddock.cli.acl_text import parse_acl
-    from paddock.cli.data import given_data
-    from paddock.protocol.acl import OPEN
-
     if guard is not None and parents:
         raise click.UsageError("--guard is for one node, and --parents makes several")
-    allowed = [parse_acl(one) for one in acl] or OPEN
+    allowed = [given_acl(one) for one in acl] or OPEN
     content = given_data(data, file) or b""
 
-    async def creating(client: "Client") -> None:
-        # Before anybody can know of the node, and end us.
+    async def creating(client: Client) -> None:
+        # Before the node can be seen, and a signal sent.
         hold = _Hold(client) if ephemeral else None
         stat: Stat | None
         kind = _Kind(ephemeral=ephemeral, sequential=sequential, container=container, ttl=ttl)
         if guard is None:
-            created = await client.create_with_stat(
-                path, content, acl=allowed, make_parents=parents, **kind
-            )
-            made, stat = created
+            try:
+                made, stat = await client.create_with_stat(
+                    path, content, acl=allowed, make_parents=parents, **kind
+                )
+            except NoNodeError as error:
+                raise CannotBeDone(f"{line_about(error)}; --parents creates it") from None
         else:
             write = guarded(client, guard).create(path, content, acl=allowed, **kind)
             made = await committed(write, guard)
@@ -116,13 +114,13 @@ class _Kind(TypedDict):
 class _Hold:
     """What keeps an ephemeral node: we stay until we are told to end, or the session is over."""
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._over = asyncio.Event()
         client.add_listener(self._listen)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._over.set)
 
-    def _listen(self, state: "SessionState") -> None:
+    def _listen(self, state: SessionState) -> None:
         if state.is_final:
             self._over.set()
 

@@ -1,31 +1,26 @@
-"""`paddock delete`: nodes, or whole trees.
-
-Nothing is asked before. What is safe about it: a node with children goes only with --recursive, and
-neither everything nor what the service keeps for itself can be named by it.
-"""
+"""`paddock delete`: delete nodes or trees, without a question."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import click
 
 from paddock.cli.describe import print_json, tell_problem
 from paddock.cli.guard import GUARD, committed, guarded
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import VERSION, recursive_option
 from paddock.cli.service import ServiceOptions, service_options
+from paddock.client.client import Client
+from paddock.client.session.hosts import parse_hosts
 from paddock.errors import NoNodeError, NotEmptyError, RequestError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 # How many deletes are under way at once.
 _BATCH = 256
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=NODE_PATH)
 @recursive_option("With everything below it.")
 @VERSION
 @GUARD
@@ -52,7 +47,7 @@ def command(
     if recursive and guard is not None:
         raise click.UsageError("--guard is of one write, and --recursive makes many")
 
-    async def deleting(client: "Client") -> int:
+    async def deleting(client: Client) -> int:
         status = 0
         if dry_run:
             outcomes = _would_go(client, paths, recursive, silent=as_json)
@@ -64,7 +59,9 @@ def command(
             if isinstance(outcome, NoNodeError) and missing_ok:
                 outcome = 0
             if isinstance(outcome, RequestError):
-                status = tell_problem(outcome)
+                can_be_recursive = isinstance(outcome, NotEmptyError) and guard is None
+                hint = "--recursive deletes them as well" if can_be_recursive else ""
+                status = tell_problem(outcome, hint)
             elif as_json:
                 print_json({"path": path, "deleted": outcome})
         return status
@@ -74,16 +71,8 @@ def command(
 
 def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, version: int) -> None:
     """Refuse all of them before any of them is deleted."""
-    from paddock.client.requests.arguments import checked_path
-    from paddock.client.session.hosts import parse_hosts
-    from paddock.errors import InvalidArgumentError
-
     kept = {"/"} if parse_hosts(service.hosts)[1] else {"/", "/zookeeper"}
     for path in paths:
-        try:
-            checked_path(path)
-        except InvalidArgumentError as error:
-            raise click.UsageError(str(error)) from None
         if path in kept:
             raise click.UsageError(f"{path} is not deleted; name what is below it")
     if recursive and version >= 0:
@@ -91,7 +80,7 @@ def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, ver
 
 
 async def _nodes(
-    client: "Client", paths: tuple[str, ...], version: int, guard: str | None
+    client: Client, paths: tuple[str, ...], version: int, guard: str | None
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
     def delete(path: str) -> Awaitable[None]:
         if guard is None:
@@ -108,7 +97,7 @@ async def _nodes(
 
 
 async def _trees(
-    client: "Client", paths: tuple[str, ...]
+    client: Client, paths: tuple[str, ...]
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
     for path in paths:
         try:
@@ -121,19 +110,17 @@ async def _trees(
 
 
 async def _would_go(
-    client: "Client", paths: tuple[str, ...], recursive: bool, *, silent: bool
+    client: Client, paths: tuple[str, ...], recursive: bool, *, silent: bool
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
-    from paddock.cli.walk import Limits, walk
-
     for path in paths:
         count = 0
         try:
-            async with aclosing(walk(client, path, Limits(None if recursive else 0))) as nodes:
+            async with aclosing(client.walk(path, depth=None if recursive else 0)) as nodes:
                 async for found in nodes:
                     if found.omitted:
                         raise NotEmptyError("delete", path)
-                    if found.problem is not None:
-                        raise found.problem
+                    if found.error is not None:
+                        raise found.error
                     count += 1
                     if not silent:
                         print(found.path)

@@ -1,33 +1,31 @@
 """`paddock export`: write a tree of a service to a file, or to stdout."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from paddock.cli.failure import CannotBeDone, line_about
-from paddock.cli.paths import PATH_OR_DASH
+from paddock.cli.node_path import NODE_PATH
+from paddock.cli.paths import PATH_OR_DASH, check_output_file
 from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.transfer.changes import watched
+from paddock.cli.transfer.progress import is_watched, progress
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
+from paddock.cli.transfer.writing import LineWriter, PartWriter, part_of, part_writer
 from paddock.cli.wording import counted
+from paddock.client.client import Client
 from paddock.errors import PaddockError, RequestError
-
-if TYPE_CHECKING:
-    from paddock.cli.transfer.walk import WalkOptions
-    from paddock.cli.transfer.writing import LineWriter, PartWriter
-    from paddock.client.client import Client
 
 _ON: Final = "what was read is kept, and --resume goes on"
 
 
 @click.command("export")
-@click.argument("path")
+@click.argument("path", type=NODE_PATH)
 @click.argument("file", type=PATH_OR_DASH)
 @click.option("--overwrite", is_flag=True, help="Replace a FILE that exists.")
 @click.option("--resume", is_flag=True, help="Go on with an export that was interrupted.")
@@ -55,8 +53,6 @@ def export(
     keeps for itself below /zookeeper, unless that is PATH. What is written meanwhile may be in the
     export or not; that something was is told.
     """
-    from paddock.cli.transfer.walk import WalkOptions
-
     service, root = service.resolved(path)
     to_stdout = str(file) == "-"
     if file.is_symlink():
@@ -66,7 +62,7 @@ def export(
         raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
     if to_stdout and resume:
         raise click.UsageError("what has gone to stdout cannot be resumed")
-    options = WalkOptions(
+    options = ReadOptions(
         acls=not no_acls, keeps_ephemerals=keep_ephemerals, skips_unreadable=skip_unreadable
     )
     if not to_stdout:
@@ -75,8 +71,6 @@ def export(
     request = {"path": root, "acls": options.acls, "ephemerals": options.keeps_ephemerals}
 
     async def exporting(client: Client) -> dict[str, Any]:
-        from paddock.cli.transfer.writing import LineWriter, part_writer
-
         if to_stdout:
             lines = LineWriter(sys.stdout.buffer, acls=options.acls)
             return await _export(client, root, options, lines)
@@ -96,14 +90,7 @@ def export(
 
 
 def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
-    from paddock.cli.transfer.writing import part_of
-
-    folder = file.absolute().parent
-    if not folder.is_dir():
-        raise CannotBeDone(f"{file}: there is no folder {folder}")
-    if os.path.lexists(file) and not file.is_file():
-        # A device would be replaced by a file, and gone.
-        raise CannotBeDone(f"{file}: is not a file")
+    check_output_file(file)
     if overwrite:
         return
     if file.exists():
@@ -116,14 +103,10 @@ def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
 
 
 async def _export(
-    client: Client, root: str, options: WalkOptions, writer: LineWriter | PartWriter
+    client: Client, root: str, options: ReadOptions, writer: LineWriter | PartWriter
 ) -> dict[str, Any]:
-    """Do it; give what is said about it."""
-    from paddock.cli.transfer.changes import watched
-    from paddock.cli.transfer.progress import progress
-    from paddock.cli.transfer.walk import Walk
-
-    walk = Walk(client, root, options)
+    """Export a tree; return the fields of the summary."""
+    reader = TreeReader(client, root, options)
     resumed = writer.nodes
     # A server of an ensemble may be behind what others have written.
     await client.sync(root)
@@ -131,23 +114,21 @@ async def _export(
         total = await _total(client, root)
         with progress(f"export {root}", total) as advance:
             advance(resumed)
-            async for node in walk.nodes(after=writer.last):
+            async for node in reader.nodes(after=writer.last):
                 writer.write(node)
                 advance(1)
         writer.finish()
         said = changes.say(root, was_interrupted=bool(resumed))
     return {
         "nodes": writer.nodes,
-        "left_out": dataclasses.asdict(walk.left_out),
+        "left_out": dataclasses.asdict(reader.left_out),
         "resumed": resumed > 0,
         "warning": said or None,
     }
 
 
 async def _total(client: Client, root: str) -> int | None:
-    """Count what there is, for somebody who watches; a server before 3.6 does not count."""
-    from paddock.cli.transfer.progress import is_watched
-
+    """Return the number of nodes for a progress bar; servers before 3.6 do not count."""
     if not is_watched():
         return None
     try:
@@ -157,7 +138,7 @@ async def _total(client: Client, root: str) -> int | None:
 
 
 def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> None:
-    """Say what was done, where it is not in the way."""
+    """Print a summary; to stderr if stdout has the export."""
     if done["warning"]:
         click.echo(f"paddock: warning: {done['warning']}", err=True)
     if as_json:

@@ -96,7 +96,7 @@ def _holds_anything(data: Path) -> bool:
 
 
 def _is_replaceable(data: Path) -> bool:
-    """Tell whether a folder is Paddock's, as far as one can tell, or holds nothing."""
+    """Return whether a folder is Paddock's, or empty."""
     from paddock.log.file.segments import segment_files
     from paddock.storage.snapshots import snapshot_files
     from paddock.storage.state_swap import is_interrupted
@@ -155,18 +155,18 @@ def _restore_claimed(data: Path, loaded: "Loaded") -> str | None:
 def _restore_offline(data: Path, loaded: "Loaded") -> str | None:
     from paddock.log.file.disk import Disk
     from paddock.storage.epoch import begin_epoch
-    from paddock.storage.state_swap import exchange, finish_exchange, stage
+    from paddock.storage.state_swap import finish_swap, stage, swap_state
 
-    finish_exchange(data, Disk())
+    finish_swap(data, Disk())
     begin_epoch(loaded.machine, *_seen(data))
     staged = stage(data, loaded.machine, loaded.index, Disk())
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    aside = exchange(data, staged, now, Disk()).aside
+    aside = swap_state(data, staged, now, Disk()).aside
     return None if aside is None else str(data.absolute() / aside)
 
 
 def _seen(data: Path) -> tuple[int, int]:
-    """Give the last zxid and session id of what was there, as far as it can be read."""
+    """Return the last zxid and session id of the old data, as far as they can be read."""
     from paddock.log.interface import LogError
     from paddock.storage.maintenance.check import check
     from paddock.storage.state_swap import holds_data

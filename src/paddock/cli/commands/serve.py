@@ -91,7 +91,7 @@ def serve(config: Path | None, memory: bool, **given: object) -> None:
 
 
 def _given_options(given: dict[str, object]) -> dict[str, str]:
-    """Give the options that stood on the command line, as they stood there."""
+    """Return the options of the command line as text."""
     options: dict[str, str] = {}
     for setting in SETTINGS:
         value = given[setting.option[2:].replace("-", "_")]
@@ -118,16 +118,12 @@ def _server_config(
         config = settings.config()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    return _with_folders_as_they_are(config), settings.warnings
-
-
-def _with_folders_as_they_are(config: ServerConfig) -> ServerConfig:
-    """Name the folders without "..", for whoever reads about them."""
-    return dataclasses.replace(
+    config = dataclasses.replace(
         config,
         data_directory=_without_dots(config.data_directory),
         data_log_directory=_without_dots(config.data_log_directory),
     )
+    return config, settings.warnings
 
 
 def _without_dots(path: Path | None) -> Path | None:
@@ -172,7 +168,7 @@ def _warn(config: ServerConfig, warnings: list[str]) -> None:
         if config.log_format == "json":
             logging.getLogger(__name__).warning("%s", warning)
         else:
-            # Without the time, and whatever the level: it is for whoever has just typed it.
+            # Without time and level: it is about the command line.
             click.echo(f"paddock: warning: {warning}", err=True)
 
 
@@ -256,12 +252,12 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
             f"Ctrl-C stops it."
         )
     except BrokenPipeError:
-        # Whoever started us need not read this.
+        # The greeting need not be read.
         pass
 
 
 def _own_command() -> str:
-    """Give what to type for this command, also in an environment that is not activated."""
+    """Return how to call this command, also in an environment that is not activated."""
     script = Path(sys.executable).with_name("paddock")
     if shutil.which("paddock") is not None:
         return "paddock"
@@ -277,7 +273,7 @@ def _tune_interpreter() -> None:
     """Set the interpreter up for one busy event loop and one thread that waits for the disk.
 
     The log's thread must not wait 5 ms, the default, for the loop each time a sync is over. And a
-    full collection over a million nodes would stop everybody for a second: nodes are in no cycles,
+    full collection over a million nodes would stop the server for a second: nodes are in no cycles,
     nor is anything else here that lives long, so the oldest generation is left alone.
     """
     import gc

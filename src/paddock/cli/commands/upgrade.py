@@ -1,8 +1,4 @@
-"""`paddock upgrade`: make a data folder of ours from one of Apache ZooKeeper's.
-
-What was read goes to stdout, one line each, or as one JSON object. What is not as it should be, and
-was passed over, goes to stderr. What cannot be taken over ends with status 1 and one line.
-"""
+"""`paddock upgrade`: make a data folder of ours from one of Apache ZooKeeper's."""
 
 import json
 from pathlib import Path
@@ -20,10 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--log-dir",
-    metavar="DIR",
-    type=PATH,
-    help="Apache's dataLogDir, if its zoo.cfg has one.",
+    "--log-dir", metavar="DIR", type=PATH, help="Apache's dataLogDir, if its zoo.cfg has one."
 )
 @click.option(
     "--config",
@@ -72,7 +65,7 @@ def upgrade(
 def _places(
     log_dir: Path | None, config: Path | None, folders: tuple[Path, ...]
 ) -> tuple[Path, Path | None, Path]:
-    """Say where the snapshots are, where the log is if that was said, and where to write."""
+    """Return the folders of the snapshots, of the log if given, and of the target."""
     if len(folders) != (2 if config is None else 1):
         expected = (
             "two folders: APACHE_DATA, which is read, and DATA, which is written"

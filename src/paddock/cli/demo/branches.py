@@ -29,7 +29,7 @@ class Branch:
 
 
 def drawn(nodes: Iterable[Node]) -> Iterator[Branch]:
-    """Give the lines, those of what is below a node behind its own."""
+    """Yield the lines, a node before its children."""
     everything = list(nodes)
     above_owned = {above for node in everything if node.owner for above in _parents(node.path)}
     for node in sorted(everything, key=_place):

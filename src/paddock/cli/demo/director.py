@@ -23,7 +23,7 @@ from paddock.cli.demo.tree import Tree
 
 
 class View(Protocol):
-    """What shows the demo to somebody."""
+    """Shows the demo."""
 
     async def run(self) -> None:
         """Show things as they are, for as long as the task lives."""
@@ -90,7 +90,7 @@ async def _play(stage: Stage, view: View) -> None:
 
 @contextlib.asynccontextmanager
 async def _beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Have things done for the length of a scope; if one of them fails, the scope does."""
+    """Run coroutines for the length of a scope; if one fails, the scope does."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(work) for work in works]
         yield

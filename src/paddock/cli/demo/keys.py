@@ -1,4 +1,4 @@
-"""Keys, one by one, as somebody presses them, without their letters on the screen."""
+"""Key presses, one by one, without echo."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def listening(on_key: Callable[[str], None]) -> Iterator[None]:
-    """Have a function called with every key, if stdin is a terminal; Ctrl-C stays a signal."""
+    """Call a function for every key, if stdin is a terminal; Ctrl-C stays a signal."""
     if not sys.stdin.isatty():
         yield
         return

@@ -1,8 +1,7 @@
-"""A leash: a process that ends when whoever started it does, however that came.
+"""A leash: a process that ends when its parent does, also when that is killed.
 
-Whoever starts us holds the other end of our stdin, and never writes to it. When it lets go of it,
-on purpose or because it was killed, we read the end of the file. That needs no help of the system,
-and there is no moment in which it could be missed.
+The parent holds the other end of our stdin and never writes to it. When it closes it, or is killed,
+we read the end of the file.
 
 As a program it runs a command of `paddock` on a leash: `python -m paddock.cli.demo.leash serve`.
 """
@@ -20,7 +19,7 @@ _GRACE: Final = 2.0
 
 
 def hold(on_end: Callable[[], object]) -> None:
-    """Have a function called, in a thread, when the leash is let go; then the process ends."""
+    """Call a function, in a thread, when stdin ends; then exit."""
 
     def wait() -> None:
         while os.read(0, 4096):

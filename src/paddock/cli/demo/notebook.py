@@ -1,4 +1,4 @@
-"""The notebook: what everybody reports, in one order.
+"""The notebook: all reports, in one order.
 
 All workers write to one pipe, a line for each thing, in one write: the system keeps such lines
 whole, and in the order in which they were written. So if one worker lets go of a lock and another

@@ -44,7 +44,7 @@ class PlainView:
         """Do nothing more: everything is written when it comes."""
 
     def sum_up(self) -> None:
-        """Say nothing more; raises BrokenPipeError if nobody wanted to hear it all."""
+        """Raise BrokenPipeError if the reader has gone."""
         if self._broken is not None:
             raise self._broken
 
@@ -57,6 +57,6 @@ class PlainView:
         try:
             click.echo(line)
         except BrokenPipeError as error:
-            # Whoever reads has seen enough, as `head` has.
+            # The reader has gone, as `head` does.
             self._broken = error
             stage.remote.quit()

@@ -133,8 +133,7 @@ class ScreenView:
     def _split_narrow(self, body: Layout, stage: Stage, room: int) -> None:
         upper = max(1, min(len(stage.players) + _BORDER, room - _HAPPENINGS_ROWS_MIN))
         body.split_column(
-            Layout(self._workers(stage), size=upper),
-            Layout(self._happenings(stage, room - upper)),
+            Layout(self._workers(stage), size=upper), Layout(self._happenings(stage, room - upper))
         )
 
     def _split_medium(self, body: Layout, stage: Stage, room: int) -> None:
@@ -249,7 +248,7 @@ def _code(act: Act, rows: int) -> Panel:
 
 
 def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
-    """Give a mark for how a worker is, a style, and what there is to say of it."""
+    """Return the mark, style and text for the state of a worker."""
     if player.killed is not None:
         if player.gone_at is not None:
             silent = player.gone_at - player.killed.at
@@ -266,7 +265,7 @@ def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
 
 
 def _why_it_takes_so_long(stage: Stage) -> Text:
-    """Say what lies between the death of a worker and the moment when others go on."""
+    """Explain the time between the death of a worker and the end of its session."""
     text = Text()
     for player in stage.players.values():
         if player.killed is not None and player.gone_at is None:

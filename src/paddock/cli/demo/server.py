@@ -12,7 +12,7 @@ from typing import IO, Final
 from paddock.cli.demo.killing import kill
 from paddock.cli.failure import CannotBeDone
 
-# The demo's own client asks for a session that outlives whoever sends us to the background.
+# The session of the demo's own client survives a suspended demo.
 WATCHING_SECONDS: Final = 3600.0
 # How many times a tick goes into the session timeout of workers: the server looks once a tick.
 _TICKS: Final = 10
@@ -62,12 +62,12 @@ async def serving(session_timeout: float, log: IO[bytes]) -> AsyncIterator[Serve
 
 
 def environment() -> dict[str, str]:
-    """Give our environment without settings that are meant for another server than this one."""
+    """Return our environment without settings of Paddock."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PADDOCK_")}
 
 
 def last_line(log: IO[bytes]) -> str:
-    """Give the last thing that a process had to say to stderr, for whoever wonders why it ended."""
+    """Return the last line of a log, as the reason why a process ended."""
     size = os.fstat(log.fileno()).st_size
     # Not through the file's position, which is the one where the processes write.
     end = os.pread(log.fileno(), _LOG_BYTES_READ, max(0, size - _LOG_BYTES_READ))

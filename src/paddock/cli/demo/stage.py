@@ -186,7 +186,7 @@ class Stage:
         await self.remote.pause(seconds)
 
     def seen(self, what: str) -> list[Happening]:
-        """Give all reports of something so far."""
+        """Return all reports of something so far."""
         return [one for one in self.happenings if one.what == what]
 
     def check(self, is_so: bool, claim: str) -> None:

@@ -43,7 +43,7 @@ class Tree:
                 self.on_change()
 
     def owners(self) -> set[int]:
-        """Give the sessions that nodes go with."""
+        """Return the sessions that own nodes."""
         return {node.owner for node in self.nodes.values() if node.owner}
 
     async def clear(self) -> None:

@@ -26,22 +26,15 @@ import click
 
 from paddock.cli.failure import CannotBeDone
 from paddock.cli.run_under import warden
-from paddock.cli.run_under.child_process import CommandEnd, RunningCommand
+from paddock.cli.run_under.child_process import ChildProcess, ProcessEnd
 from paddock.cli.run_under.signals import Signals, run_with_signals
 from paddock.cli.run_under.terminal import Terminal
 from paddock.cli.service import ServiceOptions, run
 from paddock.client.client import Client
-from paddock.client.requests.arguments import checked_path
-from paddock.errors import (
-    ConnectionLostError,
-    InvalidArgumentError,
-    LockStateError,
-    SessionExpiredError,
-)
+from paddock.errors import ConnectionLostError, LockStateError, SessionExpiredError
 from paddock.recipes.locks.grant import Grant, GrantEvent
 
-#: What we leave with when somebody else has it, and when we have lost it. Upstream has no word on
-#: this; the first is what sendmail and procmail call a failure that may pass.
+#: Exit statuses: the lock was not obtained, it was lost. 75 is EX_TEMPFAIL of sysexits.h.
 NOT_OBTAINED: Final = 75
 LOST: Final = 76
 
@@ -91,12 +84,8 @@ class _NoSuchCommand(CannotBeDone):
     exit_code = 127
 
 
-def check(path: str, command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
-    """Refuse what could not be done, before anybody waits for it."""
-    try:
-        checked_path(path)
-    except InvalidArgumentError as error:
-        raise click.BadParameter(str(error).removeprefix("path: "), param_hint="PATH") from None
+def check(command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
+    """Check command and grace before contending."""
     if shutil.which(command[0]) is None:
         if os.path.exists(command[0]):
             raise _CannotBeRun(f"{command[0]}: cannot be run")
@@ -110,17 +99,17 @@ def check(path: str, command: Sequence[str], grace: float | None, service: Servi
 
 
 def name_data(given: str | None) -> bytes:
-    """Say who we are, for those who look who holds something or waits for it."""
+    """Return the data of our contender node: who holds it, or waits."""
     return os.fsencode(f"{socket.gethostname()}:{os.getpid()}" if given is None else given)
 
 
 def execute(plan: Plan) -> int:
-    """Do it; give the status to leave with."""
+    """Carry out a plan; return the exit status."""
 
     async def hold(signals: Signals) -> int:
         terminal = Terminal()
         try:
-            return await _Holding(plan, signals, terminal).run()
+            return await _Contender(plan, signals, terminal).run()
         finally:
             terminal.close()
 
@@ -144,7 +133,7 @@ class Awake:
         self._apart: float | None = None
 
     def covers(self, when: float, now: float, clock: float) -> bool:
-        """Tell whether there was no sleep since then; `clock` is the warden's, the others ours."""
+        """Return whether there was no sleep since then; `clock` is the warden's."""
         apart = clock - now
         if self._apart is None:
             self._apart = apart
@@ -154,7 +143,7 @@ class Awake:
         return when >= self._since
 
 
-class _Holding:
+class _Contender:
     """One contender, over any number of sessions."""
 
     def __init__(self, plan: Plan, signals: Signals, terminal: Terminal) -> None:
@@ -186,12 +175,12 @@ class _Holding:
                 if not again:
                     return LOST
             elif plan.again and may_go_on:
-                # One that fails at once must not keep everybody busy.
+                # A command that fails at once must not run in a busy loop.
                 await asyncio.sleep(_PAUSE_S)
             else:
                 return ended.status
 
-    async def _hold(self, deadline: asyncio.Timeout) -> CommandEnd | None:
+    async def _hold(self, deadline: asyncio.Timeout) -> ProcessEnd | None:
         """Wait until we have it, whatever becomes of sessions meanwhile, and run the command."""
         ended = None
         while True:
@@ -216,11 +205,11 @@ class _Holding:
             async with self._plan.contend(client) as grant:
                 yield client, grant
 
-    async def _run_under(self, client: "Client", grant: "Grant") -> CommandEnd:
+    async def _run_under(self, client: "Client", grant: "Grant") -> ProcessEnd:
         timeout = client.session_timeout
         grace = timeout * _GRACE if self._plan.grace is None else self._plan.grace
         is_on_terminal = self._terminal.is_there
-        command = RunningCommand(
+        command = ChildProcess(
             self._plan.command,
             self._environment(grant),
             grace=min(grace, timeout * _GRACE_MAX),

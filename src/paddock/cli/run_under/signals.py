@@ -1,6 +1,6 @@
 """What signals do to a process that waits for something, and then runs a command.
 
-While it waits they end it, in good order, so that it stands in nobody's way any more. While the
+While it waits they end it in good order, so that it leaves the line of contenders. While the
 command runs they are passed on to it, and it is for the command to end, or not; but it is not run
 again then. A second signal while the first one ends us ends us at once.
 """
@@ -53,13 +53,13 @@ class Signals:
         self._shares_terminal = False
         loop = asyncio.get_running_loop()
         for number in _PASSED_ON:
-            # Whoever was told to ignore it, as by nohup, does, and so does the command.
+            # A signal that is ignored, as under nohup, stays ignored, also by the command.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._on_signal, number)
 
     @contextlib.contextmanager
     def passed_on_to(self, command: Receiver, *, shares_terminal: bool) -> Iterator[None]:
-        """Have them go to a command, in a scope."""
+        """Pass signals on to a command in this scope."""
         self._command = command
         self._shares_terminal = shares_terminal
         try:

@@ -30,7 +30,7 @@ class Terminal:
         """Take it back from a command that was killed, with the modes that it had at first."""
         if self._file is None or not self._modes:
             return
-        # Whoever is in the background and does this is stopped otherwise.
+        # A background process would be stopped otherwise.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
             owner = os.tcgetpgrp(self._file)

@@ -2,10 +2,10 @@
 
     python -I -S warden.py CONTROL GROUP GRACE command…
 
-Whoever holds a grant may be stopped, or killed, and could not end then what runs under it. So it is
-the warden that runs the command, and it needs nobody to end it: it was told beforehand how long
-the command may live, and hears at once if its holder is gone. It is a script that imports nothing
-of ours, so that it is there in milliseconds. CONTROL is a socket, with a line for each thing said:
+The holder of a grant may be stopped or killed, and could not end its command then. So the warden
+runs the command: it knows beforehand how long the command may live, and learns at once if the
+holder is gone. It is a script that imports nothing of ours, so that it starts in milliseconds.
+CONTROL is a socket, with one message a line:
 
 * `until TIME`: the command may live so long, by `clock`. It starts with the first of these, if that
   is not too late, and GRACE seconds before the last one it is asked to end (SIGTERM); at the time
@@ -57,20 +57,20 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def clock() -> float:
-    """Give the time in seconds, by a clock that all processes share and no sleep stops."""
+    """Return the time in seconds, by a clock that all processes share and that runs in suspend."""
     if IS_LINUX:
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 def adopt_orphans() -> None:
-    """Have whatever loses its parent below us become our child, where the system can do that."""
+    """Become the parent of orphaned descendants, where the system supports it."""
     if IS_LINUX:
         _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def children() -> list[int]:
-    """Give the processes whose parent we are, where the system tells."""
+    """Return our child processes, on Linux."""
     if not IS_LINUX:
         return []
     ours, found = os.getpid(), []
@@ -100,13 +100,13 @@ def end_children() -> None:
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                # Whoever started us ignores SIGCHLD: then nobody has to be waited for.
+                # SIGCHLD is ignored, so that children need no wait.
                 pass
         time.sleep(_LOOK_S)
 
 
 def status_of(waited: int) -> int:
-    """Give the status as a shell does: of what a signal has ended, 128 and its number."""
+    """Return the status as a shell does: 128 and the number of the signal that ended it."""
     code = os.waitstatus_to_exitcode(waited)
     return code if code >= 0 else 128 - code
 
@@ -315,7 +315,7 @@ class Warden:
             self._has_ended_it = self._status is None
 
     def _ours(self) -> list[int]:
-        """Give those that nobody but we can take note of: their ids are surely still theirs."""
+        """Return our children; their ids cannot be reused before we wait for them."""
         found = children()
         if self._status is None and self._pid not in found:
             found.append(self._pid)
@@ -337,12 +337,12 @@ class Warden:
         try:
             self._control.sendall(f"{line}\n".encode())
         except OSError:
-            # Nobody is there to hear it.
+            # The holder is gone.
             pass
 
 
 def _signal(pid: int, number: int) -> None:
-    """Send a signal to a child, which may have become somebody whom we may not signal."""
+    """Send a signal to a child; ignore one that has ended or that we may not signal."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -356,7 +356,7 @@ def _signal_group(group: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # There is somebody in it that we may not signal.
+        # A process in it may not be signalled.
         pass
     return True
 

@@ -28,7 +28,7 @@ class ShellCompleter(Completer):
         self._nodes = nodes
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
-        """Offer nothing: whoever cannot wait cannot be told of nodes."""
+        """Return nothing: node paths need an event loop."""
         return iter(())
 
     async def get_completions_async(
@@ -103,14 +103,14 @@ class ShellCompleter(Completer):
         return offers
 
     async def _names(self, path: str) -> tuple[list[str], int]:
-        """Give the names that the last part of a path may become; or how many were not listed."""
+        """Return the names that complete the last part of a path, and how many were not listed."""
         parent, _, beginning = path.rpartition("/")
         if parent.endswith("/"):
             # Two of them are in no path.
             return [], 0
         children = await self._nodes.children(parent or "/")
         names = [name for name in children.names if name.startswith(beginning)]
-        # What would do something to a terminal is not a name that anybody types.
+        # Names with control characters are left out.
         return [name for name in names if name.isprintable()], children.unlisted
 
 
@@ -170,7 +170,7 @@ def _common_beginning(one: str, other: str) -> str:
 
 
 def _note(word: str, says: str) -> Completion:
-    """Say something among the offers; whoever chooses it has what is typed already."""
+    """Return a note in the list of completions; choosing it changes nothing."""
     return Completion(word, -len(word), display=says, style="class:completion-note")
 
 

@@ -1,8 +1,8 @@
 """A client configuration: a file that says how the shell connects, as upstream's does.
 
-It is a file of Java properties with upstream's keys for clients. What it asks for and cannot be had
-is refused, with the key: whoever asks for a check must not go without it. Keys that nobody knows
-are passed over, as upstream does, unless they are about security.
+It is a file of Java properties with ZooKeeper's client keys. A setting that is not supported is an
+error that names the key: no check is skipped silently. Unknown keys are ignored, as in zkCli,
+unless they are about security.
 """
 
 import ssl

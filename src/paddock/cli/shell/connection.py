@@ -1,7 +1,7 @@
 """The shell's session: opened in the background, so that the shell can be used meanwhile.
 
-A client gives up when no server gives it a session within the session timeout. For a script that is
-the end; whoever sits at a terminal is better served by another try, as with upstream.
+A client gives up when it has no session within the session timeout. A script ends then; a shell on
+a terminal tries again, as zkCli does.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class Connection:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether there is a session, or may be one."""
+        """Whether there is a session, or may be one."""
         return not self._opening.done() or not self._client.state.is_final
 
     @property
@@ -78,7 +78,7 @@ class Connection:
         return self._client if self._client.state.is_connected else None
 
     async def client(self) -> Client:
-        """Give the client once there is a session; raises ConnectionLostError if there is none."""
+        """Return the client once it has a session; raises ConnectionLostError if it gets none."""
         await asyncio.shield(self._opening)
         return self._client
 
@@ -87,7 +87,7 @@ class Connection:
         self._opening.cancel()
         await asyncio.wait([self._opening])
         if not self._opening.cancelled():
-            # Whoever wanted to know has heard of it from `client`.
+            # `client` has reported it.
             self._opening.exception()
         await self._client.close()
 

@@ -97,7 +97,7 @@ def _members_in(file: str) -> str:
 
 
 def for_clients(text: str) -> str:
-    """Give the version of a configuration, and the connection string for clients."""
+    """Return the version of a configuration, and the connection string for clients."""
     found = {entry.key: entry.value for entry in read_properties(text)}
     addresses = []
     # By their numbers; upstream has the order of a hash table.

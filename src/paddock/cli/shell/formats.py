@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from paddock.client.states import Event, EventType, SessionState
-from paddock.protocol.acl import ACL, ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.protocol.acl import ACL, PERMISSION_LETTERS, letters
 from paddock.protocol.records import Stat
 
 _STATES: Final = {
@@ -28,21 +28,19 @@ _TYPES: Final = {
     EventType.CHILD_WATCH_REMOVED: "ChildWatchRemoved",
     EventType.PERSISTENT_WATCH_REMOVED: "PersistentWatchRemoved",
 }
-# In the order in which upstream prints them.
-_PERMISSIONS: Final = {"c": CREATE, "d": DELETE, "r": READ, "w": WRITE, "a": ADMIN}
 _ESCAPES: Final = str.maketrans(
     {"\0": "%00", "\n": "%0A", "\r": "%0D", ",": "%2C", "}": "%7D", "%": "%25"}
 )
 
 
 def event_line(event: Event) -> str:
-    """Give an event as a line."""
+    """Format an event."""
     path = "null" if event.path is None else event.path
     return f"WatchedEvent state:{_STATES[event.state]} type:{_TYPES[event.type]} path:{path}"
 
 
 def stat_lines(stat: Stat) -> Iterator[str]:
-    """Give a stat, a field a line."""
+    """Yield a stat, one field a line."""
     yield f"cZxid = {_hex(stat.czxid)}"
     yield f"ctime = {_date(stat.ctime)}"
     yield f"mZxid = {_hex(stat.mzxid)}"
@@ -57,30 +55,26 @@ def stat_lines(stat: Stat) -> Iterator[str]:
 
 
 def acl_lines(acl: Sequence[ACL]) -> Iterator[str]:
-    """Give an ACL, two lines for each of its entries: who, and what they may do."""
+    """Yield an ACL, two lines for each entry: identity and permissions."""
     for entry in acl:
         scheme, name = entry.identity.scheme, entry.identity.id
         yield f"'{scheme.translate(_ESCAPES)},'{name.translate(_ESCAPES)}"
-        yield f": {permission_letters(entry.permissions)}"
+        yield f": {letters(entry.permissions)}"
 
 
-def permission_letters(permissions: int) -> str:
-    return "".join(letter for letter, bit in _PERMISSIONS.items() if permissions & bit)
-
-
-def permissions_of(letters: str) -> tuple[int, list[str]]:
-    """Give the permissions that letters stand for, and the letters that stand for none."""
-    permissions = sum({_PERMISSIONS[letter] for letter in letters if letter in _PERMISSIONS})
-    return permissions, [letter for letter in letters if letter not in _PERMISSIONS]
+def permissions_of(text: str) -> tuple[int, list[str]]:
+    """Return the permissions that letters stand for, and the letters that stand for none."""
+    permissions = sum({PERMISSION_LETTERS.get(letter, 0) for letter in text})
+    return permissions, [letter for letter in text if letter not in PERMISSION_LETTERS]
 
 
 def text_of(data: bytes) -> str:
-    """Give data as text; what is no text has a mark in its place."""
+    """Decode data; invalid UTF-8 becomes replacement characters."""
     return data.decode("utf-8", "replace")
 
 
 def bytes_of(text: str) -> bytes:
-    """Give what was typed as data, also if what came in was no text."""
+    """Encode what was typed, also bytes that were no UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -89,7 +83,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def hex_lines(data: bytes) -> Iterator[str]:
-    """Give data as a table of its bytes, 16 a line; of no data there is no table."""
+    """Yield a hexdump, 16 bytes a line; nothing for no data."""
     if not data:
         return
     rule = "+--------+-------------------------------------------------+----------------+"

@@ -26,12 +26,7 @@ _CHAPTERS: Final = (
 )
 
 # What upstream's shell had before, and what fingers know from elsewhere.
-_OTHER_NAMES: Final = {
-    "rmr": "deleteall",
-    "ls2": "ls -s",
-    "rm": "delete",
-    "cat": "get",
-}
+_OTHER_NAMES: Final = {"rmr": "deleteall", "ls2": "ls -s", "rm": "delete", "cat": "get"}
 
 _CLASS_OF_UPSTREAM: Final = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*Exception: ")
 
@@ -82,7 +77,7 @@ def one_command(name: str) -> RenderableType:
 
 
 def unknown(name: str) -> str:
-    """Say in a line that there is no such command, and which one may have been meant."""
+    """Return a line about an unknown command, with a suggestion."""
     by_lower = {known.lower(): known for known in COMMANDS} | _OTHER_NAMES
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f"did you mean {by_lower[near[0]]}?" if near else "help lists all commands"
@@ -90,12 +85,12 @@ def unknown(name: str) -> str:
 
 
 def reworded(complaint: str) -> str:
-    """Give a complaint without the name of the class that upstream prints before it."""
+    """Return a message without the Java class that zkCli prints before it."""
     return _CLASS_OF_UPSTREAM.sub("", complaint)
 
 
 def _whole_usage(command: Command) -> str:
-    """Give the usage with the flags that upstream's own leaves out."""
+    """Return the usage with the flags that zkCli's own leaves out."""
     known = () if command.flags is None else command.flags.known
     missing = [
         f"[-{flag.name}] "

@@ -36,7 +36,7 @@ _SECRET: Final = re.compile(
 
 
 def history_file(environment: Mapping[str, str]) -> Path:
-    """Say where the history is, by the rules of the XDG base directories."""
+    """Return the path of the history, by the XDG base directory specification."""
     state = environment.get("XDG_STATE_HOME", "")
     # A path that is not absolute is to be ignored, they say.
     base = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
@@ -44,7 +44,7 @@ def history_file(environment: Mapping[str, str]) -> Path:
 
 
 def may_be_kept(line: str) -> bool:
-    """Tell whether a line may be written to a file."""
+    """Return whether a line may be written to the file."""
     return (
         bool(line.strip())
         and not line[0].isspace()
@@ -64,12 +64,12 @@ class ShellHistory(History):
         self._lines: dict[str, None] | None = None
 
     async def load(self) -> AsyncGenerator[str, None]:
-        """Give the lines, the newest first."""
+        """Yield the lines, the newest first."""
         for line in reversed(list(self._loaded_lines())):
             yield line
 
     def get_strings(self) -> list[str]:
-        """Give the lines, the newest last."""
+        """Return the lines, the newest last."""
         return list(self._loaded_lines())
 
     def append_string(self, string: str) -> None:
@@ -81,7 +81,7 @@ class ShellHistory(History):
             self.store_string(line)
 
     def load_history_strings(self) -> Iterable[str]:
-        """Give what the file has, the newest first."""
+        """Return the lines of the file, the newest first."""
         return reversed(self._read())
 
     def store_string(self, string: str) -> None:
@@ -91,7 +91,7 @@ class ShellHistory(History):
         with contextlib.suppress(OSError), self._opened() as stream:
             stream.seek(0, os.SEEK_END)
             if not _ends_a_line(stream):
-                # Whoever wrote the last line was interrupted in it.
+                # The last write was interrupted.
                 stream.write(b"\n")
             stream.write(f"{string}\n".encode())
 
@@ -101,7 +101,7 @@ class ShellHistory(History):
         return self._lines
 
     def _read(self) -> list[str]:
-        """Give the lines of the file, the newest last, and make it short if it has grown long."""
+        """Return the lines of the file, the newest last; truncate a long file."""
         try:
             with self._opened() as stream:
                 size = stream.seek(0, os.SEEK_END)
@@ -122,14 +122,14 @@ class ShellHistory(History):
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
-        """Open the file, which nobody else reads or writes meanwhile."""
+        """Open the file with an exclusive lock."""
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         opened = os.open(self._file, flags, 0o600)
         with os.fdopen(opened, "r+b") as stream:
             mode = os.fstat(opened).st_mode
             if not stat.S_ISREG(mode):
-                # A link to /dev/null, say, by somebody who wants no history.
+                # A link to /dev/null, for example, switches the history off.
                 raise OSError(errno.EINVAL, "is not a file", str(self._file))
             fcntl.flock(opened, fcntl.LOCK_EX)
             if mode & 0o077:

@@ -13,7 +13,7 @@ _QUOTED: Final = re.compile(r"""(['"])(.*)\1""")
 
 
 def words(line: str) -> list[str]:
-    """Give the words of a line: a command and its arguments."""
+    """Split a line into words: a command and its arguments."""
     return [_unquoted(word) for word in _WORD.findall(line)]
 
 

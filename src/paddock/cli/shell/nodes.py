@@ -1,8 +1,8 @@
 """The names of nodes, for completion: asked of the service, and remembered for a moment.
 
-Nobody waits long for them. A list that does not come in time is not shown, but the question goes
-on, and its answer is there for the next one who asks. Nodes with very many children are not listed
-at all, since their names would be megabytes; a service that cannot be reached is not asked.
+A request that takes too long is not waited for; its answer serves the next completion. Nodes with
+very many children are not listed, since their names would be megabytes. Without a connection no
+request is made.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from paddock.errors import PaddockError
 
 # A node with more children than this is not listed.
 CHILDREN_MAX: Final = 50_000
-# How long somebody who presses a key waits for names.
+# How long a completion waits for names.
 _PATIENCE_S: Final = 1.0
 # How long names are as good as new; a command that was run makes all of them old.
 _FRESH_S: Final = 3.0
@@ -43,7 +43,7 @@ class Nodes:
         self._lists: dict[str, asyncio.Task[Children]] = {}
 
     async def children(self, path: str) -> Children:
-        """Give the children of a node; nothing, if that cannot be told now."""
+        """Return the children of a node; none if they are not known in time."""
         task = self._lists.get(path)
         if task is None:
             client = self._client()
@@ -63,7 +63,7 @@ class Nodes:
             self._drop(path, task)
 
     async def close(self) -> None:
-        """Give up what is still asked."""
+        """Cancel pending requests."""
         tasks = list(self._lists.values())
         self.forget()
         if tasks:

@@ -19,17 +19,17 @@ _BASES: Final = {"": 10, "0": 8}
 
 
 def as_int(text: str) -> int | None:
-    """Give a number of 32 bits, or None if it is none."""
+    """Parse a number of 32 bits; return None if it is none."""
     return _bounded(text, 31, _DECIMAL, 10)
 
 
 def as_long(text: str, base: int = 10) -> int | None:
-    """Give a number of 64 bits, or None if it is none."""
+    """Parse a number of 64 bits; return None if it is none."""
     return _bounded(text, 63, _DECIMAL if base == 10 else _HEX, base)
 
 
 def version_of(text: str | None) -> int:
-    """Give a version, or what stands for any if none is asked for."""
+    """Parse a version; None stands for any."""
     if text is None:
         return _ANY_VERSION
     number = as_int(text)
@@ -40,7 +40,7 @@ def version_of(text: str | None) -> int:
 
 
 def decoded_int(text: str) -> int:
-    """Give a number that may also be written in base 8 or 16, as `010`, `0x8` or `#8`."""
+    """Parse a number in base 10, 8 or 16, such as `8`, `010`, `0x8` or `#8`."""
     match = _DECODED.fullmatch(text)
     if match is None:
         raise _no_number(text)

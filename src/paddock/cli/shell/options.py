@@ -34,7 +34,7 @@ class Given:
         return name in self.flags
 
     def value(self, name: str) -> str | None:
-        """Give the value of a flag, the first one if it was given several times."""
+        """Return the value of a flag, the first one if it was given several times."""
         return self.flags.get(name)
 
 

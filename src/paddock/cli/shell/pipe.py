@@ -1,7 +1,7 @@
 """The shell for scripts: lines from stdin, or one command, without a prompt.
 
-Lines are read by a thread, since events are to be printed while nobody writes. It is a daemon: the
-process ends without it, whatever stdin does.
+Lines are read by a thread, so that events are printed while stdin is silent. It is a daemon thread:
+the process ends without it.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ async def run_lines(hosts: str, settings: Settings, lines: IO[bytes]) -> int:
 
 @asynccontextmanager
 async def _shell(hosts: str, settings: Settings) -> "AsyncIterator[tuple[Shell, _Output]]":
-    """Give a shell that has a session; without a service there is nothing a script could do."""
+    """Open a shell with a session; a script fails without one."""
     output = _Output()
     shell = Shell(hosts, settings, COMMANDS, out=output.out, err=output.err)
     shell.out(f"Connecting to {hosts}")
@@ -69,7 +69,7 @@ class _Lines:
         threading.Thread(target=self._read, name="stdin", daemon=True).start()
 
     async def next(self) -> str | None:
-        """Give the next line without its end, or None behind the last one."""
+        """Return the next line without its end, or None at the end of input."""
         while b"\n" not in self._pending and not self._is_over:
             self._chunk = self._loop.create_future()
             self._wanted.release()
@@ -101,8 +101,8 @@ class _Lines:
 class _Output:
     """Stdout and stderr, for commands and events alike.
 
-    An event is printed from within the client, which must not fail because nobody reads any more;
-    so that is noted, and raised after the command.
+    Events are printed from within the client, which must not fail when stdout is closed; the error
+    is kept, and raised after the command.
     """
 
     def __init__(self) -> None:

@@ -133,7 +133,7 @@ def _limits(path: str) -> str:
 
 
 def _limit(shell: Shell, flag: str, text: str) -> int | None:
-    """Give the limit that is asked for, or say why it is none."""
+    """Parse a limit; print why it is none, and return None."""
     counts = flag in "nN"
     number = as_int(text) if counts else as_long(text)
     if number is None:
@@ -192,12 +192,12 @@ async def _make(client: Client, path: str) -> None:
     try:
         await client.create(path, None)
     except NodeExistsError:
-        # Somebody was faster.
+        # Created concurrently.
         return
 
 
 async def _remove(client: Client, path: str) -> None:
-    """Delete what a quota has, and the way to it as far as nobody else needs it."""
+    """Delete a quota, and the empty nodes above it."""
     for name in await client.children(path):
         await client.delete(f"{path}/{name}")
     while path != _ROOT and not await client.children(path):
@@ -206,7 +206,7 @@ async def _remove(client: Client, path: str) -> None:
 
 
 def _warn(shell: Shell, limits: Track, stats: Track) -> None:
-    """Say so if there is more already than there may be."""
+    """Print a warning if a limit is exceeded already."""
     for what, keys in (("count", (_COUNT, _COUNT_HARD)), ("bytes", (_BYTES, _BYTES_HARD))):
         there_are = stats.limit(what)
         if any(_NO_LIMIT < limits.limit(key) < there_are for key in keys):

@@ -95,9 +95,9 @@ async def sync(shell: Shell, given: Given) -> None:
 
 
 async def visit(shell: Shell, path: str, *, watch: bool = False) -> AsyncIterator[str]:
-    """Give a node, its children, then what is below each of them; sorted by name.
+    """Yield a node, its children, then what is below each of them; sorted by name.
 
-    A node that goes meanwhile is passed over, unless it is the first.
+    A node that is deleted meanwhile is left out, unless it is the first.
     """
     client = await shell.client()
     wanted = True if watch else None
@@ -122,7 +122,7 @@ async def visit(shell: Shell, path: str, *, watch: bool = False) -> AsyncIterato
 
 
 def data_of(found: NodeData) -> bytes:
-    """Give the data of a node as it is printed: where there is none at all, upstream says so."""
+    """Return the data as zkCli prints them: "null" if there are none at all."""
     return b"null" if found.is_null else found.data
 
 

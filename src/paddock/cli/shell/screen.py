@@ -1,7 +1,6 @@
 """Where the shell prints on a terminal: above the line that is being typed, which stays as it is.
 
-What is printed may come from nodes that anybody can write, so nothing of it reaches the terminal
-that would do more than show a character.
+Output may come from nodes of others, so that control characters never reach the terminal.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # Colours are for people, who do not read more than this at once.
 _PAINTED_MAX: Final = 64 * 1024
 
-# Whoever prints without a pause is written as often as this is full, in characters.
+# Output is flushed at least this often, in characters.
 _WAITING_MAX: Final = 64 * 1024
 
 # What is always there in a stat; so the rest is seen sooner.
@@ -82,7 +81,7 @@ class Screen:
         self._write_in(self._red, text)
 
     def event(self, text: str) -> None:
-        """Print something that nobody has asked for at this moment."""
+        """Print an event."""
         self._write_in(self._magenta, text)
 
     def note(self, text: str) -> None:
@@ -118,7 +117,7 @@ class Screen:
         return capture.get()
 
     def _around(self, style: str) -> tuple[str, str]:
-        """Give what stands before and behind a text in a style."""
+        """Return the escape sequences before and after a text in a style."""
         before, _, after = self._painted(Text("|", style=style)).rstrip("\n").partition("|")
         return before, after
 

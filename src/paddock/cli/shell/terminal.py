@@ -1,8 +1,8 @@
 """The shell on a terminal: a line editor with history, completion, colour and live state.
 
 One thing runs at a time: either a line is typed, or a command runs. Ctrl-C drops the line or stops
-the command, and the shell goes on. What nobody has asked for, an event of a watch, the loss of the
-connection, is printed above the line that is being typed. The prompt always has the present state.
+the command, and the shell goes on. Events of watches and of the session are printed above the line
+that is being typed. The prompt always shows the current state.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ async def converse(hosts: str, settings: Settings) -> int:
 
 
 class _Conversation:
-    """A shell and whoever types at it."""
+    """A shell and its line editor."""
 
     def __init__(self, hosts: str, settings: Settings) -> None:
         self._screen = Screen(get_app_session().output)
@@ -135,14 +135,14 @@ class _Conversation:
             finally:
                 await self._nodes.close()
                 self._is_interrupted = False
-                # Of our own leaving nobody has to be told.
+                # The end of our own session is no event to print.
                 self._shell.prints_watches = False
                 await self._stoppable(self._shell.close())
                 self._screen.flush()
         return self._shell.status
 
     async def _read(self) -> str:
-        """Have a line typed; raises EOFError or KeyboardInterrupt if that is what comes of it."""
+        """Read a line; raises EOFError or KeyboardInterrupt."""
         self._screen.flush()
         self._is_interrupted = False
         if self._is_dumb:
@@ -165,7 +165,7 @@ class _Conversation:
         """Run what was typed: a line, or several that were pasted."""
         for line in typed.splitlines():
             if not self._shell.is_over and not await self._stoppable(self._run(line.strip())):
-                # Whoever stops one of several means all of them.
+                # Ctrl-C stops all pasted lines.
                 self._screen.error("Interrupted")
                 break
         self._nodes.forget()
@@ -185,7 +185,7 @@ class _Conversation:
             await self._execute(line, given[0])
 
     async def _execute(self, line: str, name: str) -> None:
-        """Run a command, for as long as there is somebody to answer it."""
+        """Run a command; give up when no server answers for a while."""
         running = asyncio.ensure_future(self._shell.execute(line))
         missing_s = 0.0
         try:
@@ -219,7 +219,7 @@ class _Conversation:
                 self._screen.show(page)
 
     async def _stoppable(self, work: Awaitable[None]) -> bool:
-        """Await something that Ctrl-C ends; tell whether it came to its own end."""
+        """Await work that Ctrl-C cancels; return whether it completed."""
         self._running = asyncio.ensure_future(work)
         if self._is_interrupted:
             self._running.cancel()
@@ -238,7 +238,7 @@ class _Conversation:
         return True
 
     def _arrange_offers(self, buffer: Buffer) -> None:
-        """Have a few offers stand one below the other, each with what is said about it."""
+        """Show few completions in one column, each with its description."""
         offers = buffer.complete_state.completions if buffer.complete_state is not None else []
         are_few = len(offers) <= _OFFERS_IN_LIST
         style = CompleteStyle.COLUMN if are_few else CompleteStyle.MULTI_COLUMN
@@ -257,7 +257,7 @@ class _Conversation:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Have Ctrl-C stop what runs, and the end of the terminal end the session as well."""
+        """Handle signals: Ctrl-C stops the command, SIGHUP and SIGTERM end the shell."""
         loop = asyncio.get_running_loop()
         this_task = asyncio.current_task()
         assert this_task is not None
@@ -312,10 +312,7 @@ def _output() -> Output:
 
 @contextlib.contextmanager
 def _without_echo() -> Iterator[None]:
-    """Have the terminal keep what is typed while a command runs, and not show it.
-
-    It is shown in the next line that is edited, where it belongs.
-    """
+    """Switch echo off: keys typed while a command runs appear in the next prompt."""
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     changed = termios.tcgetattr(terminal)
@@ -329,7 +326,7 @@ def _without_echo() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _logging_to(screen: Screen) -> Iterator[None]:
-    """Have warnings printed as one line each, so that they break no line that is being typed."""
+    """Print warnings as one line each, above the prompt."""
     handler = _ScreenHandler(screen)
     root = logging.getLogger()
     root.addHandler(handler)

@@ -100,7 +100,7 @@ async def deleteall(shell: Shell, given: Given) -> None:
 
 
 def _ttl_of(given: Given) -> int | None:
-    """Give the TTL in milliseconds, if there is one, and see that the kind of node exists."""
+    """Return the TTL in milliseconds, if any, and check that the kind of node exists."""
     if given.has("c") and (given.has("e") or given.has("s")):
         raise CommandError(
             "-c cannot be combined with -s or -e. Containers cannot be ephemeral or sequential."

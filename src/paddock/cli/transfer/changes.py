@@ -31,7 +31,7 @@ class Changes:
             self.is_blind = True
 
     def say(self, root: str, *, was_interrupted: bool = False) -> str:
-        """Give one line about it, or nothing if there is nothing to say."""
+        """Return a warning, or an empty text."""
         if self.count:
             times = "once" if self.count == 1 else f"{self.count} times"
             return (

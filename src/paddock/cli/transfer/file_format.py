@@ -19,10 +19,9 @@ import re
 import zlib
 from typing import Any, Final
 
-from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.node import Node
 from paddock.protocol import paths
-from paddock.protocol.acl import OPEN
+from paddock.protocol.acl import ACL, OPEN, format_acl, parse_acl
 
 VERSION: Final = 1
 # How the first line begins, of an export and of one that is not finished.
@@ -31,7 +30,7 @@ BEGINNING: Final = b'{"paddock-'
 _OPEN: Final = set(OPEN)
 _CRC: Final = re.compile(rb',"crc":"([0-9a-f]{8})"}')
 _CRC_BYTES: Final = len(b',"crc":"00000000"}')
-# What nobody wants to see in the middle of a line, though it is text.
+# Text with control characters is written as base64.
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _NODE_FIELDS: Final = {"path", "data", "base64", "acl"}
 
@@ -41,13 +40,13 @@ class BadLineError(ValueError):
 
 
 def line_of(fields: dict[str, Any]) -> bytes:
-    """Give a line, with its checksum and its end."""
+    """Encode a line, with its checksum and its end."""
     body = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
     return b'%s,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
 def fields_of(line: bytes) -> dict[str, Any]:
-    """Give what is in a line, without its end. Raises BadLineError if it is damaged."""
+    """Decode a line without its end. Raises BadLineError if it is damaged."""
     found = _CRC.fullmatch(line, max(0, len(line) - _CRC_BYTES))
     if found is None:
         raise BadLineError("it is damaged: it has no checksum at its end")
@@ -64,7 +63,7 @@ def fields_of(line: bytes) -> dict[str, Any]:
 
 
 def header_line(*, acls: bool) -> bytes:
-    """Give the first line; `acls` says whether the nodes have theirs."""
+    """Return the first line; `acls` says whether nodes have ACLs."""
     return line_of({"paddock-export": VERSION, "acls": acls})
 
 
@@ -82,7 +81,7 @@ def has_acls(header: dict[str, Any]) -> bool:
 
 
 def node_line(node: Node) -> bytes:
-    """Give the line of a node."""
+    """Encode a node."""
     fields: dict[str, Any] = {"path": node.path}
     text = _text_of(node.data)
     if text is None:
@@ -90,7 +89,7 @@ def node_line(node: Node) -> bytes:
     elif text:
         fields["data"] = text
     if node.acl is not None and set(node.acl) != _OPEN:
-        fields["acl"] = acl_text.to_text(node.acl)
+        fields["acl"] = sorted(map(format_acl, set(node.acl)))
     return line_of(fields)
 
 
@@ -110,12 +109,12 @@ def node_of(fields: dict[str, Any], *, acls: bool) -> Node:
 
 
 def end_line(nodes: int, sha256: str) -> bytes:
-    """Give the last line: how many nodes there are, and the SHA-256 of all lines before it."""
+    """Return the last line: the number of nodes, and the SHA-256 of all lines before it."""
     return line_of({"nodes": nodes, "sha256": sha256})
 
 
 def is_end(fields: dict[str, Any]) -> bool:
-    """Tell whether a line is the last one."""
+    """Return whether a line is the last one."""
     return "sha256" in fields
 
 
@@ -141,9 +140,9 @@ def _data_of(fields: dict[str, Any]) -> bytes:
         raise BadLineError("its data are not base64") from None
 
 
-def _acl_of(acl: Any) -> tuple[Any, ...]:
+def _acl_of(acl: Any) -> tuple[ACL, ...]:
     if acl is None:
         return OPEN
     if not isinstance(acl, list) or not acl:
         raise BadLineError("its ACL is not a list with something in it")
-    return acl_text.from_text(acl)
+    return tuple(map(parse_acl, acl))

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from paddock.cli.transfer import acl_text
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
 from paddock.cli.transfer.progress import Advance
@@ -32,7 +31,7 @@ from paddock.errors import (
     NoNodeError,
     RequestError,
 )
-from paddock.protocol.acl import ACL, OPEN
+from paddock.protocol.acl import ACL, OPEN, is_masked, without_secrets
 from paddock.protocol.records import Stat
 
 # A window ends with so many nodes, or so many bytes of data.
@@ -46,13 +45,8 @@ _ATTEMPTS_MAX: Final = 10
 _DELETES: Final = 100
 # What the service keeps for itself.
 _RESERVED: Final = "zookeeper"
-# What a write may be answered with because others write too, or because nobody knows.
-_TO_BE_LOOKED_AT: Final = (
-    ConnectionLostError,
-    NodeExistsError,
-    NoNodeError,
-    BadVersionError,
-)
+# Errors of concurrent writes, or of an unknown outcome.
+_TO_BE_LOOKED_AT: Final = (ConnectionLostError, NodeExistsError, NoNodeError, BadVersionError)
 
 
 @dataclass(slots=True)
@@ -72,7 +66,7 @@ class _Item:
     tried_what: tuple[str, ...] = ()
     # Set when its children are there.
     final_acl: tuple[ACL, ...] | None = None
-    # The children that are there, if somebody wants to know and they are few.
+    # The existing children, if they are needed and few.
     names: list[str] | None = None
 
 
@@ -139,7 +133,7 @@ class Import:
         return self.tally
 
     async def _take(self, window: list[_Item]) -> None:
-        """Have a window of nodes be as it should be."""
+        """Import a window of nodes."""
         pending = []
         for item in window:
             if item.place < self._options.same_before:
@@ -207,9 +201,9 @@ class Import:
         return bool(item.node.data)
 
     def _judge_acl(self, item: _Item, found: set[ACL], wanted: set[ACL]) -> None:
-        if acl_text.is_hidden(found):
+        if is_masked(found):
             # A digest that we may not see is taken for the one it should be.
-            wanted = acl_text.as_shown(wanted)
+            wanted = set(without_secrets(wanted))
         if self._rights.is_unfinished(found, wanted):
             item.verdict = Verdict.FINISH
         elif found != wanted:
@@ -223,7 +217,7 @@ class Import:
         item.verdict, item.what = Verdict.CHANGE, ("data", *item.what)
 
     def _is_decided(self, item: _Item, answer: asyncio.Future[Any]) -> bool:
-        """Tell whether an answer says that there is nothing to compare, and what that means."""
+        """Return whether a reply decides the verdict without a comparison."""
         error = answer.exception()
         if isinstance(error, NoNodeError) or (error is None and answer.result() is None):
             item.verdict = Verdict.CREATE
@@ -349,7 +343,7 @@ class Import:
             self._open[-1].more.discard(name_of(item.path))
         verdict, what = item.verdict, item.what
         if item.tried is not None and verdict in (Verdict.SAME, Verdict.FINISH):
-            # Nobody has told us that it was done, but we have seen that it is.
+            # The reply was lost, but the write is there.
             verdict, what = item.tried, item.tried_what
         tally = self.tally
         if verdict is not Verdict.SAME:
@@ -368,7 +362,7 @@ class Import:
         self._open.append(_Open(item.path, await self._more(item), item.final_acl))
 
     async def _more(self, item: _Item) -> set[str]:
-        """Give the children that are there and may not be in the stream."""
+        """Return existing children that may not be in the stream."""
         if not self._lists or item.stat is None:
             return set()
         if item.names is None:
@@ -396,7 +390,7 @@ class Import:
     async def _remove(self, paths: list[str]) -> None:
         """Report nodes that are not in the stream, and delete them if they are to be.
 
-        Ephemeral ones belong to somebody who lives, and an export has none: they stay.
+        Ephemeral nodes belong to live sessions, and an export has none: they stay.
         """
         stats = await asyncio.gather(*(self._client.exists(path) for path in paths))
         going = []

@@ -18,36 +18,36 @@ class Node:
 
     path: str
     data: bytes
-    # None: nobody has looked, and whoever creates it leaves it open to all.
+    # None: not read; the node is created open to all.
     acl: tuple[ACL, ...] | None
 
 
 def order_of(path: str) -> list[str]:
-    """Give what paths are sorted by: a node before its children, these by their names."""
+    """Return the sort key of a path: a node before its children, these by name."""
     return [] if path == ROOT else path.split("/")[1:]
 
 
 def joined(above: str, path: str) -> str:
-    """Give where a path of a tree is, if the root of the tree is at `above`."""
+    """Return the path of the service for a path of the tree whose root is at `above`."""
     if path == ROOT:
         return above
     return path if above == ROOT else above + path
 
 
 def below(above: str, path: str) -> str:
-    """Give where a path is in the tree whose root is at `above`; the other way round."""
+    """Return the path in the tree whose root is at `above`: the inverse of `joined`."""
     if above == ROOT:
         return path
     return path[len(above) :] or ROOT
 
 
 def is_below(above: str, path: str) -> bool:
-    """Tell whether a path leads on from another one."""
+    """Return whether a path is a descendant of another one."""
     return path.startswith("/" if above == ROOT else above + "/") and path != above
 
 
 def name_of(path: str) -> str:
-    """Give the last part of a path."""
+    """Return the last part of a path."""
     return path[path.rfind("/") + 1 :]
 
 

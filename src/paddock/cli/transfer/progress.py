@@ -1,4 +1,4 @@
-"""How far it is, for somebody who watches a terminal; nothing at all for anybody else."""
+"""A progress bar on a terminal."""
 
 import contextlib
 import sys
@@ -10,7 +10,7 @@ Advance: TypeAlias = Callable[[int], None]
 
 
 def is_watched() -> bool:
-    """Tell whether somebody would see a progress bar."""
+    """Return whether a progress bar would be seen."""
     return sys.stderr.isatty()
 
 

@@ -62,7 +62,7 @@ class Lines:
         return self._end
 
     def next(self) -> Line | None:
-        """Give the next line, or None at the end of the file. Raises DamagedExportError."""
+        """Return the next line, or None at the end of the file. Raises DamagedExportError."""
         self._number += 1
         self._offset = self._end
         try:
@@ -87,7 +87,7 @@ class Lines:
         return Line(self._number, self._offset, raw, fields)
 
     def damage(self, what: str) -> DamagedExportError:
-        """Give the error for the line that was read last."""
+        """Return the error for the line that was read last."""
         return DamagedExportError(f"{self._name}: line {self._number}, byte {self._offset}: {what}")
 
 
@@ -124,7 +124,7 @@ class Export:
         return sum(1 for _ in self.nodes())
 
     def nodes(self) -> Iterator[Node]:
-        """Give every node, in order. Raises DamagedExportError where something is wrong."""
+        """Yield every node, in order. Raises DamagedExportError."""
         self._file.seek(0)
         stream: IO[bytes] = self._file
         if self._is_compressed:

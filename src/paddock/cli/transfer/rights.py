@@ -1,8 +1,8 @@
 """Which ACLs would keep us from finishing what we have begun, and what to do about it.
 
-Whoever imports a node with an ACL that does not let them create children could not import what is
-below it. Such a node gets an ACL with one entry more, for ourselves, until everything below it is
-there. An import that is interrupted leaves the entry; the next one knows it, and takes it away.
+An ACL that does not let us create children would prevent the import of what is below the node. Such
+a node gets an additional entry for ourselves until its children exist. An interrupted import leaves
+the entry; the next one recognises and removes it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,16 +24,16 @@ class Rights:
         self._entry = ACL(_MEANWHILE, ourselves)
 
     def may_create(self, acl: Iterable[ACL]) -> bool:
-        """Tell whether it surely lets us create children."""
+        """Return whether the ACL surely lets us create children."""
         return any(entry.permissions & CREATE and entry.identity in self._ours for entry in acl)
 
     def meanwhile(self, acl: Sequence[ACL]) -> tuple[ACL, ...]:
-        """Give what stands for an ACL as long as children are to be created."""
+        """Return the temporary ACL of a node whose children are still to be created."""
         return (*acl, self._entry)
 
     @staticmethod
     def is_unfinished(found: Iterable[ACL], wanted: Iterable[ACL]) -> bool:
-        """Tell whether an ACL is one that an interrupted import has left."""
+        """Return whether an ACL is the temporary one of an interrupted import."""
         more = set(found) - set(wanted)
         return (
             bool(more)

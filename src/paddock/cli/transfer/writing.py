@@ -34,7 +34,7 @@ class LineWriter:
         self._stream = stream
         self._sha256 = hashlib.sha256()
         self.nodes = 0
-        # Nothing was written by anybody before us.
+        # An export to a stream is never resumed.
         self.last: str | None = None
         self._write(file_format.header_line(acls=acls))
 
@@ -53,7 +53,7 @@ class LineWriter:
 
 
 class PartWriter:
-    """Writes an export to a file, by way of its part."""
+    """Writes an export to a file, through a part file."""
 
     def __init__(self, stream: IO[bytes], path: Path, target: Path, acls: bool) -> None:
         self._stream = stream
@@ -61,7 +61,7 @@ class PartWriter:
         self._target = target
         self._acls = acls
         self.nodes = 0
-        # The node that was written last by whoever was interrupted.
+        # The last node of the interrupted export.
         self.last: str | None = None
         # Whether what stands before the nodes is there.
         self._is_begun = False
@@ -136,7 +136,7 @@ class PartWriter:
 
 
 def part_of(target: Path) -> Path:
-    """Give the name that an export has until it is whole."""
+    """Return the path of an unfinished export."""
     return target.with_name(f"{target.name}.part")
 
 
@@ -168,7 +168,7 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
 def _lock(stream: IO[bytes], path: Path) -> None:
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever had it a moment ago may be done with it.
+        # The other export may just have finished, and removed it.
         is_ours = os.fstat(stream.fileno()).st_nlink > 0
     except BlockingIOError:
         is_ours = False
@@ -178,7 +178,7 @@ def _lock(stream: IO[bytes], path: Path) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Have an error of the system say of which file it is, also when it comes from a write."""
+    """Add the file name to system errors of writes."""
     try:
         yield
     except OSError as error:

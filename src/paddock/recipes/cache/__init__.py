@@ -1,1 +1,1 @@
-"""A part of the tree in memory."""
+"""The cache: a part of the tree in memory, and immutable snapshots of it."""

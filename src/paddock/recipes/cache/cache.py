@@ -1,25 +1,24 @@
-"""Cache: a part of the service's tree in memory, kept up with what changes there.
+"""Cache: a part of the service's tree in memory, kept up to date.
 
     async with Cache(client, "/app") as cache:
         print(cache.get("/app/color").data)  # b'blue'
 
-Guaranteed is that the cache equals the service's tree whenever both are quiet: the same nodes with
-the same data, whatever connections were lost meanwhile. Nothing is taken from an event but where to
-look, and what could have been missed is read again. A node never goes back to an older state.
-Changes in quick succession may be seen as one, but the last state of each node is always seen, and
-what was deleted and made anew is never taken for what it was before. `sync` waits until everything
-is there that was written before.
+Guaranteed is that the cache equals the service's tree whenever both are quiet, whatever connections
+were lost. An event only says where to read, and after a gap everything is read again. A node never
+goes back to an older state. Intermediate states may be left out, the last state of a node never;
+and a re-created node is never taken for the old one. `sync` waits for everything that was written
+before.
 
-* Suspension (the connection is lost): the cache keeps what it knows, and `is_stale` says so, until
-  the connection is back and everything was read again.
-* Expiry: it keeps what it knows, and is stale for good; streams and waits raise
-  SessionExpiredError. Another client needs another cache.
-* Cancellation: a wait that is cancelled changes nothing. Leaving the scope ends the watch.
-* Never promised: that two nodes are as they were at one moment, while they are being changed. What
-  has to be seen together is to be in one node, or read in one request (`client.multi_read`).
+* Suspension (the connection is lost): the cache keeps its nodes, and `is_stale` says so, until the
+  connection is back and everything was read again.
+* Expiry: it keeps its nodes, and is stale for good; streams and waits raise SessionExpiredError.
+  Another client needs another cache.
+* Cancellation: a cancelled wait changes nothing. Leaving the scope ends the watch.
+* Never promised: that two nodes are from the same moment, while they are being changed. What must
+  be consistent has to be in one node, or read in one request (`client.multi_read`).
 
-What the client may not read is left out. Memory: every node down to the `depth` is held with its
-data, and for each reader of `changes` at most one change a node.
+Nodes that the client may not read are left out. Memory: every node down to the `depth` is held with
+its data, and for each reader of `changes` at most one change a node.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_not_negative, checked_path
@@ -42,35 +40,32 @@ from paddock.errors import (
     InvalidArgumentError,
     NoAuthError,
     NoNodeError,
-    RecipeClosedError,
     SessionExpiredError,
-    UsageError,
 )
+from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.cache.tree import CachedNode, Snapshot, Tree, is_below, names_below
-from paddock.recipes.common.retry import child, parent, until_answered
+from paddock.recipes.common.background import Background
+from paddock.recipes.common.retry import check_recipe, retry
 
 T = TypeVar("T")
 
-# How many nodes are read at once: the answers of so many are held.
+# How many nodes are read at once; their data are held.
 _READS_MAX: Final = 256
 
 
-class ChangeKind(enum.Enum):
-    """What has happened to a node of a cache."""
+class ChangeKind(enum.StrEnum):
+    """A change of a node."""
 
     CREATED = "created"
     CHANGED = "changed"
     DELETED = "deleted"
 
-    def __str__(self) -> str:
-        return self.value
-
 
 @dataclass(frozen=True, slots=True)
 class CacheChange:
-    """A change of one node, from what a reader was told last to what is there now.
+    """A change of one node, from what the reader had last to the present state.
 
-    If the node was deleted and made anew in between, the `czxid` of both differs.
+    If the node was deleted and re-created in between, the `czxid` of both differs.
     """
 
     kind: ChangeKind
@@ -81,81 +76,58 @@ class CacheChange:
     new: CachedNode | None
 
 
-class Cache:
-    """A node and what is below it, in memory, always as new as the service has told us.
+class Cache(Background):
+    """A node and its descendants, in memory.
 
         async with Cache(client, "/app", depth=1) as cache:
             print(cache.children("/app"))  # ['color']
 
-    Of depth 0 it has the node alone, of depth 1 its children, too, and so on; without a depth it
-    has the whole tree. The node need not be there. Entering the scope waits until everything was
-    read once.
+    With depth 0 it has the node alone, with depth 1 its children, too, and so on; without a depth
+    the whole tree. The node need not exist. Entering the scope waits until everything was read.
     """
 
     def __init__(self, client: Client, path: str, *, depth: int | None = None) -> None:
-        checked_path(path)
+        check_recipe(client, path)
         if depth is not None:
             check_not_negative("depth", depth)
+        super().__init__(f"the cache of {path}")
         self.path: Final = path
         self._client = client
         self._depth = depth
         self._tree = Tree(path)
         self._backlogs: set[_Backlog] = set()
-        self._task: asyncio.Task[None] | None = None
-        # Where something has happened that we have not read yet.
+        # Paths with an event that we have not read yet.
         self._told: dict[str, None] = {}
-        # What is there, but not for us to read.
+        # Nodes that exist, but that we may not read.
         self._hidden: set[str] = set()
-        # Whether events may have been missed, so that everything is to be read.
+        # Whether events may have been missed, so that everything has to be read.
         self._has_gap = True
         self._is_stale = True
-        self._is_closed = False
-        self._failure: Exception | None = None
-        # Something is to be read.
+        # There is something to read.
         self._woken = asyncio.Event()
-        # Everything was read once; nothing is to be read. Both are set at the end, too.
+        # Everything was read once; there is nothing to read. Both are set at the end, too.
         self._ready = asyncio.Event()
         self._settled = asyncio.Event()
 
     def __repr__(self) -> str:
         return f"<Cache {self.path} {'stale' if self._is_stale else 'current'}>"
 
-    async def __aenter__(self) -> Self:
-        self.start()
-        try:
-            await self.wait_ready()
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
     @property
     def is_stale(self) -> bool:
-        """Whether it may be behind the service by more than what is on its way to us.
+        """Whether it may be behind the service by more than events in flight.
 
-        It is, until everything was read once, and again after a lost connection; and as long as the
-        server can only be read from, since such a one is cut off itself.
+        It is, until everything was read, again after a lost connection, and while the server is
+        read-only, since such a server is cut off itself.
         """
         return self._is_stale
 
     def start(self) -> None:
-        """Begin to read, as entering the scope does; whoever calls this calls `close`, too."""
-        if self._is_closed:
-            raise self._closed()
-        if self._task is not None:
-            raise UsageError(f"the cache of {self.path} was started before")
+        """Begin to read, as entering the scope does; `close` has to follow."""
+        self._check_unstarted()
         self._task = self._client.start_task(self._follow())
 
     async def wait_ready(self) -> None:
-        """Wait until everything was read once.
+        """Wait until everything was read.
 
         Raises SessionExpiredError; and NoAuthError if we may not read the node.
         """
@@ -164,7 +136,7 @@ class Cache:
         self._check()
 
     async def sync(self) -> None:
-        """Wait until it has everything that was written before, by anybody.
+        """Wait until it has everything that was written before, by any client.
 
             await client.set("/app/color", b"green")
             await cache.sync()
@@ -174,35 +146,34 @@ class Cache:
         """
         self._check()
         await self._ready.wait()
-        await until_answered(self._client, self._client.sync)
-        # The events of what was written have come before this answer.
+        await retry(self._client, self._client.sync)
+        # The events of earlier writes come before this answer.
         await self._settled.wait()
         self._check()
 
     async def close(self) -> None:
-        """Follow no more; what is known stays there to be read, stale. Closing twice is fine."""
-        self._stop()
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        """Stop following; the nodes stay, stale. Closing twice is fine."""
+        await super().close()
+
+    async def _open(self) -> None:
+        self.start()
+        await self.wait_ready()
 
     def get(self, path: str) -> CachedNode | None:
-        """Give a node, or None if there is no such node.
+        """Return a node, or None.
 
-        Raises InvalidArgumentError for one that could not be in this cache.
+        Raises InvalidArgumentError for a path that cannot be in this cache.
         """
         self._check_path(path)
         return self._tree.get(path)
 
     def children(self, path: str) -> list[str]:
-        """Give the names of a node's children that are in the cache, in order.
-
-        There are none if the node is not there.
-        """
+        """Return the names of a node's children in the cache, sorted; none for a missing node."""
         self._check_path(path)
         return self._tree.children(path)
 
     def snapshot(self) -> Snapshot:
-        """Give everything as it is now, by its path.
+        """Return all nodes as they are now, by their paths.
 
             print(*cache.snapshot())  # /app /app/color
 
@@ -211,15 +182,15 @@ class Cache:
         return self._tree.snapshot()
 
     async def changes(self) -> AsyncIterator[CacheChange]:
-        """Give everything that is there as created, then every change.
+        """Yield all existing nodes as created, then every change.
 
             async for change in cache.changes():
                 print(change.kind, change.path)  # created /app
                 break
 
-        Parents come before their children, and go after them. However slowly it is read, there is
-        at most one change of each node to be read: what happened meanwhile is one. It ends when the
-        cache is closed, and raises SessionExpiredError when the session is over.
+        Parents come before their children, and go after them. For a slow reader, changes of one
+        node are merged. It ends when the cache is closed, and raises SessionExpiredError when the
+        session is over.
         """
         backlog = _Backlog(self._tree.nodes())
         self._backlogs.add(backlog)
@@ -235,21 +206,6 @@ class Cache:
         if self._failure is not None:
             raise self._failure
 
-    @property
-    def _is_over(self) -> bool:
-        return self._is_closed or self._failure is not None
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._is_closed:
-            raise self._closed()
-        if self._task is None:
-            raise UsageError(f"the cache of {self.path} was not started; enter its scope")
-
-    def _closed(self) -> RecipeClosedError:
-        return RecipeClosedError(f"the cache of {self.path} was closed")
-
     def _check_path(self, path: str) -> None:
         checked_path(path)
         if path != self.path and not is_below(self.path, path):
@@ -264,7 +220,7 @@ class Cache:
 
     def _on_event(self, event: Event) -> None:
         if event.type is not EventType.NONE:
-            assert event.path is not None, "what is not about the session is about a node"
+            assert event.path is not None, "only session events have no path"
             if event.type is EventType.CHILDREN_CHANGED or not self._is_within(event.path):
                 return
             self._told[event.path] = None
@@ -279,8 +235,8 @@ class Cache:
     async def _follow(self) -> None:
         client = self._client
         try:
-            # Of the node alone, others would only be noise.
-            await until_answered(
+            # With depth 0, events of descendants are of no use.
+            await retry(
                 client,
                 lambda: client.add_watch(self.path, self._on_event, recursive=self._depth != 0),
             )
@@ -294,21 +250,21 @@ class Cache:
                     await self._woken.wait()
                     self._woken.clear()
         except asyncio.CancelledError:
-            # By ourselves, or by the client, which has been closed.
+            # By `close`, or by the client, which was closed.
             self._end(SessionExpiredError("cache", self.path))
             raise
         except Exception as error:
-            # Whoever waits for us, or reads changes, is told.
+            # Raised to the waiters and streams.
             self._end(error)
 
     async def _catch_up(self) -> None:
-        """Read until there is nothing to be read."""
+        """Read until there is nothing to read."""
         while self._has_gap or self._told:
             if self._has_gap:
                 self._has_gap = False
                 known = [node.path for node in self._tree.nodes()]
                 found = await self._list()
-                # With what was told meanwhile, which may be newer than what was found.
+                # Events that came meanwhile may be newer than the list.
                 self._told = dict.fromkeys([*found, *known, *self._told])
             told, self._told = list(self._told), {}
             for start in range(0, len(told), _READS_MAX):
@@ -318,7 +274,7 @@ class Cache:
         self._settled.set()
 
     async def _list(self) -> list[str]:
-        """Give the paths of all that may be there, parents first."""
+        """Return the paths of all nodes that may exist, parents first."""
         level = listed = [self.path]
         depth = 0
         while level and depth != self._depth:
@@ -326,7 +282,7 @@ class Cache:
             for start in range(0, len(level), _READS_MAX):
                 some = level[start : start + _READS_MAX]
                 for path, names in await self._ask(self._client.children, some):
-                    following.extend(child(path, name) for name in names or [])
+                    following.extend(child_path(path, name) for name in names or [])
             level, listed = following, listed + following
             depth += 1
         return listed
@@ -334,7 +290,7 @@ class Cache:
     async def _ask(
         self, ask: Callable[[str], Awaitable[T]], paths: Sequence[str]
     ) -> list[tuple[str, T | None]]:
-        """Ask about several nodes; None for one that is not there, or that we may not read."""
+        """Send a request for several nodes; None for one that is missing or not readable."""
         answers = await asyncio.gather(*map(ask, paths), return_exceptions=True)
         found: list[tuple[str, T | None]] = []
         for path, answer in zip(paths, answers, strict=True):
@@ -349,8 +305,8 @@ class Cache:
         return found
 
     def _apply(self, answers: Iterable[tuple[str, NodeData | None]]) -> None:
-        """Have the tree be as it was found, and tell what is new."""
-        # By path: since when what is below it may be there all the same.
+        """Update the tree, and tell the readers."""
+        # By path: the zxid from which on its descendants may still exist.
         gone: dict[str, float] = {}
         news: list[tuple[int, int, CachedNode]] = []
         for path, found in answers:
@@ -359,37 +315,37 @@ class Cache:
                 gone[path] = self._made_anew(path, found)
                 old = None
             if found is not None and (old is None or found.stat.mzxid != old.stat.mzxid):
-                # In the order of the service; what was written as one, parents first.
+                # In the order of the service; within one transaction, parents first.
                 zxid = found.stat.czxid if old is None else found.stat.mzxid
                 node = CachedNode(path, found.data, found.stat)
                 news.append((zxid, path.count("/"), node))
         for path in sorted(gone, key=lambda one: one.count("/"), reverse=True):
-            # What we knew below it went before it, even if we have not read so yet; unless it was
-            # read before this one was, and came after it.
+            # Its descendants went before it, even if we have not read so yet; except those that
+            # were created after it and read earlier.
             for node in self._tree.remove(path):
                 self._tell(node.path, node, None)
                 if node.path != path and node.stat.czxid >= gone[path]:
                     news.append((node.stat.czxid, node.path.count("/"), node))
         for _, _, node in sorted(news, key=lambda one: one[:2]):
             if not self._has_place(node.path):
-                # It has come since we read what is above it, or gone before that.
-                self._told |= {parent(node.path): None, node.path: None}
+                # It was created since we read its parent, or deleted before.
+                self._told |= {parent_path(node.path): None, node.path: None}
                 continue
             old = self._tree.get(node.path)
             self._tree.put(node)
             self._tell(node.path, old, node)
 
     def _made_anew(self, path: str, found: NodeData | None) -> float:
-        """Give since when something may be below a node that is not the one that we know."""
+        """Return the zxid from which on a node that was replaced may have descendants."""
         if found is not None:
             return found.stat.czxid
         return 0 if path in self._hidden else math.inf
 
     def _has_place(self, path: str) -> bool:
-        """Tell whether what is above a node is there."""
+        """Return whether the parent of a node is known."""
         if path == self.path:
             return True
-        above = parent(path)
+        above = parent_path(path)
         return above in self._hidden or self._tree.get(above) is not None
 
     def _tell(self, path: str, old: CachedNode | None, new: CachedNode | None) -> None:
@@ -397,10 +353,8 @@ class Cache:
             backlog.add(path, old, new)
 
     def _stop(self) -> None:
-        self._is_closed = True
+        super()._stop()
         self._end(None)
-        if self._task is not None:
-            self._task.cancel()
 
     def _end(self, failure: Exception | None) -> None:
         self._client.forget_watcher(self._on_event)
@@ -414,14 +368,14 @@ class Cache:
 
 
 class _Backlog:
-    """What one reader has not been told of yet: at most one change of each node.
+    """The changes that one reader has not read yet: at most one of each node.
 
-    At every point of it, what the reader has been told is a tree: a node is there before those
-    below it, and goes after them.
+    After every change the reader's nodes are a tree: a node comes before its descendants, and goes
+    after them.
     """
 
     def __init__(self, nodes: Iterable[CachedNode]) -> None:
-        # What the reader was told last, and what is there now.
+        # What the reader had last, and the present state.
         self._pending: OrderedDict[str, tuple[CachedNode | None, CachedNode | None]] = OrderedDict(
             (node.path, (None, node)) for node in nodes
         )
@@ -431,12 +385,12 @@ class _Backlog:
         if path in self._pending:
             old, _ = self._pending[path]
             if old is new:
-                # It has come and gone, and the reader never heard of it; or gone and come back.
+                # It has come and gone, or gone and come back, unread.
                 del self._pending[path]
                 return
         self._pending[path] = (old, new)
         if new is None:
-            # It may have been waiting before those below it.
+            # Its descendants have to go first.
             self._pending.move_to_end(path)
         self._woken.set()
 

@@ -1,8 +1,7 @@
-"""Nodes of the service, kept in memory: a tree that changes, and snapshots of it that never do.
+"""A tree of nodes in memory, and immutable snapshots of it.
 
-A snapshot costs nothing when it is taken. It shares everything with the tree, and what is shared is
-never changed: the tree makes a copy of a branch before its first change after a snapshot. That
-concerns the branches from the root down to the node that changes, and no others.
+A snapshot costs nothing: it shares everything with the tree (copy on write). After a snapshot the
+tree copies the branches from the root down to a node before it changes that node.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from paddock.protocol.records import Stat
 class CachedNode:
     """A node as it was last read.
 
-    What its stat says about children and ACL may be older than the data is: only what changes the
-    node itself is followed.
+    The fields of its stat about children and ACL may be older: only changes of data are followed.
     """
 
     path: str
@@ -28,7 +26,7 @@ class CachedNode:
 
 
 class Branch:
-    """A node, and everything below it."""
+    """A node and its descendants."""
 
     __slots__ = ("children", "edition", "node")
 
@@ -38,14 +36,14 @@ class Branch:
         node: CachedNode | None = None,
         children: dict[str, Branch] | None = None,
     ) -> None:
-        # The tree may change it while the tree is still of this edition.
+        # The tree may change it only while it has the same edition.
         self.edition = edition
-        # None for one that we know only by what is below it.
+        # None if only descendants of it are known.
         self.node = node
         self.children = {} if children is None else children
 
     def nodes(self) -> Iterator[CachedNode]:
-        """Give all nodes in it, parents first."""
+        """Yield all nodes in it, parents first."""
         level = [self]
         while level:
             following: list[Branch] = []
@@ -58,7 +56,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Snapshot(Mapping[str, CachedNode]):
-    """All nodes of a cache by their paths, parents first, as they were at one moment of its life.
+    """All nodes of a cache at one moment, by their paths, parents first.
 
         print(*snapshot)  # /app /app/color
         print(snapshot["/app/color"].data)  # b'blue'
@@ -71,7 +69,7 @@ class Snapshot(Mapping[str, CachedNode]):
     _count: int
 
     def children(self, path: str) -> list[str]:
-        """Give the names of a node's children, in order; none, if the node is not there."""
+        """Return the names of a node's children, sorted; none for a missing node."""
         branch = find(self._root, self.path, path)
         return [] if branch is None else sorted(branch.children)
 
@@ -99,14 +97,14 @@ class Tree:
         self._edition = 0
         self._root = Branch(0)
         self._count = 0
-        # The present state, if it was asked for since the last change.
+        # The present state, if there is a snapshot of it.
         self._snapshot: Snapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """Give the tree as it is now."""
+        """Return the tree as it is now."""
         if self._snapshot is None:
             self._snapshot = Snapshot(self.path, self._root, self._count)
-            # So nothing of it is ours to change any more.
+            # Now every branch is shared.
             self._edition += 1
         return self._snapshot
 
@@ -119,7 +117,7 @@ class Tree:
         return [] if branch is None else sorted(branch.children)
 
     def nodes(self) -> list[CachedNode]:
-        """Give all nodes, parents first."""
+        """Return all nodes, parents first."""
         return list(self._root.nodes())
 
     def put(self, node: CachedNode) -> None:
@@ -129,7 +127,7 @@ class Tree:
         branch.node = node
 
     def remove(self, path: str) -> list[CachedNode]:
-        """Remove a node with everything below it; give what was there, parents last."""
+        """Remove a node and its descendants; return them, parents last."""
         branch = find(self._root, self.path, path)
         if branch is None:
             return []
@@ -142,7 +140,7 @@ class Tree:
             del way[-1].children[names[-1]]
         else:
             self._root = Branch(self._edition)
-        # Nobody needs those any more that we knew only by what was below them.
+        # Remove branches that have neither a node nor children.
         for above, name in reversed([*zip(way, names[:-1], strict=False)]):
             below = above.children[name]
             if below.node is not None or below.children:
@@ -151,7 +149,7 @@ class Tree:
         return removed
 
     def _way_to(self, names: list[str]) -> list[Branch]:
-        """Give the branches from the root to a node, all of them ours to change."""
+        """Return the branches from the root to a node, none of them shared."""
         self._snapshot = None
         self._root = branch = self._own(self._root)
         way = [branch]
@@ -169,7 +167,7 @@ class Tree:
 
 
 def find(root: Branch, top: str, path: Any) -> Branch | None:
-    """Give the branch at a path, if there is one, in a tree that begins at another."""
+    """Return the branch at a path, if there is one, in a tree that begins at `top`."""
     if path != top and not (isinstance(path, str) and is_below(top, path)):
         return None
     branch: Branch | None = root
@@ -183,7 +181,7 @@ def is_below(top: str, path: str) -> bool:
 
 
 def names_below(top: str, path: str) -> list[str]:
-    """Give the names on the way from one path down to another."""
+    """Return the names on the way from one path down to another."""
     if path == top:
         return []
     return path[len(top.rstrip("/")) + 1 :].split("/")

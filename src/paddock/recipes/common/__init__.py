@@ -1,1 +1,1 @@
-"""What several recipes stand on. No recipe is here, and nothing here imports one."""
+"""Shared parts of the recipes. No recipe is here, and nothing here imports one."""

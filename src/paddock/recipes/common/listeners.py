@@ -1,4 +1,4 @@
-"""Those who are told of something, at once and in order, whatever one of them does."""
+"""Listeners: functions that are called at once and in order; the error of one stops none."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ T = TypeVar("T")
 
 
 class Listeners(Generic[T]):
-    """Functions that are called with every piece of news."""
+    """Functions that are called with every event."""
 
     def __init__(self) -> None:
         self._listeners: dict[Callable[[T], None], None] = {}
 
     def add(self, listener: Callable[[T], None]) -> None:
-        """Call it from now on, once, however often it was added."""
+        """Add a function; adding it twice is the same as once."""
         check_watcher("listener", listener)
         self._listeners[listener] = None
 
     def remove(self, listener: Callable[[T], None]) -> None:
-        """Call it no more; that it was never added is fine."""
+        """Remove a function, if it is there."""
         self._listeners.pop(listener, None)
 
-    def tell(self, news: T) -> None:
-        """Call everybody; what one raises goes to the event loop's exception handler."""
+    def notify(self, event: T) -> None:
+        """Call every listener; errors go to the event loop's exception handler."""
         for listener in list(self._listeners):
             try:
-                listener(news)
+                listener(event)
             except Exception as error:
                 asyncio.get_running_loop().call_exception_handler(
-                    {"message": f"a listener failed on {news!r}", "exception": error}
+                    {"message": f"a listener failed on {event!r}", "exception": error}
                 )

@@ -1,15 +1,15 @@
-"""A node that is kept in existence, by whoever keeps it: one node of one keeper of sessions.
+"""A node that is re-created after deletion or session expiry.
 
-What is promised, and to whom, is said in `persistent_node`.
+`paddock.recipes.values.persistent_node` says what is guaranteed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_flag, checked_acl, checked_data, checked_path
@@ -18,23 +18,30 @@ from paddock.errors import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
-    RecipeClosedError,
     RecipeError,
     SessionExpiredError,
-    UsageError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
-from paddock.recipes.common.retry import Losses, Signal, make_container, parent, until_answered
-from paddock.recipes.common.session_renewer import Keeper
+from paddock.recipes.common.background import Background
+from paddock.recipes.common.retry import (
+    RetryLimit,
+    Signal,
+    make_container,
+    newest_stat,
+    retry,
+    wait_in_session,
+)
+from paddock.recipes.common.session_renewer import SessionRenewer
 
 
-class Kept:
-    """A node that is made again whenever it has gone, until it is closed."""
+class RecreatedNode(Background):
+    """A node that is re-created whenever it is gone, until it is closed."""
 
     def __init__(
         self,
-        keeper: Keeper,
+        renewer: SessionRenewer,
         path: str,
         data: bytes,
         *,
@@ -47,81 +54,55 @@ class Kept:
         checked_acl(acl)
         check_flag("ephemeral", ephemeral)
         check_flag("recreate", recreate)
+        super().__init__(path)
         self.path: Final = path
         self._is_ephemeral = ephemeral
         self._recreates = recreate
         self._acl = acl
-        # What the node is to say, and how often that was changed.
+        # The data that are wanted, and how often they were changed.
         self._data = data
         self._wanted = 0
-        # How often it had been changed when it was written to the node that is there.
+        # The change that the existing node has.
         self._written = -1
-        # The creation of our node, when we last saw it; 0 if it is not there.
+        # The creation of our node, when we last saw it; 0 if it does not exist.
         self._czxid = 0
-        self._keeper = keeper
-        self._task: asyncio.Task[None] | None = None
+        self._renewer = renewer
         self._leaving: asyncio.Task[None] | None = None
-        self._is_closed = False
-        # Whether somebody has deleted it for good.
+        # Whether it was deleted, and is not re-created.
         self._is_deleted = False
-        self._failure: Exception | None = None
         # It is time to look at the node.
         self._signal = Signal()
-        # Something of the above has changed; there is a new one for each time.
-        self._news = asyncio.Event()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.path} {'there' if self.is_there else 'not there'}>"
 
-    async def __aenter__(self) -> Self:
-        self.start()
-        try:
-            await self.wait_there()
-        except BaseException:
-            # Not awaited: whoever is cancelled must not wait for the service.
-            self.leave_soon()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
     @property
     def is_there(self) -> bool:
-        """Whether our node was there when we last heard of it, in a session that lives."""
+        """Whether our node existed when we last heard of it, in a session that lives."""
         return self._czxid != 0
 
     def start(self) -> None:
-        """Begin to keep it, as entering the scope does; whoever calls this calls `close`, too."""
-        if self._is_closed:
-            raise self._closed()
-        if self._task is not None:
-            raise UsageError(f"{self.path} is kept already")
-        self._task = self._keeper.first.start_task(self._keep())
+        """Begin to keep the node, as entering the scope does; `close` has to follow."""
+        self._check_unstarted()
+        self._task = self._renewer.first.start_task(self._keep())
 
     async def wait_there(self) -> None:
-        """Wait until our node is there.
+        """Wait until our node exists.
 
-        Raises RecipeError if somebody has deleted it and it is not to be made again, and
-        SessionExpiredError if the client was closed.
+        Raises RecipeError if it was deleted and is not re-created, and SessionExpiredError if the
+        client was closed.
         """
         await self._wait_until(lambda: self.is_there)
 
     async def wait_over(self) -> None:
-        """Wait until it is kept no more: somebody has deleted it for good, or it was closed."""
+        """Wait until it is not re-created any more: it was deleted for good, or closed."""
         while not self.is_over:
-            await self._news.wait()
+            await self._changed.wait()
 
     async def set_data(self, data: bytes) -> None:
-        """Change what the node says; wait until it does.
+        """Change the data of the node, also for when it is re-created; wait until it has them.
 
-        It says so from now on, also when it is made again. What somebody else writes to it stays
-        until then.
+        Data that others write stay until then.
         """
         checked_data(data)
         self._check()
@@ -132,82 +113,69 @@ class Kept:
         await self._wait_until(lambda: self._written >= wanted)
 
     async def close(self) -> None:
-        """Delete the node, and keep it no more; nothing is made from now on.
+        """Delete the node, and do not re-create it.
 
-        An ephemeral one is not waited for longer than its session surely lives. One that has
-        children stays. Closing twice is fine.
+        For an ephemeral node it waits no longer than the session surely lives. A node with children
+        stays. Closing twice is fine.
         """
         leaving = self.leave_soon()
-        loop = asyncio.get_running_loop()
-        while not leaving.done():
-            remaining = self._keeper.client.session_valid_until - loop.time()
-            if self._is_ephemeral and remaining <= 0:
-                return
-            await asyncio.wait([leaving], timeout=remaining if self._is_ephemeral else None)
-        if not leaving.cancelled():
+        if self._is_ephemeral:
+            await wait_in_session(self._renewer.client, leaving)
+        else:
+            await asyncio.wait([leaving])
+        if leaving.done() and not leaving.cancelled():
             leaving.result()
 
     @property
     def is_over(self) -> bool:
-        """Whether it is kept no more."""
-        return self._is_closed or self._is_deleted or self._failure is not None
+        """Whether it is not re-created any more."""
+        return self._is_over or self._is_deleted
+
+    async def _open(self) -> None:
+        self.start()
+        await self.wait_there()
+
+    def _stop(self) -> None:
+        self.leave_soon()
 
     def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._is_closed:
-            raise self._closed()
-        if self._is_deleted:
-            raise RecipeError(f"{self.path}: it was deleted by somebody, and is not made again")
-        if self._task is None:
-            raise UsageError(f"{self.path} is not kept yet; enter the scope")
-
-    def _closed(self) -> RecipeClosedError:
-        return RecipeClosedError(f"{self.path} is kept no more: it was closed")
-
-    async def _wait_until(self, condition: Callable[[], bool]) -> None:
-        self._check()
-        while not condition():
-            await self._news.wait()
-            self._check()
-
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        if self._is_deleted and not self._is_over:
+            raise RecipeError(f"{self.path}: it was deleted, and is not re-created")
+        super()._check()
 
     # How it is kept.
 
     async def _keep(self) -> None:
         try:
             while not self._is_deleted:
-                client = await self._keeper.living()
+                client = await self._renewer.living()
                 try:
                     await self._keep_on(client)
                 except SessionExpiredError:
                     if client.state is not SessionState.EXPIRED:
                         raise
-                    self._forget_session()
+                    if self._is_ephemeral:
+                        self._become(0)
             self._end(None)
         except asyncio.CancelledError:
             if not self._is_closed:
-                # By the client, which has been closed.
+                # The client was closed.
                 self._end(SessionExpiredError("keep", self.path))
             raise
         except Exception as error:
-            # Whoever waits is told.
+            # Raised to the waiters.
             self._end(error)
 
     async def _keep_on(self, client: Client) -> None:
         """Keep it while a session lives, or until it is deleted for good."""
-        look = partial(self._look, client)
         while True:
-            await until_answered(client, look, Losses())
+            await retry(client, partial(self._look, client), RetryLimit())
             if self._is_deleted:
                 return
             await self._signal.wait()
 
     async def _look(self, client: Client) -> None:
-        """Look at the node, and do what is to be done; the signal says when to look again."""
+        """Create or write the node if needed; the signal says when to look again."""
         stat = await client.exists(self.path, watch=self._signal)
         if stat is not None and self._is_ours(client, stat):
             self._become(stat.czxid)
@@ -226,26 +194,26 @@ class Kept:
                 self.path, self._data, acl=self._acl, ephemeral=self._is_ephemeral
             )
         except NodeExistsError:
-            # The watch that stands there tells of it.
+            # The watch of `_look` fires.
             return
         except NoNodeError:
-            await make_container(client, parent(self.path))
+            await make_container(client, parent_path(self.path))
             self._signal.set()
             return
         self._written = wanted
         self._become(created.stat.czxid)
 
     async def _write(self, client: Client) -> None:
-        """Write what the node is to say, if that is not known to be there."""
+        """Write the wanted data, if the node may not have them."""
         while self._written < self._wanted:
             wanted = self._wanted
             try:
                 await client.set(self.path, self._data)
             except NoNodeError:
-                # The watch tells of it.
+                # The watch of `_look` fires.
                 return
             self._written = wanted
-            self._tell()
+            self._wake()
 
     def _is_ours(self, client: Client, stat: Stat) -> bool:
         return not self._is_ephemeral or stat.ephemeral_owner == client.session_id
@@ -253,20 +221,16 @@ class Kept:
     def _become(self, czxid: int) -> None:
         if czxid != self._czxid:
             self._czxid = czxid
-            self._tell()
-
-    def _forget_session(self) -> None:
-        if self._is_ephemeral:
-            self._become(0)
+            self._wake()
 
     # How it ends.
 
     def _end(self, failure: Exception | None) -> None:
         if not self.is_over:
             self._failure = failure
-        self._keeper.client.forget_watcher(self._signal)
+        self._renewer.client.forget_watcher(self._signal)
         self._czxid = 0
-        self._tell()
+        self._wake()
 
     def leave_soon(self) -> asyncio.Task[None]:
         """Close it, without waiting for the service."""
@@ -276,33 +240,27 @@ class Kept:
             self._end(None)
             if self._task is not None:
                 self._task.cancel()
-            self._leaving = self._keeper.first.start_task(self._leave(was_deleted))
+            self._leaving = self._renewer.first.start_task(self._leave(was_deleted))
         return self._leaving
 
     async def _leave(self, was_deleted: bool) -> None:
-        """Delete what is there of ours, wherever our create has got to."""
+        """Delete our node, even if the reply to its create was lost."""
         try:
-            if self._task is None:
-                return
-            await asyncio.wait([self._task])
-            client = self._keeper.client
-            if not was_deleted:
-                await until_answered(client, partial(self._delete, client))
-        except SessionExpiredError:
-            # And with it the node, if it was ephemeral.
-            pass
+            if self._task is not None:
+                await asyncio.wait([self._task])
+                client = self._renewer.client
+                # An ephemeral node goes with an expired session.
+                with suppress(SessionExpiredError):
+                    if not was_deleted:
+                        await retry(client, partial(self._delete, client))
         finally:
-            await self._leave_keeper()
+            await self._leave_renewer()
 
-    async def _leave_keeper(self) -> None:
-        """Be done with the keeper; nothing to do for who shares it with others."""
+    async def _leave_renewer(self) -> None:
+        """Close the renewer, unless it is shared with others."""
 
     async def _delete(self, client: Client) -> None:
-        # The server we are attached to now may be behind the one that took our create.
-        await client.sync(self.path)
-        stat = await client.exists(self.path)
+        stat = await newest_stat(client, self.path)
         if stat is not None and self._is_ours(client, stat):
-            try:
+            with suppress(NoNodeError, NotEmptyError):
                 await client.delete(self.path)
-            except (NoNodeError, NotEmptyError):
-                pass

@@ -1,182 +1,226 @@
-"""What every recipe does with nodes: ask until there is an answer, wait for a change.
+"""Requests that are repeated after a lost connection, and waits for a change.
 
-Whatever is asked here may be asked twice, so a lost connection is never the caller's concern: it is
-asked again once a server can be reached. What ends such a wait is the answer, the end of the
-session, or the caller's own deadline.
+Every request here is idempotent. It is sent again as soon as a server can be reached, until it is
+answered, the session ends, or the caller's own deadline passes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
 
 from paddock.client.client import Client
 from paddock.client.operations.compound import ATTEMPTS_MAX
+from paddock.client.requests.arguments import checked_acl, checked_path
 from paddock.client.states import Event, EventType, SessionState
+from paddock.client.watches.watches import Watcher
 from paddock.errors import (
     ConnectionLostError,
+    InvalidArgumentError,
     NodeExistsError,
     NoNodeError,
     NotReadOnlyError,
+    ServiceError,
     SessionExpiredError,
 )
-from paddock.protocol.acl import ACL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.protocol.paths import parent_path
+from paddock.protocol.records import Stat
 
 T = TypeVar("T")
 
-
-def child(above: str, name: str) -> str:
-    """Give the path of a child."""
-    return f"/{name}" if above == "/" else f"{above}/{name}"
+# How many requests are in flight at once; their replies are held in memory.
+_IN_FLIGHT_MAX: Final = 256
 
 
-def parent(path: str) -> str:
-    """Give the path above."""
-    return path[: path.rfind("/")] or "/"
+def check_recipe(client: object, path: object, acl: object = OPEN_TO_ALL) -> None:
+    """Raise InvalidArgumentError unless a recipe can be made of these arguments."""
+    check_client(client)
+    checked_path(path)
+    checked_acl(acl)
 
 
-class Losses:
-    """How often one write of ours was lost in a row, with the connection.
+def check_client(client: object) -> None:
+    """Raise InvalidArgumentError for what is not a client, or one of the blocking API."""
+    if not isinstance(client, Client):
+        hint = "; use paddock.sync.recipes with it" if hasattr(client, "_bridge") else ""
+        raise InvalidArgumentError(f"client: expected one of paddock.connect, not {client!r}{hint}")
 
-    Servers come and go, and it is sent again. But one that is larger than they take costs us the
-    connection each time, and nobody may wait for that for ever.
+
+def name_of(path: str) -> str:
+    """Return the last part of a path."""
+    return path[path.rfind("/") + 1 :]
+
+
+class RetryLimit:
+    """How often one write was lost in a row, with its connection.
+
+    A server that goes away is replaced by another. But a request larger than servers accept costs
+    the connection each time, and must not be repeated for ever.
     """
 
     def __init__(self) -> None:
         self._count = 0
 
-    def add(self, error: ConnectionLostError) -> None:
-        """Count one more; raises the error if that is too many."""
+    def count(self, error: ConnectionLostError) -> None:
+        """Count one more; raise the error if the limit is reached."""
         self._count += 1
         if self._count == ATTEMPTS_MAX:
             raise error
 
 
-async def until_answered(
-    client: Client, ask: Callable[[], Awaitable[T]], losses: Losses | None = None
+async def retry(
+    client: Client, request: Callable[[], Awaitable[T]], limit: RetryLimit | None = None
 ) -> T:
-    """Ask, and ask again after a lost connection; for what may happen twice.
+    """Send an idempotent request, and again after each lost connection.
 
-    With `losses` it is not asked for ever: for what may be too large for the servers.
+    `limit` is for a request that may be too large for the servers.
     """
     while True:
         try:
-            return await ask()
+            return await request()
         except ConnectionLostError as error:
-            if losses is not None:
-                losses.add(error)
+            if limit is not None:
+                limit.count(error)
             await client.wait_connected()
         except NotReadOnlyError:
             await wait_writable(client)
 
 
 async def wait_writable(client: Client) -> None:
-    """Wait for a server that can be written to; raises SessionExpiredError if there is none."""
+    """Wait for a server that accepts writes; raise SessionExpiredError if the session ends."""
     async for state in client.states():
         if state.is_connected and state is not SessionState.CONNECTED_READ_ONLY:
             return
     raise SessionExpiredError("wait_writable")
 
 
-async def make_container(client: Client, path: str) -> None:
-    """Make a node for others to stand under, with everything above it; that it is there is fine.
+async def newest_stat(client: Client, path: str) -> Stat | None:
+    """Return the stat of a node, or None; the server may be another one than took our write."""
+    await client.sync(path)
+    return await client.exists(path)
 
-    The service removes it some time after the last of them has gone, so nothing piles up.
+
+async def list_children(client: Client, path: str, watch: Watcher | None = None) -> list[str]:
+    """Return the names of a node's children; none if there is no such node."""
+    try:
+        return await client.children(path, watch=watch)
+    except NoNodeError:
+        return []
+
+
+async def delete_if_exists(client: Client, path: str) -> None:
+    """Delete a node, unless it is gone already."""
+    with suppress(NoNodeError):
+        await client.delete(path)
+
+
+async def request_each(
+    request: Callable[[str], Awaitable[T]],
+    paths: Sequence[str],
+    missing: type[ServiceError] | tuple[type[ServiceError], ...] = NoNodeError,
+) -> list[T | None]:
+    """Send a request for each of many nodes, in batches; None stands for a missing node."""
+    found: list[T | None] = []
+    for start in range(0, len(paths), _IN_FLIGHT_MAX):
+        batch = paths[start : start + _IN_FLIGHT_MAX]
+        for answer in await asyncio.gather(*map(request, batch), return_exceptions=True):
+            if isinstance(answer, missing):
+                found.append(None)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                found.append(answer)
+    return found
+
+
+async def make_container(client: Client, path: str) -> None:
+    """Create a container and its parents, unless it exists.
+
+    The service removes it some time after its last child has gone, so nothing piles up.
     """
 
     async def make() -> None:
-        try:
+        with suppress(NodeExistsError):
             await client.create(path, container=True, make_parents=True)
-        except NodeExistsError:
-            pass
 
-    await until_answered(client, _make_root(client) if path == "/" else make)
+    await retry(client, _make_root(client) if path == "/" else make)
 
 
 def _make_root(client: Client) -> Callable[[], Awaitable[None]]:
-    """Give what makes a client's own root, which may be a chroot that is not there yet."""
-    # It is made on the way to something below it, and in no other way.
+    """Return a function that creates the client's root: a chroot that may not exist yet."""
+    # Only a create of something below it creates a chroot.
     below = f"/root-{client.new_mark()}"
 
     async def make() -> None:
-        try:
+        with suppress(NodeExistsError):
             await client.create(below, ephemeral=True, make_parents=True)
-        except NodeExistsError:
-            pass
-        try:
-            await client.delete(below)
-        except NoNodeError:
-            pass
+        await delete_if_exists(client, below)
 
     return make
 
 
 async def make_node(client: Client, path: str) -> None:
-    """Make a node that stays, with everything above it; that it is there is fine."""
+    """Create a persistent node and its parents, unless it exists."""
 
     async def make() -> None:
-        # Whoever may not create it need not, if it is there.
+        # A client without the permission to create it need not, if it exists.
         if await client.exists(path) is None:
-            try:
+            with suppress(NodeExistsError):
                 await client.create(path, make_parents=True)
-            except NodeExistsError:
-                pass
 
-    await until_answered(client, make)
+    await retry(client, make)
 
 
-def fraction(client: Client) -> float:
-    """Give a number from 0 to below 1, by the client's lot."""
+def random_fraction(client: Client) -> float:
+    """Return a number from 0 to below 1, from the client's randomness."""
     return int(client.new_mark()[:8], 16) / 2**32
 
 
 async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequence[ACL]) -> str:
-    """Create a persistent sequential node, and what is above it; give its name.
+    """Create a persistent sequential node and its parents; return its name.
 
-    It is created once, whatever becomes of the replies: its name has a mark of ours.
+    It is created once, whichever replies are lost: its name has a mark.
     """
     mark = client.new_mark()
 
     async def find() -> str | None:
         await client.sync(path)
-        try:
-            names = await client.children(parent(path))
-        except NoNodeError:
-            return None
+        names = await list_children(client, parent_path(path))
         return next((name for name in names if mark in name), None)
 
-    losses = Losses()
+    limit = RetryLimit()
     while True:
         try:
             created = await client.create(
                 path, data, acl=acl, sequential=True, protected=mark, make_parents=True
             )
+            return name_of(created)
         except NotReadOnlyError:
             await wait_writable(client)
         except ConnectionLostError as error:
-            # Nobody looks for the node any more, so we do, whenever a server can be reached.
-            found = await until_answered(client, find)
+            # The client has given up looking for the node.
+            found = await retry(client, find)
             if found is not None:
                 return found
-            losses.add(error)
-        else:
-            return created[created.rfind("/") + 1 :]
+            limit.count(error)
 
 
 class Signal:
-    """A watcher that wakes up whoever waits for it, with any event that may have changed something.
+    """A watcher that wakes its waiter on every event that may have changed something.
 
-    It says only that it is time to look again. A connection that is back counts as well, and so
-    does the end of the session: the next request then says so.
+    It only says that it is time to read again. A new connection counts as well, and so does the end
+    of the session: the next request then raises.
     """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def __call__(self, event: Event) -> None:
-        is_news = event.type is not EventType.NONE
-        if is_news or event.state.is_connected or event.state.is_final:
+        is_change = event.type is not EventType.NONE
+        if is_change or event.state.is_connected or event.state.is_final:
             self._event.set()
 
     def set(self) -> None:
@@ -187,78 +231,31 @@ class Signal:
         self._event.clear()
 
 
-async def wait_gone(client: Client, path: str) -> None:
-    """Wait until there is no node at a path."""
+@contextmanager
+def watch_signal(client: Client) -> Iterator[Signal]:
+    """A signal for the watches of a scope, whose end removes them."""
     signal = Signal()
     try:
-        while await until_answered(client, lambda: client.exists(path, watch=signal)):
-            await signal.wait()
+        yield signal
     finally:
         client.forget_watcher(signal)
 
 
+async def wait_gone(client: Client, path: str) -> None:
+    """Wait until there is no node at a path."""
+    with watch_signal(client) as signal:
+        while await retry(client, lambda: client.exists(path, watch=signal)):
+            await signal.wait()
+
+
+async def wait_in_session(client: Client, task: asyncio.Task[Any]) -> None:
+    """Wait for a task, but not longer than the session surely lives."""
+    loop = asyncio.get_running_loop()
+    while not task.done() and (remaining := client.session_valid_until - loop.time()) > 0:
+        await asyncio.wait([task], timeout=remaining)
+
+
 def discard(future: asyncio.Future[Any]) -> None:
-    """Give up an answer that nobody will look at."""
+    """Cancel a request whose reply is not needed."""
     if not future.cancel() and not future.cancelled():
         future.exception()
-
-
-class Departure:
-    """That something of ours is given up, which goes on whatever becomes of those who wait for it.
-
-    What it ends with, if it cannot be given up, goes to them, or to the event loop's exception
-    handler if there are none.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting: list[asyncio.Future[None]] = []
-        self._error: BaseException | None = None
-        self.is_over = False
-        # Called when it is, before anybody else hears of it.
-        self.on_end: Callable[[], None] | None = None
-
-    async def wait(self) -> None:
-        """Wait until it is over, and raise what it ended with."""
-        if not self.is_over:
-            waiter: asyncio.Future[None] = self._loop.create_future()
-            self._waiting.append(waiter)
-            await waiter
-        if self._error is not None:
-            raise self._error
-
-    def end(self, error: BaseException | None = None) -> None:
-        """Have it end, well or with an error; once it is over, nothing changes that."""
-        if self.is_over:
-            return
-        self.is_over, self._error = True, error
-        if self.on_end is not None:
-            self.on_end()
-        waiting = [waiter for waiter in self._waiting if not waiter.done()]
-        for waiter in waiting:
-            waiter.set_result(None)
-        if error is not None and not waiting:
-            self._loop.call_exception_handler(
-                {"message": "a node of ours could not be deleted", "exception": error}
-            )
-
-    def end_with(self, task: asyncio.Task[None]) -> None:
-        """Have it end as a task has; one that was cancelled is over, too."""
-        self.end(None if task.cancelled() else task.exception())
-
-
-class Leaver:
-    """Something of ours in the service that has to be given up, whatever becomes of its owner."""
-
-    client: Client
-
-    async def leave(self) -> None:
-        """Give it up, for good; ends when it is gone, or the session is."""
-        raise NotImplementedError
-
-    def begin_to_leave(self) -> Departure:
-        """Begin to give it up."""
-        task = self.client.start_task(self.leave())
-        departure = Departure(task.get_loop())
-        task.add_done_callback(departure.end_with)
-        return departure

@@ -1,8 +1,8 @@
-"""What time it is for the service, as far as one can know from here.
+"""The service's clock, as far as it can be known from here.
 
-Our own wall clock is of no use: that of another machine is another one. The service stamps what is
-written, so a write of ours tells the time, and from then on the event loop's clock goes on for it.
-A message takes its time, so what is known is an earliest and a latest time that it may be.
+Our own wall clock may differ. The service stamps each write, so a write of ours tells the time, and
+from then on the event loop's clock counts. A message takes time, so there is an earliest and a
+latest time that it may be.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.errors import NoNodeError
-from paddock.recipes.common.retry import make_container, until_answered
+from paddock.recipes.common.retry import make_container, retry
 
-# Two clocks drift apart, and that of a service may be set.
+# Clocks drift, and that of a service may be set.
 _SECONDS_MAX: Final = 10.0
 
 
 class ServiceClock:
-    """The service's time, in milliseconds, from what it stamps on a node of ours."""
+    """The service's time, in milliseconds, from its stamps on a node."""
 
     def __init__(self, client: Client, path: str) -> None:
         self._client = client
-        # Its data are nobody's.
+        # Its data have no other use.
         self._path = path
-        # The time that was stamped, and the loop's time just before and just after it.
+        # The stamp, and the loop's time just before and just after it.
         self._stamped_ms = 0
         self._asked_at = float("-inf")
         self._answered_at = float("-inf")
 
     async def earliest_ms(self) -> int:
-        """Give a time that it surely is by now."""
+        """Return a time that has surely come."""
         now = await self._compare()
         return self._stamped_ms + int((now - self._answered_at) * 1000)
 
     async def latest_ms(self) -> int:
-        """Give a time that it surely is not beyond."""
+        """Return a time that has surely not passed."""
         now = await self._compare()
-        # What was stamped is the millisecond that had begun.
+        # The stamp is the millisecond that had begun.
         return self._stamped_ms + 1 + math.ceil((now - self._asked_at) * 1000)
 
     async def _compare(self) -> float:
-        """Look at the service's clock if it is long ago; give the loop's time."""
+        """Ask for the service's time if the last answer is old; return the loop's time."""
         loop = asyncio.get_running_loop()
         if loop.time() - self._asked_at > _SECONDS_MAX:
-            await until_answered(self._client, self._ask)
+            await retry(self._client, self._ask)
         return loop.time()
 
     async def _ask(self) -> None:

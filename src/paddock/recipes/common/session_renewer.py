@@ -1,8 +1,7 @@
-"""One client after the other, for what has to go on when a session expires.
+"""A session renewer: opens another session when one expires, for recipes that outlive a session.
 
-A client has one session. Whoever wants more than one takes the next client from here: it is like
-the first one, and it is ours, to be closed by us. The first one is its owner's; when that one is
-closed, there are no more.
+A client has one session, so another session is another client with the same settings, which the
+renewer closes. The first client belongs to the user; when it is closed, no more are opened.
 """
 
 from __future__ import annotations
@@ -15,30 +14,30 @@ from typing import TypeVar
 from paddock.client.client import Client
 from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError, SessionExpiredError
-from paddock.recipes.common.retry import until_answered
+from paddock.recipes.common.retry import check_client, retry
 
 T = TypeVar("T")
 
 
-class Keeper:
-    """Has a client, and opens another one when the session of that one has expired."""
+class SessionRenewer:
+    """A client whose session lives, opened anew after each expiry."""
 
     def __init__(self, client: Client) -> None:
-        # The latest one, and the one that is its owner's.
+        check_client(client)
+        # The latest one, and the user's.
         self.client = client
         self.first = client
-        # Held by who opens another one: it is for all.
+        # One task opens the next client for all.
         self._opening = asyncio.Lock()
         self._is_over = False
         # Cancelled when the first client is closed.
         self._end = client.start_task(self._end_with_first())
 
     async def living(self) -> Client:
-        """Give a client whose session has not expired, as far as we know.
+        """Return a client whose session has not expired; wait for a server if need be.
 
-        While no server can be reached that takes as long as it takes. Raises AuthenticationError if
-        our credentials are not accepted any more, and SessionExpiredError if there are to be no
-        more clients.
+        Raises AuthenticationError if our credentials are not accepted any more, and
+        SessionExpiredError if the renewer or the first client is closed.
         """
         async with self._opening:
             while self.client.state is SessionState.EXPIRED and not self._is_over:
@@ -56,17 +55,17 @@ class Keeper:
             return self.client
 
     async def ask(self, ask: Callable[[Client], Awaitable[T]]) -> T:
-        """Ask for something that may happen twice, of whichever client lives, until it answers."""
+        """Send an idempotent request, in one session after the other, until it is answered."""
         while True:
             client = await self.living()
             try:
-                return await until_answered(client, partial(ask, client))
+                return await retry(client, partial(ask, client))
             except SessionExpiredError:
                 if client.state is not SessionState.EXPIRED:
                     raise
 
     async def close(self) -> None:
-        """Give no more clients, and close the last one, if it is one of ours."""
+        """Open no more clients, and close the last one, unless it is the user's."""
         self._is_over = True
         self._end.cancel()
         await asyncio.wait([self._end])

@@ -1,25 +1,26 @@
-"""Deletes what has served its purpose, some time later and many nodes at once.
+"""Deletes nodes that are not needed any more, later and in batches.
 
-For ephemeral nodes that nobody waits for any more: they do no harm meanwhile, and if we die first
-they go with the session. So a node costs a part of a request, instead of one of its own.
+They are ephemeral, do no harm meanwhile, and go with the session. So deleting one costs a part of a
+request.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.errors import NoNodeError, SessionExpiredError, TransactionFailedError
-from paddock.recipes.common.retry import until_answered
+from paddock.errors import SessionExpiredError, TransactionFailedError
+from paddock.recipes.common.retry import delete_if_exists, retry
 
 _WAIT_SECONDS: Final = 0.5
 _NODES_MAX: Final = 100
 
 
 class Sweeper:
-    """Deletes nodes of ours that nobody needs any more."""
+    """Deletes nodes in batches."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -27,7 +28,7 @@ class Sweeper:
         self._is_waiting = False
 
     def add(self, path: str) -> None:
-        """Delete a node soon; that it is not there is fine."""
+        """Delete a node soon, if it exists."""
         if self._client.state.is_final:
             # It goes with the session.
             return
@@ -49,30 +50,17 @@ class Sweeper:
         paths, self._paths = self._paths, []
         if not paths:
             return
-        try:
-            await until_answered(self._client, lambda: self._delete_together(paths))
-        except TransactionFailedError:
-            # One of them was deleted by somebody, or by us before a reply was lost.
-            await self._delete_each(paths)
-        except SessionExpiredError:
-            # And with it the nodes.
-            pass
+        # The nodes go with an expired session.
+        with suppress(SessionExpiredError):
+            try:
+                await retry(self._client, lambda: self._delete_together(paths))
+            except TransactionFailedError:
+                # One of them is gone already.
+                for path in paths:
+                    await retry(self._client, partial(delete_if_exists, self._client, path))
 
     async def _delete_together(self, paths: list[str]) -> None:
         transaction = self._client.transaction()
         for path in paths:
             transaction.delete(path)
         await transaction.commit()
-
-    async def _delete_each(self, paths: list[str]) -> None:
-        try:
-            for path in paths:
-                await until_answered(self._client, partial(self._delete, path))
-        except SessionExpiredError:
-            pass
-
-    async def _delete(self, path: str) -> None:
-        try:
-            await self._client.delete(path)
-        except NoNodeError:
-            pass

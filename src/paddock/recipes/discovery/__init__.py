@@ -1,1 +1,1 @@
-"""Service discovery: instances that register, and providers that choose one."""
+"""Service discovery: registration, lookup, and a choice among instances."""

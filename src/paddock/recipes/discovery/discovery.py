@@ -1,23 +1,22 @@
-"""Service discovery: instances of services register, others find them and hear of changes.
+"""Service discovery: instances register, and clients find and watch them.
 
     async with ServiceRegistry(client, "/services") as registry:
         await registry.register(ServiceInstance("search", "search-1", "10.0.0.1", 8080))
         print([one.id for one in await registry.instances("search")])  # ['search-1']
 
 An instance is an ephemeral node, `/services/search/search-1`, in the layout of Curator's service
-discovery. Guaranteed is that a registered instance is there while its owner's session lives, unless
-somebody unregisters it, and that whoever watches comes to see the last state of things. Nodes that
-hold no instance are skipped, with a line in the log.
+discovery. Guaranteed is that a registered instance exists while its owner's session lives, unless
+it is unregistered, and that a watch sees the last state. Nodes that hold no instance are skipped,
+with a warning in the log.
 
-* Suspension (the connection is lost): what is registered stays there as long as the session lives;
-  what is watched is told later.
-* Expiry: another session is opened, by a client like the one that was given, what was registered is
-  registered again, and watching goes on. That ends when the registry or its client is closed.
-* Cancellation: a registration that is cancelled is taken back, in the background. Leaving the scope
+* Suspension (the connection is lost): registrations stay as long as the session lives; a watch
+  goes on later.
+* Expiry: another session is opened, by a client with the same settings; registrations and watches
+  go on. That ends when the registry or its client is closed.
+* Cancellation: a cancelled registration is taken back, in the background. Leaving the scope
   unregisters everything that was registered through it.
-* An instance that somebody unregisters stays gone, although its owner lives. Never promised is that
-  alone for an owner that is cut off at that time and stays so until its session has expired: it
-  cannot tell, and registers again.
+* An unregistered instance stays gone, although its owner lives. The exception, and so not promised:
+  an owner that is cut off at that time until its session has expired registers again.
 
 `ServiceProvider` chooses one of the instances of a service.
 """
@@ -32,16 +31,16 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
-from paddock.client.requests.arguments import check_watcher, checked_acl, checked_path
+from paddock.client.requests.arguments import check_watcher
 from paddock.client.states import SessionState
-from paddock.errors import NoNodeError, RecipeClosedError, SessionExpiredError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.errors import RecipeClosedError, SessionExpiredError
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot
-from paddock.recipes.common.recreated_node import Kept
-from paddock.recipes.common.retry import child
-from paddock.recipes.common.session_renewer import Keeper
+from paddock.recipes.common.recreated_node import RecreatedNode
+from paddock.recipes.common.retry import check_recipe, delete_if_exists, list_children, request_each
+from paddock.recipes.common.session_renewer import SessionRenewer
 from paddock.recipes.discovery.instance import (
     MalformedInstanceError,
     ServiceInstance,
@@ -52,33 +51,29 @@ from paddock.recipes.discovery.instance import (
 
 logger = logging.getLogger(__name__)
 
-# How many instances are read at once.
-_READS_MAX: Final = 256
-
-# Called with all instances that there are.
+# Called with all instances.
 InstancesListener: TypeAlias = Callable[[list[ServiceInstance]], None]
 
 
 class ServiceRegistry:
-    """All services below a node, and those that we give ourselves.
+    """All services below a node, and our own registrations.
 
         registry = ServiceRegistry(client, "/services")
         async with registry:
             await registry.register(ServiceInstance("search", "search-1"))
             print(await registry.services())  # ['search']
 
-    The `acl` is that of the nodes that it makes for instances.
+    The `acl` is for the nodes of instances.
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        checked_path(base)
-        checked_acl(acl)
+        check_recipe(client, base, acl)
         self.base: Final = base
         self._acl = acl
-        self._keeper = Keeper(client)
-        # What we have registered, by its path.
-        self._own: dict[str, Kept] = {}
-        # What is watched at the moment.
+        self._renewer = SessionRenewer(client)
+        # Our registrations, by their paths.
+        self._own: dict[str, RecreatedNode] = {}
+        # The open watches.
         self._caches: set[Cache] = set()
         self._is_closed = False
 
@@ -94,11 +89,10 @@ class ServiceRegistry:
         await self.close()
 
     async def register(self, instance: ServiceInstance) -> None:
-        """Have an instance found by others, from now on, until it is unregistered.
+        """Register an instance, until it is unregistered.
 
-        Registering it again is fine, and changes what it says about itself. If an older session has
-        left it there, such as that of our own program before it was started again, it waits until
-        that one has gone.
+        Registering it again changes its data. If an older session has left a node there, such as
+        that of our own program before a restart, it waits until that is gone.
         """
         self._check()
         path = self._path_of(instance.name, instance.id)
@@ -107,20 +101,22 @@ class ServiceRegistry:
         if node is not None and not node.is_over:
             await node.set_data(data)
             return
-        node = Kept(self._keeper, path, data, ephemeral=True, recreate=False, acl=self._acl)
+        node = RecreatedNode(
+            self._renewer, path, data, ephemeral=True, recreate=False, acl=self._acl
+        )
         self._own[path] = node
         node.start()
         try:
             await node.wait_there()
         except BaseException:
-            # Not awaited: whoever is cancelled must not wait for the service.
+            # Not awaited: a cancelled task must not wait for the service.
             if self._own.get(path) is node:
                 del self._own[path]
             node.leave_soon()
             raise
 
     async def unregister(self, name: str, id: str) -> None:
-        """Have an instance found no more, whoever has registered it; that it is not there is fine.
+        """Unregister an instance, ours or not, if it exists.
 
         It does not come back, although its owner lives.
         """
@@ -130,7 +126,7 @@ class ServiceRegistry:
         if node is not None:
             await node.close()
             return
-        # Whatever is registered there later is another one, also if our reply was lost.
+        # A later registration stays, also if our reply was lost.
         czxid = 0
 
         async def delete(client: Client) -> None:
@@ -139,40 +135,29 @@ class ServiceRegistry:
             if stat is None or czxid not in (0, stat.czxid):
                 return
             czxid = stat.czxid
-            try:
-                await client.delete(path)
-            except NoNodeError:
-                pass
+            await delete_if_exists(client, path)
 
-        await self._keeper.ask(delete)
+        await self._renewer.ask(delete)
 
     async def instances(self, name: str) -> list[ServiceInstance]:
-        """Give all instances of a service, in the order of their ids."""
+        """Return all instances of a service, in the order of their ids."""
         self._check()
         path = self._path_of(name)
 
         async def read(client: Client) -> list[ServiceInstance]:
-            nodes: list[CachedNode] = []
-            paths = [child(path, one) for one in await _children(client, path)]
-            for start in range(0, len(paths), _READS_MAX):
-                some = paths[start : start + _READS_MAX]
-                answers = await asyncio.gather(*map(client.get, some), return_exceptions=True)
-                for one, answer in zip(some, answers, strict=True):
-                    if isinstance(answer, NoNodeError):
-                        continue
-                    if isinstance(answer, BaseException):
-                        raise answer
-                    nodes.append(CachedNode(one, *answer))
+            paths = [child_path(path, one) for one in await list_children(client, path)]
+            answers = zip(paths, await request_each(client.get, paths), strict=True)
+            nodes = [CachedNode(one, *answer) for one, answer in answers if answer is not None]
             return _in_order(filter(None, map(_instance_of, nodes)))
 
-        return await self._keeper.ask(read)
+        return await self._renewer.ask(read)
 
     async def services(self) -> list[str]:
-        """Give the names of all services that have instances, in order."""
+        """Return the names of all services that have instances, sorted."""
         self._check()
 
         async def read(client: Client) -> list[str]:
-            names = await _children(client, self.base)
+            names = await list_children(client, self.base)
             stats = await asyncio.gather(*(client.exists(self._path_of(name)) for name in names))
             return sorted(
                 name
@@ -180,17 +165,17 @@ class ServiceRegistry:
                 if stat is not None and stat.num_children
             )
 
-        return await self._keeper.ask(read)
+        return await self._renewer.ask(read)
 
     async def watch(self, name: str) -> AsyncGenerator[list[ServiceInstance], None]:
-        """Give all instances of a service, in the order of their ids, then again at every change.
+        """Yield all instances of a service, by their ids, then again at every change.
 
             async for instances in registry.watch("search"):
                 print([one.id for one in instances])  # ['search-1']
                 break
 
-        Changes in quick succession may come as one; the last state always comes. It ends when the
-        registry is closed.
+        Intermediate states may be left out, the last one never. It ends when the registry is
+        closed.
         """
         async with aclosing(self.follow_cached(name)) as states:
             async for instances, _ in states:
@@ -207,8 +192,8 @@ class ServiceRegistry:
         """Watch a service with callbacks, until the registry is closed, or the call is cancelled.
 
         First `started` is called with all instances, then `changed` with all of them at every
-        change, and at the end, whatever that is, `stopped`. A callback is like any listener. It
-        must not block. What it raises goes to the event loop's exception handler.
+        change, and finally `stopped`. A callback is like any listener. It must not block. What it
+        raises goes to the event loop's exception handler.
         """
         for what, callback in (("started", started), ("changed", changed), ("stopped", stopped)):
             if callback is not None:
@@ -224,25 +209,22 @@ class ServiceRegistry:
                 _call(stopped)
 
     async def close(self) -> None:
-        """Unregister everything that was registered through it, and watch no more.
-
-        Closing twice is fine.
-        """
+        """Unregister everything that was registered through it, and end its watches."""
         self._is_closed = True
         own, self._own = list(self._own.values()), {}
         caches, self._caches = list(self._caches), set()
         await asyncio.gather(*(node.close() for node in own), *(cache.close() for cache in caches))
-        await self._keeper.close()
+        await self._renewer.close()
 
     async def follow_cached(
         self, name: str
     ) -> AsyncGenerator[tuple[list[ServiceInstance], Cache], None]:
-        """Give what `watch` gives, and the cache that it comes from."""
+        """Yield what `watch` yields, and the cache that it comes from."""
         self._check()
         path = self._path_of(name)
         told: list[ServiceInstance] | None = None
         while not self._is_closed:
-            client = await self._keeper.living()
+            client = await self._renewer.living()
             cache = Cache(client, path, depth=1)
             self._caches.add(cache)
             try:
@@ -261,12 +243,12 @@ class ServiceRegistry:
                 await cache.close()
 
     def new_number(self) -> int:
-        """Give a random number of 128 bits."""
-        return int(self._keeper.client.new_mark(), 16)
+        """Return a random number of 128 bits."""
+        return int(self._renewer.client.new_mark(), 16)
 
     def start_task(self, work: Any) -> asyncio.Task[None]:
-        """Have something done until the client that was given is closed."""
-        task: asyncio.Task[None] = self._keeper.first.start_task(work)
+        """Start a task that ends with the user's client."""
+        task: asyncio.Task[None] = self._renewer.first.start_task(work)
         return task
 
     def _check(self) -> None:
@@ -275,15 +257,15 @@ class ServiceRegistry:
 
     def _path_of(self, name: str, *ids: str) -> str:
         check_name("name", name)
-        path = child(self.base, name)
+        path = child_path(self.base, name)
         for one in ids:
             check_name("id", one)
-            path = child(path, one)
+            path = child_path(path, one)
         return path
 
 
 async def _states(cache: Cache) -> AsyncIterator[list[ServiceInstance]]:
-    """Give the instances in a cache, once it is ready, and again whenever something has changed."""
+    """Yield the instances in a cache, once it is ready, and again at every change."""
     async with cache:
         seen: Snapshot | None = None
         known: dict[CachedNode, ServiceInstance | None] = {}
@@ -292,7 +274,7 @@ async def _states(cache: Cache) -> AsyncIterator[list[ServiceInstance]]:
             nonlocal known
             assert seen is not None, "there is something to look at"
             nodes = [node for path, node in seen.items() if path != cache.path]
-            # Each is looked at once, and what is wrong with it is said once.
+            # Each is decoded once, and logged once.
             known = {node: known[node] if node in known else _instance_of(node) for node in nodes}
             return _in_order(filter(None, known.values()))
 
@@ -314,13 +296,6 @@ def _instance_of(node: CachedNode) -> ServiceInstance | None:
 
 def _in_order(instances: Iterator[ServiceInstance]) -> list[ServiceInstance]:
     return sorted(instances, key=lambda one: one.id)
-
-
-async def _children(client: Client, path: str) -> list[str]:
-    try:
-        return await client.children(path)
-    except NoNodeError:
-        return []
 
 
 def _call(callback: Callable[..., None] | None, *arguments: Any) -> None:

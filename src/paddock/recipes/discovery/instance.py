@@ -1,7 +1,7 @@
-"""An instance of a service, and how its node says what it is.
+"""An instance of a service, as JSON in a node.
 
-It is JSON, with the names that Curator's service discovery uses, so that each can read the other's.
-What else is in it is ignored.
+The names are those of Curator's service discovery, so that each can read the other's. Unknown names
+are ignored.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from typing import Final
 
 from paddock.client.requests.arguments import check_count
 from paddock.errors import InvalidArgumentError
+from paddock.recipes.common.json_object import decode_object
 
 _PORT_MAX: Final = 65535
-# What Curator calls an instance that goes with its session.
+# Curator's word for an ephemeral instance.
 _DYNAMIC: Final = "DYNAMIC"
 
 
 class MalformedInstanceError(ValueError):
-    """What a node holds is no instance; says why, and not what it is."""
+    """The data of a node are no instance; the message does not show them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceInstance:
-    """One of those that give a service: where it is, and what it says about itself.
+    """One instance of a service: its address, and a payload.
 
     instance = ServiceInstance("search", "search-1", "10.0.0.1", 8080, payload={"zone": "a"})
 
-    The `id` tells it from the others of its name. The payload is anything that JSON can say. With
-    twice the `weight` an instance is chosen twice as often, if that is how one is chosen.
+    The `id` is unique within the service. The payload is anything that JSON has. With twice the
+    `weight` an instance is chosen twice as often by `Choice.WEIGHTED`.
     """
 
     name: str
@@ -55,13 +56,13 @@ class ServiceInstance:
 
 
 def check_name(what: str, name: object) -> None:
-    """See that a name can be that of a node."""
+    """Raise InvalidArgumentError unless it can be the name of a node."""
     if not isinstance(name, str) or not name or "/" in name or name in (".", ".."):
         raise InvalidArgumentError(f"{what}: {name!r} cannot be the name of a node")
 
 
 def encoded(instance: ServiceInstance) -> bytes:
-    """Give what the node of an instance holds."""
+    """Return the data of an instance's node."""
     said: dict[str, object] = {
         "name": instance.name,
         "id": instance.id,
@@ -75,18 +76,13 @@ def encoded(instance: ServiceInstance) -> bytes:
     try:
         return json.dumps(said, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"payload: JSON cannot say it: {error}") from None
+        raise InvalidArgumentError(f"payload: it cannot be written as JSON: {error}") from None
 
 
 def decoded(data: bytes) -> ServiceInstance:
-    """Give the instance that a node holds."""
+    """Return the instance in the data of a node."""
     try:
-        said = json.loads(data)
-    except (ValueError, RecursionError):
-        raise MalformedInstanceError("it is not JSON") from None
-    if not isinstance(said, dict):
-        raise MalformedInstanceError("it is no JSON object")
-    try:
+        said = decode_object(data)
         return ServiceInstance(
             said.get("name"),  # type: ignore[arg-type]
             said.get("id"),  # type: ignore[arg-type]
@@ -95,5 +91,5 @@ def decoded(data: bytes) -> ServiceInstance:
             said.get("payload"),
             said.get("weight", 1),
         )
-    except InvalidArgumentError as error:
+    except (ValueError, InvalidArgumentError) as error:
         raise MalformedInstanceError(str(error)) from None

@@ -1,1 +1,1 @@
-"""Groups: members, barriers, and a set that is divided among members."""
+"""Groups: membership, barriers, and a set that is divided among members."""

@@ -1,31 +1,30 @@
-"""Barriers: a gate for whoever comes by, and a double one for a group that works together.
+"""Barriers: a gate that opens for all, and a double barrier for a group that works together.
 
     barrier = DoubleBarrier(client, "/barriers/step", 3)
     async with barrier:
         print("all three are here")
     print("all three are done")
 
-A `Barrier` is closed while its node is there, and everybody who waits goes on when it is opened.
+A `Barrier` is closed while its node exists, and all waiters go on when it is opened.
 
 A `DoubleBarrier` lets its members begin together and end together. Guaranteed is:
 
-* It opens by one transaction, which fails unless all who are let in are there at that moment. So it
-  never opens for fewer than its size, and whoever dies before is not counted.
-* Those who are let in are a round. Who comes in excess, or while a round is under way, waits until
-  everybody of that round has left, and is let in with the next one, in the order of coming.
-* `leave` returns when everybody of the round has left, or has died: the dead block nobody.
+* It opens by one transaction, which fails unless all admitted members are there at that moment. So
+  it never opens for fewer than its size, and members that died are not counted.
+* The admitted members are a round. Further members, and those that come during a round, wait until
+  that round is over, and are admitted to the next one in FIFO order.
+* `leave` returns when all members of the round have left or died: the dead block nobody.
 
-Whatever wakes up a waiter, it looks again how things are. To come wakes up nobody, to open the
-barrier all who wait for it, and to leave one at most, but for the last.
+Each waiter reads the state again when it is woken. An arrival wakes nobody, the opening wakes all
+waiters, and a departure wakes one at most, except the last.
 
 * Suspension (the connection is lost): members stay where they are, as long as the session lives.
-* Expiry, or nothing heard for a session timeout: whoever waits gets SessionExpiredError. Within a
-  double barrier, the scope cancels its body and raises GrantLostError, since for the others we have
-  left.
-* Cancellation: whoever is cancelled, wherever it is, has left. Its node is deleted in the
-  background for as long as that takes.
+* Expiry, or nothing heard for a session timeout: a waiter gets SessionExpiredError. Within a double
+  barrier, the scope cancels its body and raises GrantLostError, since for the others we have left.
+* Cancellation: a cancelled member has left. Its node is deleted in the background for as long as
+  that takes.
 * Never promised: that members are at the same place at the same time. One may be told a little
-  later than another, and one that was paused may work on when the others have gone without it.
+  later than another, and one that was paused may work on after the others have gone.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from paddock.client.client import Client
-from paddock.client.requests.arguments import check_count, checked_acl, checked_path
+from paddock.client.requests.arguments import check_count
 from paddock.errors import (
     ConnectionLostError,
     LockStateError,
@@ -46,19 +45,28 @@ from paddock.errors import (
     NotReadOnlyError,
     TransactionFailedError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import Signal, child, parent, until_answered, wait_writable
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.protocol.paths import child_path, parent_path
+from paddock.recipes.common.retry import (
+    Signal,
+    check_recipe,
+    make_node,
+    newest_stat,
+    retry,
+    wait_gone,
+    wait_writable,
+    watch_signal,
+)
 from paddock.recipes.common.sweeper import Sweeper
 from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Entry, Line, Place
 
-# What the name of a member's node says before its number.
+# The prefix of a member's node.
 _MEMBER: Final = "member-"
 
 
 class Barrier:
-    """A gate: closed while its node is there, by whomever it was made.
+    """A gate: closed while its node exists.
 
         gate = Barrier(client, "/barriers/start")
         await gate.close()
@@ -66,13 +74,12 @@ class Barrier:
         await gate.open()
         await gate.wait()
 
-    It stays closed when whoever has closed it goes. Closing what is closed does nothing, nor does
-    opening what is open.
+    It stays closed when the session that has closed it ends. Closing a closed one does nothing, nor
+    does opening an open one.
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        checked_path(path)
-        checked_acl(acl)
+        check_recipe(client, path, acl)
         self._client = client
         self._path = path
         self._acl = acl
@@ -82,13 +89,13 @@ class Barrier:
         return f"<Barrier {self._path}>"
 
     async def is_open(self) -> bool:
-        """Tell whether nobody would have to wait now."""
-        return await until_answered(self._client, lambda: self._client.exists(self._path)) is None
+        """Return whether it is open now."""
+        return await retry(self._client, lambda: self._client.exists(self._path)) is None
 
     async def close(self) -> None:
-        """Close it, if it is open: from then on, everybody waits."""
+        """Close it, if it is open."""
         mark = self._client.new_mark()
-        # Others may open it before we hear that it was closed; then it must not be closed again.
+        # Others may open it before our reply comes; then it must not be closed again.
         receipt_path = f"{self._path}-closed-{mark}"
         try:
             while not await self._close_once(receipt_path):
@@ -97,8 +104,8 @@ class Barrier:
             self._sweeper.add(receipt_path)
 
     async def open(self) -> None:
-        """Open it, if it is closed: everybody who waits goes on."""
-        before = await until_answered(self._client, lambda: self._client.exists(self._path))
+        """Open it, if it is closed: all waiters go on."""
+        before = await retry(self._client, lambda: self._client.exists(self._path))
         while before is not None:
             try:
                 await self._client.delete(self._path)
@@ -107,29 +114,19 @@ class Barrier:
             except NotReadOnlyError:
                 await wait_writable(self._client)
             except ConnectionLostError:
-                # If it was closed anew meanwhile, that is not ours to open.
-                now = await until_answered(self._client, self._look)
-                if now != before.czxid:
+                # If it was closed again meanwhile, it stays closed.
+                now = await retry(self._client, lambda: newest_stat(self._client, self._path))
+                if now is None or now.czxid != before.czxid:
                     return
             else:
                 return
 
     async def wait(self) -> None:
-        """Wait until it is open, as long as it takes; that may be at once.
-
-        If it is closed again in the next moment, that may go unnoticed. Raises SessionExpiredError.
-        """
-        signal = Signal()
-        try:
-            while await until_answered(
-                self._client, lambda: self._client.exists(self._path, watch=signal)
-            ):
-                await signal.wait()
-        finally:
-            self._client.forget_watcher(signal)
+        """Wait until it is open; it may be closed again by then. Raises SessionExpiredError."""
+        await wait_gone(self._client, self._path)
 
     async def _close_once(self, receipt_path: str) -> bool:
-        """Close it; tell whether it is closed, or was and has been opened since."""
+        """Try to close it; return whether it is, or was, closed."""
         transaction = self._client.transaction()
         transaction.create(self._path, acl=self._acl)
         transaction.create(receipt_path, acl=self._acl, ephemeral=True)
@@ -139,41 +136,22 @@ class Barrier:
             await wait_writable(self._client)
             return False
         except ConnectionLostError:
-            return await until_answered(self._client, lambda: self._has_closed(receipt_path))
+            receipt = await retry(self._client, lambda: newest_stat(self._client, receipt_path))
+            return receipt is not None
         except TransactionFailedError as refusal:
             if isinstance(refusal.results[0], NodeExistsError):
                 return True
             if not isinstance(refusal.results[0], NoNodeError):
                 raise
-            await self._make_parents(parent(self._path))
+            await make_node(self._client, parent_path(self._path))
             return False
         return True
 
-    async def _has_closed(self, receipt_path: str) -> bool:
-        # The server we are attached to now may be behind the one that took our request.
-        await self._client.sync(self._path)
-        return await self._client.exists(receipt_path) is not None
-
-    async def _make_parents(self, above: str) -> None:
-        async def make() -> None:
-            try:
-                await self._client.create(above, make_parents=True)
-            except NodeExistsError:
-                pass
-
-        await until_answered(self._client, make)
-
-    async def _look(self) -> int | None:
-        """Give the zxid of its closing, or None if it is open."""
-        await self._client.sync(self._path)
-        stat = await self._client.exists(self._path)
-        return None if stat is None else stat.czxid
-
 
 class _Round(NamedTuple):
-    """Those who were let in together."""
+    """The members that were admitted together."""
 
-    # Tells its node from that of every other round.
+    # Unique for each round.
     mark: str
     members: tuple[str, ...]
 
@@ -187,15 +165,15 @@ def _round(data: bytes) -> _Round:
 
 
 class DoubleBarrier:
-    """A group of so many, who begin together and end together, as often as they like.
+    """One member of a group that begins together and ends together, any number of times.
 
         barrier = DoubleBarrier(client, "/barriers/step", 3)
         await barrier.enter()  # returns when three have come
         await barrier.leave()  # returns when all three have left
 
-    A double barrier is one member: whoever takes part needs one of its own. All of a group give
-    the same size. As a rule the scope, `async with barrier`, is better, since it ends what is done
-    in it when we are not a member any more; if its body fails, it leaves and waits for nobody.
+    All members of a group use the same size. As a rule the scope, `async with barrier`, is better,
+    since it cancels its body when we are not a member any more; if its body fails, it leaves
+    without waiting.
     """
 
     def __init__(
@@ -207,10 +185,10 @@ class DoubleBarrier:
         self._path = path
         self._size = size
         self._acl = acl
-        self._ready_path = child(path, "ready")
+        self._ready_path = child_path(path, "ready")
         # From the beginning of `enter` to the end of `leave`.
         self._is_busy = False
-        # What we are in, while we are.
+        # Set while we are a member.
         self._grant: Grant | None = None
         self._place: Place | None = None
         self._round: _Round | None = None
@@ -225,33 +203,29 @@ class DoubleBarrier:
         return self._grant is not None and self._grant.is_held
 
     async def enter(self) -> None:
-        """Wait until as many have come as there are to be, as long as it takes.
+        """Wait until as many members have come as the size says.
 
-        Raises SessionExpiredError; and LockStateError if it was entered already, or if somebody has
-        deleted our node while we waited.
+        Raises SessionExpiredError; and LockStateError if it was entered already, or if our node was
+        deleted while we waited.
         """
         if self._is_busy:
             raise LockStateError(f"{self._path}: it is entered already; make another one")
         self._is_busy = True
         place = self._line.new_place(_MEMBER)
-        signal = Signal()
         try:
-            await place.enter()
-            self._round = await self._wait_for_round(place, signal)
+            with place.left_on_error(), watch_signal(self._client) as signal:
+                await place.enter()
+                self._round = await self._wait_for_round(place, signal)
         except BaseException:
-            # Not awaited: whoever is cancelled must not wait for the service.
-            self._client.start_task(place.leave())
             self._is_busy = False
             raise
-        finally:
-            self._client.forget_watcher(signal)
         self._place, self._grant = place, Grant(place)
 
     async def leave(self) -> None:
-        """Wait until everybody who was let in with us has left, or has died.
+        """Wait until all members of our round have left or died.
 
-        Raises LockStateError if it was not entered; GrantLostError if we had ceased to be a member
-        before, so that the others may have left without us; SessionExpiredError.
+        Raises LockStateError if it was not entered; GrantLostError if we were not a member any
+        more, so that the others may have left without us; SessionExpiredError.
         """
         grant, place, own_round = self._grant, self._place, self._round
         if grant is None or place is None or own_round is None:
@@ -261,7 +235,7 @@ class DoubleBarrier:
                 raise grant.lost()
             await self._leave(grant, place, own_round)
         except BaseException:
-            # Not awaited: whoever is cancelled must not wait for the service.
+            # Not awaited: a cancelled task must not wait for the service.
             self._client.start_task(grant.release())
             raise
         finally:
@@ -287,42 +261,42 @@ class DoubleBarrier:
             try:
                 await self.leave()
             except BaseException as failure:
-                await scope.leave(type(failure), failure, failure.__traceback__)
+                await scope.__aexit__(type(failure), failure, failure.__traceback__)
                 raise
         else:
             self._grant = None
             self._is_busy = False
-        await scope.leave(kind, error, traceback)
+        await scope.__aexit__(kind, error, traceback)
 
     # Entering.
 
     async def _wait_for_round(self, place: Place, signal: Signal) -> _Round:
-        """Wait until we are let in; give the round that we are in."""
+        """Wait until we are admitted; return our round."""
         while True:
-            members, ready = await until_answered(self._client, lambda: self._look(place, signal))
+            members, ready = await retry(self._client, lambda: self._look(place, signal))
             if ready is not None and place.name in ready.members:
                 return ready
             if ready is not None:
                 await self._wait_for_end(ready, members, signal)
             elif len(members) >= self._size:
-                await until_answered(self._client, partial(self._open, members[: self._size]))
+                await retry(self._client, partial(self._open, members[: self._size]))
             else:
                 await signal.wait()
 
     async def _look(self, place: Place, signal: Signal) -> tuple[list[Entry], _Round | None]:
-        """Give who is there, and the round that is under way, if one is.
+        """Return the members, and the present round, if there is one.
 
-        The signal is given when that one comes or goes, or somebody deletes our own node.
+        The signal is set when a round begins or ends, or our own node is deleted.
         """
         own, _, ready, members = await asyncio.gather(
             self._client.exists(place.path, watch=signal),
-            # Not by `get`, which sets no watch for a node that is still to come.
+            # Not `get`, which sets no watch on a node that does not exist yet.
             self._client.exists(self._ready_path, watch=signal),
             self._ready(),
             self._line.entries(),
         )
         if own is None:
-            raise LockStateError(f"{place.path}: our node was deleted by somebody")
+            raise LockStateError(f"{place.path}: our node was deleted")
         return members, ready
 
     async def _ready(self) -> _Round | None:
@@ -332,48 +306,48 @@ class DoubleBarrier:
             return None
 
     async def _open(self, members: list[Entry]) -> None:
-        """Let these in, if all of them are still there."""
+        """Admit these members, if all of them still exist."""
         names = tuple(entry.name for entry in members)
         new_round = _Round(self._client.new_mark(), names)
         transaction = self._client.transaction()
         for name in names:
-            transaction.check(child(self._path, name))
+            transaction.check(child_path(self._path, name))
         transaction.create(self._ready_path, new_round.encoded(), acl=self._acl)
-        # Who ends a round names it, and so never ends another one.
-        transaction.create(child(self._ready_path, new_round.mark), acl=self._acl)
+        # Ending a round deletes this node, so it never ends another one.
+        transaction.create(child_path(self._ready_path, new_round.mark), acl=self._acl)
         try:
             await transaction.commit()
         except TransactionFailedError as refusal:
             if not any(isinstance(one, NoNodeError | NodeExistsError) for one in refusal.results):
                 raise
-            # One has gone, or another has opened it; and our server may not know of that yet.
+            # One is gone, or another member has opened it; our server may not know yet.
             await self._client.sync(self._path)
 
     async def _wait_for_end(self, ready: _Round, members: list[Entry], signal: Signal) -> None:
-        """Wait until a round that we are not in may have ended, and end it if nobody is left."""
+        """Wait until a round without us may have ended, and end it if none of it is left."""
         left = [entry for entry in members if entry.name in ready.members]
         if left:
-            # Whoever is left last ends it; but all of them may die.
-            path = child(self._path, left[0].name)
+            # Its last member ends it; but all of them may die.
+            path = child_path(self._path, left[0].name)
             try:
-                await until_answered(self._client, lambda: self._client.get(path, watch=signal))
+                await retry(self._client, lambda: self._client.get(path, watch=signal))
             except NoNodeError:
                 return
-        elif await until_answered(self._client, lambda: self._end(ready)):
+        elif await retry(self._client, lambda: self._end(ready)):
             return
         await signal.wait()
 
     # Leaving.
 
     async def _leave(self, grant: Grant, place: Place, own_round: _Round) -> None:
-        """Leave, the first one last: so all others wait for one, and only that one for all."""
+        """Leave, the first member last: all others wait for it, and only it for all."""
         while True:
             members = await self._line.entries()
             left = [entry for entry in members if entry.name in own_round.members]
             others = [entry for entry in left if entry.name != place.name]
             if not others:
                 await grant.release()
-                await until_answered(self._client, lambda: self._end(own_round))
+                await retry(self._client, lambda: self._end(own_round))
                 return
             if left[0].name == place.name:
                 await place.wait_gone(others[-1])
@@ -382,12 +356,12 @@ class DoubleBarrier:
                 await place.wait_gone(others[0])
 
     async def _end(self, ended: _Round) -> bool:
-        """End a round of which nobody is left; tells whether it was us."""
+        """End a round that has no members left; return whether it was us."""
         transaction = self._client.transaction()
-        transaction.delete(child(self._ready_path, ended.mark)).delete(self._ready_path)
+        transaction.delete(child_path(self._ready_path, ended.mark)).delete(self._ready_path)
         try:
             await transaction.commit()
         except TransactionFailedError:
-            # Somebody else has ended it, or we before a reply was lost.
+            # It has ended already.
             return False
         return True

@@ -1,4 +1,4 @@
-"""How things are divided among members: evenly, and so that as few as possible change hands."""
+"""Dividing items among members: evenly, and so that as few as possible change hands."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-# By member: what it is to have.
+from paddock.recipes.common.json_object import decode_object
+
+# The items of each member.
 Division: TypeAlias = dict[str, list[str]]
 
 
 def divide(
     items: Sequence[str], members: Sequence[str], before: Mapping[str, Iterable[str]]
 ) -> Division:
-    """Divide things anew: nobody has two more than another one, and whoever can keep them does."""
+    """Divide items anew: shares differ by one at most, and members keep what they can."""
     known = {*items}
     kept = {one: [item for item in before.get(one, ()) if item in known] for one in members}
     least, rest = divmod(len(items), len(members))
-    # Those who have most have one more than the others, so that they keep it.
-    by_wealth = sorted(members, key=lambda one: -len(kept[one]))
-    quota = {one: least + (place < rest) for place, one in enumerate(by_wealth)}
+    # Members with the most items get the larger quota, so that they keep them.
+    by_count = sorted(members, key=lambda one: -len(kept[one]))
+    quota = {one: least + (place < rest) for place, one in enumerate(by_count)}
     divided = {one: kept[one][: quota[one]] for one in members}
     taken = {item for those in divided.values() for item in those}
     free = [item for item in items if item not in taken]
@@ -35,12 +37,10 @@ def encoded(division: Division) -> bytes:
 
 
 def decoded(data: bytes) -> Division:
-    """Give a division that was written; what is none divides nothing."""
+    """Return the division in the data of a node; an empty one if there is none."""
     try:
-        found = json.loads(data)
+        found = decode_object(data)
     except ValueError:
-        return {}
-    if not isinstance(found, dict):
         return {}
     return {
         one: those

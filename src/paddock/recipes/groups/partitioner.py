@@ -1,22 +1,22 @@
-"""Partitioner: a set that is divided among members, each item belongs to one of them at a time.
+"""Partitioner: a set that is divided among members; each item has one holder at a time.
 
     async with Partitioner(client, "/shards", ["a", "b", "c"]) as partitioner:
         async for share in partitioner.shares():
             print(sorted(share.items))  # ['a', 'b', 'c']
             break
 
-When somebody comes or goes, the items are divided anew: nobody has two more than another one, and
-whoever can keep an item keeps it. That is decided by one of the members, the first in the line that
-they stand in, and written down for all. What is guaranteed does not rest on it: whoever is to have
-an item claims it by a node of its own, and gets it only when whoever had it has let go or is dead.
+When members come or go, the items are divided anew: shares differ by one item at most, and members
+keep what they can. The first member in the line decides, and writes the division to a node. The
+guarantee does not depend on it: each item is claimed by a node of its own, which is free only when
+its holder has let go or is dead.
 
-To let go takes the holder's word: an item that is not in a share any more is let go when the next
-share is asked for. Until then nobody else has it. Each item has a grant, with a fencing token.
+A holder lets go explicitly: an item that is not in its share any more is let go when the next share
+is requested. Until then it has no other holder. Each item has a grant, with a fencing token.
 
-* Suspension (the connection is lost): everybody keeps what they have.
+* Suspension (the connection is lost): all members keep their items.
 * Expiry, or nothing heard for a session timeout: all is lost. The scope cancels its body and raises
   GrantLostError; others get the items when the service ends our session.
-* Cancellation: whoever is cancelled leaves, as at the end of the scope. Nodes are deleted in the
+* Cancellation: a cancelled member leaves, as at the end of the scope. Nodes are deleted in the
   background for as long as that takes.
 * Never promised: that a holder is alone by the clock, as with any lock
   (`paddock.recipes.locks.grant` says what helps); nor that an item has a holder at every moment.
@@ -33,7 +33,6 @@ from typing import Any, Final, Self
 from urllib.parse import quote
 
 from paddock.client.client import Client
-from paddock.client.results import NodeData
 from paddock.client.states import Event
 from paddock.errors import (
     BadVersionError,
@@ -43,41 +42,41 @@ from paddock.errors import (
     SessionExpiredError,
     TransactionFailedError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import Signal, child, until_answered
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import Signal, retry, watch_signal
 from paddock.recipes.groups.division import Division, decoded, divide, encoded
 from paddock.recipes.locks.claim import Claim
 from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
 from paddock.recipes.locks.line import Contender, Line, Place
 
-# What the name of a member's node says before its number.
+# The prefix of a member's node.
 _KIND: Final = "member-"
-# What the name of an item's node begins with, so that an item may have any name.
+# The prefix of an item's node, so that an item may have any name.
 _ITEM: Final = "item-"
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What is ours, from now on."""
+    """Our items, from now on."""
 
     items: frozenset[str]
-    #: What has come, compared with the share before.
+    #: The items that were not in the share before.
     gained: frozenset[str]
-    #: What has gone: it is let go when the next share is asked for.
+    #: The items that are let go when the next share is requested.
     removed: frozenset[str]
 
 
 class Partitioner:
-    """One member of those who divide a set of items.
+    """One member of a group that divides a set of items.
 
         async with Partitioner(client, "/shards", ["a", "b"]) as partitioner:
             async for share in partitioner.shares():
                 print(partitioner.grant("a").is_held)  # True
                 break
 
-    All members give the same items; if they do not, those of the one who has been there longest
-    count. `data` is what others read of us in `members`.
+    All members use the same items; if they do not, those of the oldest member count. Others read
+    `data` in `members`.
     """
 
     def __init__(
@@ -94,23 +93,23 @@ class Partitioner:
         self._path = path
         self._data = data
         self._acl = acl
-        # Its node has the division as its data, and goes when the last member has gone.
-        self._line = Line(client, child(path, "members"), [_KIND], data, acl)
+        # Its node has the division as its data, and goes with the last member.
+        self._line = Line(client, child_path(path, "members"), [_KIND], data, acl)
         self._place: Place | None = None
         self._grant: Grant | None = None
         self._scope: GrantScope | None = None
         self._coordinating: asyncio.Task[None] | None = None
-        # By item: what we hold, and what we wait for.
+        # By item: what we hold, and what we claim.
         self._grants: dict[str, Grant] = {}
         self._claiming: dict[str, asyncio.Task[None]] = {}
-        # Of which it is not known yet whether they can be had at once.
+        # Claims that were not answered yet.
         self._asking: set[str] = set()
-        # What is let go once the next share is asked for.
+        # Let go when the next share is requested.
         self._going: dict[str, Grant] = {}
-        # What was told last.
+        # The last share.
         self._told: frozenset[str] = frozenset()
         self._is_read = False
-        # What keeps us from going on, and those who want to know.
+        # A failure in the background, and the waiters to wake.
         self._failure: BaseException | None = None
         self._waiting: set[Signal] = set()
 
@@ -122,12 +121,8 @@ class Partitioner:
         if self._place is not None:
             raise LockStateError(f"{self._path}: it has been joined already; make another one")
         self._place = place = self._line.new_place(_KIND)
-        try:
+        with place.left_on_error():
             await place.enter()
-        except BaseException:
-            # Not awaited: whoever is cancelled must not wait for the service.
-            self._client.start_task(place.leave())
-            raise
         self._grant = grant = Grant(place)
         grant.add_listener(self._on_grant)
         self._scope = GrantScope(grant)
@@ -152,17 +147,17 @@ class Partitioner:
         for signal in self._waiting:
             self._client.forget_watcher(signal)
         self._wake()
-        await self._scope.leave(kind, error, traceback)
+        await self._scope.__aexit__(kind, error, traceback)
         if letting_go:
             await asyncio.wait(letting_go)
 
     @property
     def items(self) -> frozenset[str]:
-        """What is ours, as the last share has told."""
+        """The items of the last share."""
         return self._told
 
     def grant(self, item: str) -> Grant:
-        """Give the grant of an item that is ours, or about to be let go.
+        """Return the grant of an item that is ours, or about to be let go.
 
         Raises LockStateError if it is neither.
         """
@@ -172,23 +167,23 @@ class Partitioner:
         return grant
 
     def shares(self) -> AsyncGenerator[Share, None]:
-        """Give what is ours, whenever it changes; asking for the next one lets go what has gone.
+        """Return a stream of our shares; requesting the next one lets go of removed items.
 
             async for share in partitioner.shares():
                 print(sorted(share.gained), sorted(share.removed))  # ['a', 'b'] []
                 break
 
-        The first share comes once we have any, or it is known that there is none for us. Whoever
-        stops asking keeps what they have until the scope ends, and then shares end as well. Raises
-        GrantLostError when we are a member no more, and LockStateError if somebody else asks
-        already, or before the scope.
+        The first share comes once we have items, or there is none for us. A member that does not
+        request the next share keeps its items until the scope ends, which ends the stream, too.
+        Raises GrantLostError when we are a member no more, and LockStateError if there is another
+        such stream, or outside the scope.
         """
         return self._shares(*self._member())
 
     async def wait_settled(self) -> None:
-        """Wait until we have what belongs to us, all of it and no more, by the present members.
+        """Wait until our share is what the present division says.
 
-        It takes somebody who asks for shares meanwhile. Others may still wait for theirs. Raises
+        Another task has to read `shares` meanwhile. Other members may not have settled yet. Raises
         GrantLostError when we are a member no more.
         """
         place, grant = self._member()
@@ -198,7 +193,7 @@ class Partitioner:
             while True:
                 self._check(grant)
                 entries = self._line.in_order(
-                    await until_answered(
+                    await retry(
                         self._client,
                         lambda: self._client.children(self._line.path, watch=signal),
                     )
@@ -211,14 +206,14 @@ class Partitioner:
                     return
                 await signal.wait()
         except (NoNodeError, SessionExpiredError) as error:
-            # The node goes with the last member, so we are none.
+            # The node goes with the last member, so we are no member.
             raise grant.lost() from error
         finally:
             self._waiting.discard(signal)
             self._client.forget_watcher(signal)
 
     async def members(self) -> list[Contender]:
-        """Give all members, in the order in which they came."""
+        """Return all members, in the order in which they came."""
         return await self._line.contenders()
 
     def _member(self) -> tuple[Place, Grant]:
@@ -230,9 +225,9 @@ class Partitioner:
 
     async def _shares(self, place: Place, grant: Grant) -> AsyncGenerator[Share, None]:
         if self._is_read:
-            raise LockStateError(f"{self._path}: its shares are asked for already")
+            raise LockStateError(f"{self._path}: another stream of its shares is open")
         self._is_read = True
-        # Whoever asks anew has seen what was told before.
+        # The items of an earlier stream are let go.
         self._let_go()
         has_told = False
         wanted: list[str] | None = None
@@ -249,7 +244,7 @@ class Partitioner:
                     self._claim(wanted)
                     told, held = self._told, frozenset(filter(self._holds, wanted))
                     is_first = not has_told and (held or not wanted)
-                    # What comes may wait for what comes with it; what goes does not.
+                    # Gains are told together; removals at once.
                     if told - held or (not self._asking and (held != told or is_first)):
                         has_told = True
                         self._tell(held)
@@ -269,7 +264,7 @@ class Partitioner:
         return grant is not None and not grant.is_lost
 
     def _claim(self, wanted: list[str]) -> None:
-        """Begin to claim what we are to have, and no longer what we are not."""
+        """Claim the items that are ours by the division, and no others."""
         for item in wanted:
             if item not in self._claiming and not self._holds(item):
                 self._asking.add(item)
@@ -280,20 +275,17 @@ class Partitioner:
                 task.cancel()
         for item in [*self._grants]:
             if item not in wanted and item not in self._told:
-                # It came too late, and nobody knows of it.
+                # Claimed too late, and in no share.
                 self._client.start_task(self._grants.pop(item).release())
 
     async def _take(self, item: str) -> None:
-        path = child(child(self._path, "items"), _ITEM + quote(item, safe=""))
+        path = child_path(child_path(self._path, "items"), _ITEM + quote(item, safe=""))
         claim = Claim(self._client, path, self._acl, self._data)
-        try:
+        with claim.left_on_error():
             await claim.enter()
             self._asking.discard(item)
             self._wake()
             await claim.reach()
-        except BaseException:
-            self._client.start_task(claim.leave())
-            raise
         self._grants[item] = grant = Grant(claim)
         grant.add_listener(self._on_grant)
 
@@ -304,7 +296,7 @@ class Partitioner:
         self._wake()
 
     def _tell(self, held: frozenset[str]) -> None:
-        """Take down what is told; what has gone is ours until somebody asks for the next share."""
+        """Note a new share; removed items are ours until the next one is requested."""
         self._going = {one: self._grants.pop(one) for one in self._told - held}
         self._told = held
         self._wake()
@@ -318,17 +310,14 @@ class Partitioner:
     # Who has what.
 
     async def _coordinate(self, place: Place) -> None:
-        """Divide the items, from when we are the first in the line."""
+        """Divide the items, once we are the first in the line."""
         await place.reach()
-        signal = Signal()
-        try:
-            while await until_answered(self._client, partial(self._divide, place, signal)):
+        with watch_signal(self._client) as signal:
+            while await retry(self._client, partial(self._divide, place, signal)):
                 await signal.wait()
-        finally:
-            self._client.forget_watcher(signal)
 
     async def _divide(self, place: Place, signal: Signal) -> bool:
-        """Write down who is to have what; tell whether we are still a member."""
+        """Write the division; return whether we are still a member."""
         while True:
             try:
                 names = await self._client.children(self._line.path, watch=signal)
@@ -347,21 +336,20 @@ class Partitioner:
             try:
                 await transaction.commit()
             except TransactionFailedError as failed:
-                # We are a member no more; or somebody else has written, so we look again.
+                # We are no member, or another member has written: read again.
                 if not isinstance(failed.cause, NoNodeError | BadVersionError):
                     raise
             else:
                 return True
 
     async def _read_division(self, signal: Signal) -> Division:
-        async def read() -> NodeData | None:
-            try:
-                return await self._client.get(self._line.path, watch=signal)
-            except NoNodeError:
-                return None
-
-        found = await until_answered(self._client, read)
-        return {} if found is None else decoded(found.data)
+        try:
+            found = await retry(
+                self._client, lambda: self._client.get(self._line.path, watch=signal)
+            )
+        except NoNodeError:
+            return {}
+        return decoded(found.data)
 
     # How it goes.
 
@@ -371,7 +359,7 @@ class Partitioner:
 
     def _on_done(self, task: asyncio.Task[Any]) -> None:
         error = None if task.cancelled() else task.exception()
-        # When the session is over, so is our grant; and one whose node was deleted.
+        # Our grant says so when the session is over or our node was deleted.
         if error is not None and not isinstance(error, SessionExpiredError | LockStateError):
             self._failure = error
             self._wake()
@@ -387,7 +375,7 @@ class Partitioner:
 
 
 class _Watch(Signal):
-    """A signal that remembers whether there is something to be read again."""
+    """A signal that remembers whether to read again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -409,5 +397,5 @@ def _checked_items(items: object) -> list[str]:
 
 
 def _can_be_sent(text: str) -> bool:
-    """Tell whether it is whole: half a pair of surrogates cannot be sent."""
+    """Return whether it can be encoded: half a pair of surrogates cannot."""
     return text.isprintable() or not any("\ud800" <= one <= "\udfff" for one in text)

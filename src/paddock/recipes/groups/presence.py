@@ -1,8 +1,8 @@
-"""A presence: one ephemeral node at the path of a name, with what its member says about itself.
+"""A presence: an ephemeral node at the path of a name, with what its member says about itself.
 
-Whoever finds the name taken waits, be it by another process or by an older session of our own. A
-node that has our session is ours once a create of ours was in doubt: within one client a name is
-taken by one at a time, which is seen to here, since the service cannot tell two of them apart.
+If the name is taken, by another process or by an older session of our own, it waits. After a create
+with a lost reply, a node of our session is ours: within one client a name is taken by one presence
+at a time, by a lock here, since the service cannot tell two of them apart.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from paddock.errors import (
     NodeExistsError,
     NoNodeError,
     NotReadOnlyError,
-    SessionExpiredError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
+from paddock.recipes.common.departure import OwnedNode
 from paddock.recipes.common.retry import (
-    Leaver,
-    Losses,
+    RetryLimit,
+    delete_if_exists,
     make_container,
-    parent,
-    until_answered,
+    newest_stat,
+    retry,
     wait_gone,
     wait_writable,
 )
 
-# By client and path: whose turn it is among those of the same client, while there are any.
+# By client and path: the lock of the presences of one client, while there are any.
 _turns: Final[WeakKeyDictionary[Client, WeakValueDictionary[str, asyncio.Lock]]] = (
     WeakKeyDictionary()
 )
 
 
-class Presence(Leaver):
+class Presence(OwnedNode):
     """The node of a member, from before its create until it is surely gone."""
 
     def __init__(self, client: Client, path: str, payload: bytes, acl: Sequence[ACL]) -> None:
         self.client = client
         self.path = path
-        # The zxid of the node's creation, once we have it.
         self.token = 0
         self._payload = payload
         self._acl = acl
@@ -54,19 +54,14 @@ class Presence(Leaver):
             path, asyncio.Lock()
         )
         self._has_turn = False
-        # Whether a create of ours may have been carried out.
+        # Whether a create of ours may have succeeded.
         self._is_asked = False
-
-    @property
-    def guarded(self) -> Sequence[str]:
-        """What a guarded write checks."""
-        return (self.path,)
 
     async def enter(self) -> None:
         """Wait until the name is free, and take it. Whatever is raised, `leave` has to follow."""
         await self._turn.acquire()
         self._has_turn = True
-        losses = Losses()
+        limit = RetryLimit()
         while True:
             try:
                 is_in_doubt, self._is_asked = self._is_asked, True
@@ -74,7 +69,7 @@ class Presence(Leaver):
                     self.path, self._payload, acl=self._acl, ephemeral=True
                 )
             except NodeExistsError:
-                stat = await until_answered(self.client, self._look)
+                stat = await retry(self.client, lambda: newest_stat(self.client, self.path))
                 if is_in_doubt and stat is not None and self._is_ours(stat):
                     self.token = stat.czxid
                     return
@@ -82,36 +77,34 @@ class Presence(Leaver):
                 await wait_gone(self.client, self.path)
             except NoNodeError:
                 self._is_asked = is_in_doubt
-                await make_container(self.client, parent(self.path))
+                await make_container(self.client, parent_path(self.path))
             except NotReadOnlyError:
                 self._is_asked = is_in_doubt
                 await wait_writable(self.client)
             except ConnectionLostError as error:
-                losses.add(error)
+                limit.count(error)
                 await self.client.wait_connected()
             else:
                 self.token = created.stat.czxid
                 return
 
     async def update(self, payload: bytes) -> bool:
-        """Say something else about us; tell whether the node is still ours."""
-        losses = Losses()
+        """Write another payload; return whether the node is still ours."""
+        limit = RetryLimit()
         while True:
             try:
                 stat = await self.client.set(self.path, payload, version=self._version)
             except NoNodeError:
                 return False
             except ConnectionLostError as error:
-                losses.add(error)
+                limit.count(error)
                 await self.client.wait_connected()
             except NotReadOnlyError:
                 await wait_writable(self.client)
             except BadVersionError:
-                # Written by us, and the reply was lost; or by somebody else, which is no matter.
+                # Written by us, and the reply was lost; or by another client.
                 try:
-                    data, stat = await until_answered(
-                        self.client, lambda: self.client.get(self.path)
-                    )
+                    data, stat = await retry(self.client, lambda: self.client.get(self.path))
                 except NoNodeError:
                     return False
                 self._version = stat.version
@@ -122,34 +115,20 @@ class Presence(Leaver):
                 return True
 
     async def leave(self) -> None:
-        """Delete our node, wherever our create has got to; ends when it is gone, or the session is.
-
-        It is to be run by a task of the client's, since it has to go on if its caller is cancelled.
-        """
+        """Delete our node, even if the reply to its create was lost."""
         try:
             if self._is_asked:
-                await until_answered(self.client, self._delete)
-        except SessionExpiredError:
-            # And with it the node.
-            pass
+                await super().leave()
         finally:
             if self._has_turn:
                 self._has_turn = False
                 self._turn.release()
-
-    async def _look(self) -> Stat | None:
-        # The server we are attached to now may be behind the one that took our request.
-        await self.client.sync(self.path)
-        return await self.client.exists(self.path)
 
     def _is_ours(self, stat: Stat) -> bool:
         is_of_our_session = stat.ephemeral_owner == self.client.session_id
         return is_of_our_session and self.token in (0, stat.czxid)
 
     async def _delete(self) -> None:
-        stat = await self._look()
+        stat = await newest_stat(self.client, self.path)
         if stat is not None and self._is_ours(stat):
-            try:
-                await self.client.delete(self.path)
-            except NoNodeError:
-                pass
+            await delete_if_exists(self.client, self.path)

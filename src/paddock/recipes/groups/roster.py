@@ -1,8 +1,8 @@
-"""Who is there: the ephemeral nodes below a path, read again whenever something has changed.
+"""The roster of a group: the ephemeral nodes below a path, read again after each change.
 
-Changes are told by comparison, never by events: the new list comes together with the watch for the
-next change, and is compared with the old one. So nothing that happens in between is missed; only
-who comes and goes again between two looks is never seen.
+Changes are found by comparison, not from events: each list comes with a watch for the next change,
+and is compared with the list before. So nothing in between is missed; only a member that comes and
+goes between two reads is never seen.
 """
 
 from __future__ import annotations
@@ -16,94 +16,92 @@ from paddock.client.client import Client
 from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType
 from paddock.errors import NoAuthError, NoNodeError
-from paddock.recipes.common.retry import child, until_answered
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import name_of, request_each, retry
 
-# What containers have in the place of a session, and in its first byte nodes with a TTL.
+# The owner of a container, and the first byte of the owner of a node with a TTL.
 _CONTAINER: Final = -(2**63)
 _TTL: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Somebody who is there, as everybody can see it."""
+    """A member of a group."""
 
     name: str
     #: What the member says about itself.
     payload: bytes
     #: The session that it belongs to.
     session_id: int
-    #: It is larger for whoever came later, and another one for whoever comes again.
+    #: The zxid of its node: larger for a later member, and new for one that comes again.
     token: int
-    #: How often it has changed what it says.
+    #: How often it has changed its payload.
     version: int
 
 
-class MembershipChange(enum.Enum):
-    """What happens to a member."""
+class MembershipChange(enum.StrEnum):
+    """A change of a member."""
 
-    #: It was there when we began to look.
+    #: It was a member when we began to read.
     PRESENT = "present"
     JOINED = "joined"
-    #: It says something else about itself.
+    #: It has another payload.
     UPDATED = "updated"
     #: It has left, or its session is over.
     LEFT = "left"
 
-    def __str__(self) -> str:
-        return self.value
-
 
 @dataclass(frozen=True, slots=True)
 class MembershipEvent:
-    """A change, and the member as it is now; of one that has left, as it was."""
+    """A change, and the member as it is now; or as it was, if it has left."""
 
     change: MembershipChange
     member: Member
 
 
 class Roster:
-    """Everybody who is there, as it was read last; it is to be closed."""
+    """The members at the last read; it is to be closed."""
 
     def __init__(self, client: Client, path: str, *, watches: bool = True) -> None:
         self._client = client
         self._path = path
         self._watcher = self if watches else None
         self._members: dict[str, Member] = {}
-        # Of whom something was told that we have not read yet.
+        # Members with an event that we have not read yet.
         self._unread: set[str] = set()
-        self._is_news = asyncio.Event()
+        self._has_event = asyncio.Event()
 
     def __call__(self, event: Event) -> None:
-        """Take note of an event: it says where to look."""
+        """Note which member an event is about."""
         if event.type is not EventType.NONE:
             if event.path is not None and event.path != self._path:
-                self._unread.add(event.path[event.path.rfind("/") + 1 :])
+                self._unread.add(name_of(event.path))
         elif not event.state.is_connected and not event.state.is_final:
             return
-        self._is_news.set()
+        self._has_event.set()
 
     @property
     def members(self) -> list[Member]:
-        """Everybody, in the order in which they came."""
+        """All members, in the order in which they came."""
         return sorted(self._members.values(), key=lambda one: one.token)
 
     async def read(self) -> list[MembershipEvent]:
-        """Look again; give what has changed since the last time."""
+        """Read again; return the changes since the last read."""
         before = self._members
-        self._members = await until_answered(self._client, self._read)
+        self._members = await retry(self._client, self._read)
         return _difference(before, self._members)
 
     async def wait(self) -> None:
-        """Wait until it is time to look again."""
-        await self._is_news.wait()
-        self._is_news.clear()
+        """Wait until it is time to read again."""
+        await self._has_event.wait()
+        self._has_event.clear()
 
     def close(self) -> None:
-        """Hear of nothing any more."""
+        """Remove the watches."""
         self._client.forget_watcher(self)
 
     async def _read(self) -> dict[str, Member]:
-        # What is told from here on is for the next time.
+        # Later events are for the next read.
         unread, self._unread = self._unread, set()
         try:
             return await self._read_all_but({*self._members} - unread)
@@ -115,17 +113,14 @@ class Roster:
         names = {*await self._list()}
         found = {name: self._members[name] for name in names & known}
         wanted = sorted(names - {*found})
-        answers = await asyncio.gather(
-            *(self._client.get(child(self._path, name), watch=self._watcher) for name in wanted),
-            return_exceptions=True,
+        # A node may be gone by now, as an event will tell; or not be readable.
+        answers = await request_each(
+            lambda name: self._client.get(child_path(self._path, name), watch=self._watcher),
+            wanted,
+            (NoNodeError, NoAuthError),
         )
         for name, answer in zip(wanted, answers, strict=True):
-            if isinstance(answer, NoNodeError | NoAuthError):
-                # Gone meanwhile, as we will be told; or none of ours.
-                continue
-            if isinstance(answer, BaseException):
-                raise answer
-            if (member := member_of(name, answer)) is not None:
+            if answer is not None and (member := member_of(name, answer)) is not None:
                 found[name] = member
         return found
 
@@ -140,14 +135,14 @@ class Roster:
 
 
 async def read_members(client: Client, path: str) -> list[Member]:
-    """Give everybody who is there now, in the order in which they came."""
+    """Return all members, in the order in which they came."""
     roster = Roster(client, path, watches=False)
     await roster.read()
     return roster.members
 
 
 def member_of(name: str, node: NodeData) -> Member | None:
-    """Give the member that a node stands for; None if it is something else."""
+    """Return the member that a node stands for; None for another kind of node."""
     data, stat = node
     owner = stat.ephemeral_owner
     if owner in (0, _CONTAINER) or owner >> 56 == _TTL:
@@ -156,7 +151,7 @@ def member_of(name: str, node: NodeData) -> Member | None:
 
 
 def _difference(before: dict[str, Member], after: dict[str, Member]) -> list[MembershipEvent]:
-    """Give what must have happened: first who left, then who joined and changed, in order."""
+    """Return the changes: first who left, then who joined and changed, in order."""
     events = [
         MembershipEvent(MembershipChange.LEFT, old)
         for old in sorted(before.values(), key=lambda one: one.token)

@@ -1,1 +1,1 @@
-"""Locks and their kin: everything that somebody holds, and others wait for in line."""
+"""Locks of every kind, and elections: one line of contenders, and grants with fencing tokens."""

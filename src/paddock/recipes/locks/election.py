@@ -3,22 +3,22 @@
     async with Election(client, "/election", data=b"worker 7").lead() as leadership:
         token = leadership.token  # larger than that of every leader before
 
-Candidates stand in a line, as those who want a lock, and the first one leads. Each watches only the
+Candidates stand in a line, as contenders for a lock, and the first one leads. Each watches only the
 one before it. Guaranteed is the service's order: a leadership begins after the node of every
 earlier leader has gone, its token is larger, and a write under `leadership.guard()` fails from the
 moment the next one leads.
 
-There are two styles. In the scope of `lead` we wait to be elected, lead, and step down at its end.
-With `start` we stand in the line in the background, over any number of leaderships, until `stop`.
+There are two styles. The scope of `lead` waits to be elected, leads, and steps down at its end.
+`start` stands in the line in the background, over any number of leaderships, until `stop`.
 
 * Suspension (the connection is lost): a leader is told and goes on, a candidate keeps its place.
 * Expiry, or nothing heard for a session timeout: the leadership is lost. A scope cancels its body
   and raises GrantLostError. In the background we stand in the line again if the session lives after
   all, or if only our node was deleted; if it is over, the election has failed and says so.
-* Cancellation: whoever is cancelled, while waiting or leading, leaves the line. Its node is deleted
-  in the background for as long as that takes, so it never blocks the others.
+* Cancellation: a cancelled candidate or leader leaves the line. Its node is deleted in the
+  background for as long as that takes, so it never blocks the others.
 * Never promised: that a leader is alone by the clock. A process may be paused while its session
-  ends, and know nothing of it. What it does to the outside world then is told by its fencing token
+  ends, and not know it. Fencing tokens protect storage outside the service from its late writes
   (`paddock.recipes.locks.grant` says how).
 
 The nodes are those of Curator's LeaderLatch, with `data` as the id of its participant, so both can
@@ -36,47 +36,44 @@ from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, SessionExpiredError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.recipes.common.feed import Feed
 from paddock.recipes.common.listeners import Listeners
+from paddock.recipes.common.retry import wait_in_session
 from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
 from paddock.recipes.locks.line import Contender, Line
-from paddock.recipes.log_room.feed import Feed
 
-# What the name of a candidate's node says before its number, as in Curator's latch.
+# The prefix of a candidate's node, as in Curator's latch.
 _KIND: Final = "latch-"
 
 
-class ElectionEvent(enum.Enum):
-    """What happens to a candidate. Whatever comes after ELECTED says that it leads no more."""
+class ElectionEvent(enum.StrEnum):
+    """A step of a candidate. Every event after ELECTED means that it leads no more."""
 
     START = "start"
-    #: It offers itself: it is about to stand at the end of the line.
+    #: It is about to stand at the end of the line.
     OFFER = "offer"
-    #: It stands in the line, and looks who is before it.
+    #: It stands in the line, and reads who is before it.
     DETERMINING = "determining"
-    #: Somebody is, and it is ready to follow that one.
+    #: It waits for the candidate before it.
     READY = "ready"
     ELECTED = "elected"
-    #: It cannot go on: the session is over, a scope has lost its leadership, or we may not.
+    #: The session is over, a scope has lost its leadership, or the ACL does not permit it.
     FAILED = "failed"
     STOPPED = "stopped"
 
-    def __str__(self) -> str:
-        return self.value
-
     @property
     def is_final(self) -> bool:
-        """Whether nothing comes after it, unless somebody begins anew."""
+        """Whether it is the last event, until the next start."""
         return self in (ElectionEvent.FAILED, ElectionEvent.STOPPED)
 
 
-# Called at once, in the order in which things happen.
+# Called at once, in order.
 ElectionListener: TypeAlias = Callable[[ElectionEvent], None]
 
 
 class Election:
-    """One candidate, who leads at most as long as the client's session lives.
+    """One candidate, which leads at most as long as the client's session lives.
 
         election = Election(client, "/election", data=b"worker 7")
         await election.start()
@@ -84,7 +81,7 @@ class Election:
         print(election.is_leader, leadership.is_held)  # True True
         await election.stop()
 
-    `async with election` starts it, and stops it at the end. `data` is what others read of us.
+    `async with election` starts it, and stops it at the end. Others read `data` in `candidates`.
     """
 
     def __init__(
@@ -99,11 +96,11 @@ class Election:
         self._path = path
         self._line = Line(client, path, [_KIND], data, acl)
         self._state: ElectionEvent | None = None
-        # Whether somebody waits or leads, in a scope or in the background.
+        # Whether we wait or lead, in a scope or in the background.
         self._is_standing = False
         self._is_stopped = False
         self._background: asyncio.Task[None] | None = None
-        # What takes our node away in the background, for as long as that takes.
+        # The deletion of our node, in the background.
         self._leaving: asyncio.Task[None] | None = None
         self._leadership: Grant | None = None
         self._failure: Exception | None = None
@@ -128,8 +125,8 @@ class Election:
                 print(leadership.is_held)  # True
 
         When the leadership is lost, it cancels its body and raises GrantLostError. Raises
-        SessionExpiredError; and LockStateError if it stands in the line already, or if somebody has
-        deleted our node while we waited.
+        SessionExpiredError; and LockStateError if it stands in the line already, or if our node was
+        deleted while we waited.
         """
         self._begin()
         try:
@@ -138,16 +135,11 @@ class Election:
             except Exception as error:
                 self._fail(error)
                 raise
-            scope = GrantScope(leadership)
-            leadership.add_listener(self._on_leadership)
-            if leadership.is_lost:
-                self._fail(leadership.lost())
-            try:
+            async with GrantScope(leadership):
+                leadership.add_listener(self._on_leadership)
+                if leadership.is_lost:
+                    self._fail(leadership.lost())
                 yield leadership
-            except BaseException as error:
-                await scope.leave(type(error), error, error.__traceback__)
-                raise
-            await scope.leave(None, None, None)
         finally:
             self._is_standing = False
             if self._state is not ElectionEvent.FAILED:
@@ -158,10 +150,9 @@ class Election:
     async def start(self) -> None:
         """Stand in the line from now on; returns when we do.
 
-        After a leadership that was lost, or stepped down from, we stand at the end of the line
-        again. Raises what keeps us from the line, such as SessionExpiredError and NoAuthError; and
-        LockStateError if we stand there already, or have stopped. If it is cancelled, the election
-        is stopped.
+        After a leadership is lost, or stepped down from, we stand at the end of the line again.
+        Raises SessionExpiredError, NoAuthError and the like; and LockStateError if we stand there
+        already, or have stopped. If it is cancelled, the election is stopped.
         """
         self._begin()
         self._background = background = self._client.start_task(self._stand())
@@ -177,9 +168,9 @@ class Election:
         raise self._ended()
 
     async def wait_leader(self) -> Grant:
-        """Wait until we lead; give the leadership.
+        """Wait until we lead; return the leadership.
 
-        It may be waited for before the start as well. Raises what the election has failed for, and
+        It may be called before `start`. Raises the error that the election has failed with, and
         LockStateError if it was stopped.
         """
         async for event in self.events():
@@ -193,7 +184,7 @@ class Election:
 
         While the connection is lost it waits for the next one, but not longer than the session
         surely lives. If it is cancelled, the node is deleted all the same. Stopping again does
-        nothing. Raises LockStateError while a scope of `lead` is open: leave that.
+        nothing. Raises LockStateError while a scope of `lead` is open.
         """
         background = self._background
         if self._is_standing and background is None:
@@ -204,7 +195,8 @@ class Election:
             await asyncio.wait([background])
         elif self._state is not ElectionEvent.STOPPED:
             self._become(ElectionEvent.STOPPED)
-        await self._wait_left()
+        if self._leaving is not None:
+            await wait_in_session(self._client, self._leaving)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -221,11 +213,10 @@ class Election:
     # In both styles.
 
     async def step_down(self) -> None:
-        """Give up the leadership; when this returns, the next one leads or can lead.
+        """Give up the leadership; when this returns, the next candidate leads or can.
 
         In the background we stand at the end of the line then. The body of a scope goes on, but
-        leads no more. Raises LockStateError if we do not lead; that the leadership was lost
-        meanwhile is fine.
+        leads no more. Raises LockStateError if we do not lead, but not if the leadership was lost.
         """
         leadership = self._leadership
         if leadership is None or leadership.is_released:
@@ -233,7 +224,7 @@ class Election:
         await leadership.release()
 
     async def leader(self) -> Contender | None:
-        """Give who leads, or None if nobody does."""
+        """Return the leader, or None if there is none."""
         while True:
             first = (await self._line.entries())[:1]
             if not first:
@@ -243,11 +234,11 @@ class Election:
                 return found[0]
 
     async def candidates(self) -> list[Contender]:
-        """Give all who lead or wait, in their order: the leader first."""
+        """Return all candidates, in order: the leader first."""
         return await self._line.contenders()
 
     def events(self) -> AsyncIterator[ElectionEvent]:
-        """Give what has happened last, then everything that happens, until FAILED or STOPPED.
+        """Return a stream of events: the last one, then every later one, until FAILED or STOPPED.
 
             await election.start()
             async for event in election.events():
@@ -255,19 +246,19 @@ class Election:
                 if event is ElectionEvent.ELECTED:
                     break
 
-        Of somebody who reads slowly, the last thousand are kept.
+        For a slow reader, the last thousand are kept.
         """
         return self._feed.stream(lambda event: event.is_final)
 
     def add_listener(self, listener: ElectionListener) -> None:
-        """Have something called with everything that happens from now on.
+        """Call a function with every later event.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._listeners.add(listener)
 
     def remove_listener(self, listener: ElectionListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._listeners.remove(listener)
 
     def _begin(self) -> None:
@@ -291,8 +282,10 @@ class Election:
                     break
                 self._become(ElectionEvent.READY)
                 await place.wait_gone(ahead)
-        except BaseException:
-            # Not awaited: whoever is cancelled must not wait for the service.
+        except BaseException as error:
+            if place.blocked_by:
+                error.add_note(f"waiting for {place.blocked_by}")
+            # Not awaited: a cancelled task must not wait for the service.
             self._leaving = self._client.start_task(place.leave())
             raise
         self._leadership = leadership = Grant(place)
@@ -305,7 +298,7 @@ class Election:
             try:
                 leadership = await self._be_elected()
             except LockStateError:
-                # Somebody has deleted our node, but the session lives.
+                # Our node was deleted, but the session lives.
                 continue
             try:
                 await leadership.wait_over()
@@ -314,7 +307,7 @@ class Election:
                 raise
 
     def _on_end(self, background: asyncio.Task[Any]) -> None:
-        """Tell how it ended in the background."""
+        """Publish how the background task ended."""
         self._background = None
         self._is_standing = False
         error = None if background.cancelled() else background.exception()
@@ -323,11 +316,11 @@ class Election:
         elif isinstance(error, Exception):
             self._fail(error)
         else:
-            # Nobody but the client cancels it, at its end.
+            # Only the client cancels it, when it is closed.
             self._fail(SessionExpiredError("elect", self._path))
 
     def _on_leadership(self, event: GrantEvent) -> None:
-        """Tell at once that a scope has lost what it had."""
+        """Publish at once that a scope has lost its leadership."""
         if event is GrantEvent.LOST and self._leadership is not None:
             self._fail(self._leadership.lost())
 
@@ -336,18 +329,10 @@ class Election:
         self._become(ElectionEvent.FAILED)
 
     def _ended(self) -> Exception:
-        """Give what to raise when it has come to its end."""
+        """Return the error to raise after the end."""
         return self._failure or LockStateError(f"{self._path}: it was stopped")
 
     def _become(self, event: ElectionEvent) -> None:
         self._state = event
-        self._feed.tell(event)
-        self._listeners.tell(event)
-
-    async def _wait_left(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._leaving is not None and not self._leaving.done():
-            remaining = self._client.session_valid_until - loop.time()
-            if remaining <= 0:
-                return
-            await asyncio.wait([self._leaving], timeout=remaining)
+        self._feed.publish(event)
+        self._listeners.notify(event)

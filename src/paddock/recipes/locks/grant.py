@@ -1,37 +1,47 @@
-"""Grants: that something is held, for as long as the session surely lives.
+"""Grants: proof that something is held, for as long as the session surely lives.
 
     async with Lock(client, "/locks/report") as grant:
         async with grant.guard() as transaction:
             transaction.set("/report", b"done")
 
-No lock can promise that its holder is alone: the service can end a session that a paused process
-still believes in. What can be promised is here. The holder is told in time: at the latest when
-nothing was answered for a whole session timeout, by our own clock, a grant counts as lost, and the
-scope that holds it cancels its body. And what the holder writes can be fenced: `guard` is a
-transaction that fails once the grant is over, and for what is kept outside the service there is the
-`token`, which is larger for every later grant: whoever remembers the largest token that it has seen
-can refuse the work of an older holder.
+No lock can promise that its holder is alone: the service can end the session of a process that is
+paused and does not know. Two things are promised instead:
+
+* The holder is told in time. When nothing was answered for a whole session timeout, by our own
+  clock, the grant counts as lost, and the scope that holds it cancels its body.
+* The holder's writes can be fenced. `guard` is a transaction that fails once the grant is over. For
+  storage outside the service there is the `token`, which is larger for every later grant: storage
+  that remembers the largest token it has seen can refuse an older holder.
 """
 
 from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Protocol, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.transaction import Transaction
 from paddock.errors import GrantLostError, LockStateError
 from paddock.protocol.records import Stat
+from paddock.recipes.common.departure import Departure, OwnedNode
 from paddock.recipes.common.listeners import Listeners
-from paddock.recipes.common.retry import Departure
+
+# Why a grant was lost.
+DELETED: Final = "its node was deleted"
+_OVERDUE: Final = "nothing was heard from the service for a session timeout"
+_REASONS: Final = {
+    SessionState.EXPIRED: "the session has expired",
+    SessionState.CLOSED: "the client was closed",
+    SessionState.AUTH_FAILED: "authentication failed",
+}
 
 
-class GrantEvent(enum.Enum):
-    """What happens to a grant."""
+class GrantEvent(enum.StrEnum):
+    """A change of a grant's state."""
 
     ACQUIRED = "acquired"
     #: The connection is lost. It is still held, until the session may be over.
@@ -42,37 +52,25 @@ class GrantEvent(enum.Enum):
     #: The session is over, or may be, or the node that stands for the grant is gone.
     LOST = "lost"
 
-    def __str__(self) -> str:
-        return self.value
 
-
-# Called at once, in the order in which things happen.
+# Called at once, in order.
 GrantListener: TypeAlias = Callable[[GrantEvent], None]
 
 
-class Held(Protocol):
-    """What a grant stands for: an ephemeral node of ours."""
-
-    client: Client
-    path: str
-    token: int
-
-    @property
-    def guarded(self) -> Sequence[str]:
-        """What is there as long as it is held, and what a guarded write therefore checks."""
-
-    def begin_to_leave(self) -> Departure:
-        """Begin to give it up, for good; ends when it is gone, or the session is."""
-
-
 class BaseGrant:
-    """What a grant is whatever it stands for: a state, and those who hear how that changes."""
+    """The state of a grant, whatever is held, and its listeners."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._state = GrantEvent.ACQUIRED
-        # Who waits until it is held no more, once there is somebody.
+        # Set at the end; created for the first waiter.
         self._over: asyncio.Event | None = None
         self._listeners: Listeners[GrantEvent] = Listeners()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is surely held, at this moment."""
+        return not self._is_over and self._is_valid()
 
     @property
     def is_lost(self) -> bool:
@@ -84,12 +82,48 @@ class BaseGrant:
         """Whether it has been released."""
         return self._state is GrantEvent.RELEASED
 
+    def check(self) -> None:
+        """Raise GrantLostError unless it is surely held at this moment."""
+        if self.is_released:
+            raise LockStateError(f"{self._name}: it was released")
+        if not self.is_held:
+            raise self.lost()
+
+    def guard(self) -> Transaction:
+        """Begin a transaction that only succeeds while this is held.
+
+            async with grant.guard() as transaction:
+                transaction.set("/report", b"done")
+
+        It begins with a check of each node that stands for the grant, whose result is None. Raises
+        GrantLostError if it is lost already; the commit raises TransactionFailedError if the
+        service finds that it is.
+        """
+        transaction = self._client.transaction()
+        self.fence(transaction)
+        return transaction
+
+    def fence(self, transaction: Transaction) -> None:
+        """Make a transaction succeed only while this is held, in addition to its own checks.
+
+        It adds the checks that `guard` begins with. Raises GrantLostError if it is lost already.
+        """
+        self.check()
+        self._fence(transaction)
+
     async def release(self) -> None:
-        """Give it up."""
-        raise NotImplementedError
+        """Release it; when this returns, the next contender holds it or can.
+
+        While the connection is lost it waits for the next one, but not longer than the session
+        surely lives. If it is cancelled, the node is deleted all the same, as soon as a server can
+        be reached. Releasing again, or after a loss, does nothing.
+        """
+        leaving = self._release()
+        if leaving is not None:
+            await leaving
 
     async def wait_over(self) -> None:
-        """Wait until it is held no more: released, or lost."""
+        """Wait until it is released or lost."""
         if self._is_over:
             return
         if self._over is None:
@@ -97,26 +131,39 @@ class BaseGrant:
         await self._over.wait()
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called with everything that happens to it from now on.
+        """Call a function with every later event of this grant.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._listeners.add(listener)
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._listeners.remove(listener)
 
     def lost(self) -> GrantLostError:
-        """Give the error that says that it is lost."""
+        """Return the error that says that it is lost, and why."""
         return GrantLostError(
-            f"{self._name}: held no more, or maybe not; what was done under it may be done by"
-            " others"
+            f"{self._name}: held no more: {self._why_lost()}; others may hold it by now"
         )
+
+    def _is_valid(self) -> bool:
+        """Return whether it is held if it has not ended."""
+        raise NotImplementedError
+
+    def _fence(self, transaction: Transaction) -> None:
+        raise NotImplementedError
+
+    def _release(self) -> Awaitable[None] | None:
+        """Begin to release it; return what there is to wait for."""
+        raise NotImplementedError
+
+    def _why_lost(self) -> str:
+        raise NotImplementedError
 
     @property
     def _name(self) -> str:
-        """What errors call it."""
+        """The node, for errors."""
         raise NotImplementedError
 
     @property
@@ -129,31 +176,30 @@ class BaseGrant:
         self._state = event
         if self._over is not None and self._is_over:
             self._over.set()
-        self._listeners.tell(event)
+        self._listeners.notify(event)
 
 
 class Grant(BaseGrant):
-    """Something that is held, until it is released or lost."""
+    """Proof that something is held, until it is released or lost."""
 
     def __init__(
-        self, held: Held, *, token: int | None = None, watch_after: float | None = None
+        self, held: OwnedNode, *, token: int | None = None, watch_after: float | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(held.client)
         # The node that stands for it.
         self.path: str = held.path
         # The fencing token: it is larger for every later grant of the same thing.
         self.token: int = held.token if token is None else token
         self._held = held
-        self._client = held.client
+        self._why = ""
         self._loop = asyncio.get_running_loop()
         self._depth = 1
         self._alarm: asyncio.TimerHandle | None = None
         self._departure: Departure | None = None
-        # What we have asked last of the node that stands for it, once it is watched.
+        # Our last request for the node, once it is watched.
         self._asked: asyncio.Future[Stat | None] | None = None
         self._client.add_listener(self._on_state)
-        # What is held for a moment only, and is fenced, need not be watched in that moment.
-        # Nor, fenced or not, what is released before anything else happens.
+        # A fenced grant that is short need not be watched; nor one that is released at once.
         self._delay: asyncio.Handle = (
             self._loop.call_soon(self._watch)
             if watch_after is None
@@ -164,58 +210,27 @@ class Grant(BaseGrant):
     def __repr__(self) -> str:
         return f"<Grant {self.path} {self._state} token {self.token}>"
 
-    @property
-    def is_held(self) -> bool:
-        """Whether it is surely held, at this moment."""
-        return not self._is_over and self._loop.time() < self._client.session_valid_until
+    def deepen(self) -> None:
+        """Require one more release."""
+        self._depth += 1
 
-    def check(self) -> None:
-        """Raise GrantLostError unless it is surely held at this moment."""
-        if self.is_released:
-            raise LockStateError(f"{self.path}: it was released")
-        if not self.is_held:
-            raise self.lost()
+    def _is_valid(self) -> bool:
+        return self._loop.time() < self._client.session_valid_until
 
-    def guard(self) -> Transaction:
-        """Begin a transaction that only succeeds while this is held.
-
-            async with grant.guard() as transaction:
-                transaction.set("/report", b"done")
-
-        It begins with a check that the grant is held, whose result is None. Raises
-        GrantLostError if it is lost already; the commit raises TransactionFailedError if the
-        service finds that it is.
-        """
-        transaction = self._client.transaction()
-        self.fence(transaction)
-        return transaction
-
-    def fence(self, transaction: Transaction) -> None:
-        """Have a transaction succeed only while this is held, beside what else it needs.
-
-        It adds what `guard` begins with. Raises GrantLostError if it is lost already.
-        """
-        self.check()
+    def _fence(self, transaction: Transaction) -> None:
         for path in self._held.guarded:
             transaction.check(path)
 
-    async def release(self) -> None:
-        """Give it up; when this returns, the next one has it or can have it.
-
-        While the connection is lost it waits for the next one, but not longer than the session
-        surely lives: then it is others' anyway. If it is cancelled, the node is deleted all the
-        same, as soon as a server can be reached. Releasing again, or what was lost, does nothing.
-        """
+    def _release(self) -> Awaitable[None] | None:
         self._depth -= 1
         if self._depth > 0:
-            return
+            return None
         self._end(GrantEvent.RELEASED)
-        if self._departure is not None and not self.is_lost:
-            await self._departure.wait()
+        return None if self._departure is None or self.is_lost else self._departure.wait()
 
-    def deepen(self) -> None:
-        """Have it released only when it was released once more."""
-        self._depth += 1
+    def _why_lost(self) -> str:
+        # Without a reason of ours the service has refused a write, since the node is gone.
+        return self._why or (DELETED if self._is_valid() else _OVERDUE)
 
     @property
     def _name(self) -> str:
@@ -223,9 +238,9 @@ class Grant(BaseGrant):
 
     def _on_state(self, state: SessionState) -> None:
         if state.is_final or state is SessionState.OVERDUE:
-            self._give_up()
+            self._give_up(_REASONS.get(state, _OVERDUE))
         elif state is SessionState.DISCONNECTED or state is SessionState.CONNECTED_READ_ONLY:
-            # A server that can only be read from does not vouch for our session.
+            # A read-only server does not vouch for our session.
             self._set_alarm()
             if not self._is_over:
                 self._become(GrantEvent.SUSPENDED)
@@ -234,9 +249,9 @@ class Grant(BaseGrant):
             if self._state is GrantEvent.SUSPENDED:
                 self._become(GrantEvent.RESUMED)
 
-    def _give_up(self) -> None:
-        """Hold it no more, now that the session may be over, nor wait until it is left."""
-        self._end(GrantEvent.LOST)
+    def _give_up(self, why: str) -> None:
+        """End it, now that the session may be over, and a release that is under way."""
+        self._lose(why)
         self._stop_listening()
         if self._departure is not None:
             self._departure.end()
@@ -255,10 +270,10 @@ class Grant(BaseGrant):
             self._alarm = None
 
     def _look(self) -> None:
-        if self._loop.time() >= self._client.session_valid_until:
-            self._give_up()
-        else:
+        if Grant._is_valid(self):
             self._set_alarm()
+        else:
+            self._give_up(_OVERDUE)
 
     def _watch(self) -> None:
         self._asked = self._client.exists(self.path, watch=self._on_event)
@@ -269,14 +284,19 @@ class Grant(BaseGrant):
         if not seen.cancelled() and seen.exception() is None:
             stat = seen.result()
             if stat is None or stat.czxid != self._held.token:
-                self._end(GrantEvent.LOST)
+                self._lose(DELETED)
 
     def _on_event(self, event: Event) -> None:
         if event.type is EventType.DELETED:
-            self._end(GrantEvent.LOST)
+            self._lose(DELETED)
         elif event.type is not EventType.NONE and not self._is_over:
-            # A watch fires once, and somebody has changed what the node says.
+            # A watch fires once, and the node's data were changed.
             self._watch()
+
+    def _lose(self, why: str) -> None:
+        if not self._is_over:
+            self._why = why
+            self._end(GrantEvent.LOST)
 
     def _end(self, event: GrantEvent) -> None:
         if self._is_over:
@@ -290,13 +310,13 @@ class Grant(BaseGrant):
         if event is GrantEvent.LOST:
             self._stop_listening()
         else:
-            # Who releases it waits until it is left, but not when the session may be over.
+            # A release waits for the departure, but not when the session may be over.
             self._departure.on_end = self._stop_listening
         self._become(event)
 
 
 class GrantScope:
-    """A grant, and the task that holds it: when the grant is lost, what the task does is cancelled.
+    """A scope that cancels its body when a grant is lost, and releases the grant at its end.
 
     It is to a grant what `asyncio.timeout` is to a deadline.
     """
@@ -315,20 +335,23 @@ class GrantScope:
         if grant.is_lost:
             self._on_event(GrantEvent.LOST)
 
-    async def leave(
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Release the grant; raises GrantLostError if that is all there is to say."""
+        """Release the grant; raise GrantLostError unless the body has an error of its own."""
         self._is_left = True
         self.grant.remove_listener(self._on_event)
-        is_ours = False
-        if self._has_cancelled:
-            is_ours = self.task.uncancel() <= self._cancelled
+        is_ours = self._has_cancelled and self.task.uncancel() <= self._cancelled
         await self.grant.release()
-        if self.grant.is_lost and (error is None or (is_ours and _is_cancelled(error))):
+        if self.grant.is_lost and (
+            error is None or (is_ours and isinstance(error, asyncio.CancelledError))
+        ):
             raise self.grant.lost() from error
 
     def _on_event(self, event: GrantEvent) -> None:
@@ -340,32 +363,3 @@ class GrantScope:
         if not self._is_left:
             self._has_cancelled = True
             self.task.cancel()
-
-
-class GrantScopes:
-    """The scopes of one lock, each to be left by the task that has entered it."""
-
-    def __init__(self) -> None:
-        self._entered: list[GrantScope] = []
-
-    def enter(self, grant: BaseGrant) -> None:
-        """Have this task hold a grant."""
-        self._entered.append(GrantScope(grant))
-
-    async def leave(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Leave the scope that this task has entered last, if there is one."""
-        task = asyncio.current_task(self._entered[-1].loop) if self._entered else None
-        for number in reversed(range(len(self._entered))):
-            if self._entered[number].task is task:
-                await self._entered.pop(number).leave(kind, error, traceback)
-                return
-        raise LockStateError("this task has not entered the scope that it leaves")
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    return isinstance(error, asyncio.CancelledError)

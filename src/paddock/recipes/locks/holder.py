@@ -1,94 +1,79 @@
-"""What all have in common that can be held by somebody: acquired, released, lost, in a scope."""
+"""The common part of all locks: acquire, release, scopes, listeners."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import Protocol
+from typing import Any, TypeVar
 
 from paddock.client.client import Client
+from paddock.client.requests.arguments import check_seconds
 from paddock.errors import LockStateError
+from paddock.recipes.common.departure import OwnedNode
 from paddock.recipes.common.listeners import Listeners
-from paddock.recipes.locks.grant import Grant, GrantEvent, GrantListener, GrantScopes, Held
+from paddock.recipes.common.retry import check_recipe
+from paddock.recipes.locks.grant import BaseGrant, Grant, GrantEvent, GrantListener, GrantScope
+
+T = TypeVar("T")
+G = TypeVar("G", bound=BaseGrant)
 
 
-class Contending(Held, Protocol):
-    """Something that is wanted, and held once it is reached."""
+class Contending(OwnedNode):
+    """A node that contends for something, and stands for it once it is reached."""
 
     async def enter(self) -> None:
         """Begin to contend. Whatever is raised, `leave` has to follow."""
+        raise NotImplementedError
 
     async def reach(self) -> None:
-        """Wait until it is ours."""
+        """Wait until it is held; raise LockStateError if our node was deleted."""
+        raise NotImplementedError
 
     async def is_reached(self) -> bool:
-        """Tell whether it is ours now."""
+        """Return whether it is held now."""
+        raise NotImplementedError
 
 
-class Holder:
-    """One contender for something: it waits for a grant, and holds it."""
+class BaseHolder:
+    """One contender for something: its grant, its scopes, its listeners."""
 
-    def __init__(self, client: Client, path: str, *, reentrant: bool = False) -> None:
-        # The client whose session it is held by.
-        self.client: Client = client
-        # Where it is.
-        self.path: str = path
-        self._is_reentrant = reentrant
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._is_waiting = False
-        self._grant: Grant | None = None
-        self._scopes = GrantScopes()
+        self._grant: BaseGrant | None = None
+        # Each is left by the task that has entered it.
+        self._scopes: list[GrantScope] = []
         self._listeners: Listeners[GrantEvent] = Listeners()
 
     def __repr__(self) -> str:
         state = "held" if self.is_held else "waited for" if self._is_waiting else "not held"
-        return f"<{type(self).__name__} {self.path} {state}>"
+        return f"<{type(self).__name__} {self._name} {state}>"
 
     @property
     def is_held(self) -> bool:
         """Whether we surely hold it, at this moment."""
         return self._grant is not None and self._grant.is_held
 
-    async def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = await lock.acquire()
-            await grant.release()
-
-        As a rule `async with lock` is better, since it ends what is done in it when the grant is
-        lost. Raises SessionExpiredError; and LockStateError if it is ours already, or if somebody
-        has deleted our node while we waited.
-        """
-        grant = await self._take(waits=True)
-        assert grant is not None, "we have waited"
-        return grant
-
-    async def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
-        return await self._take(waits=False)
-
     async def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
+        """Release what `acquire` returned; raises LockStateError if it is not held.
 
-        That it was lost meanwhile is fine: then there is nothing to release.
+        If it was lost, there is nothing to release, and no error.
         """
         if self._grant is None or self._grant.is_released:
-            raise LockStateError(f"{self.path}: it is not held")
+            raise LockStateError(f"{self._name}: it is not held")
         await self._grant.release()
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, suspended, resumed, released or lost.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._listeners.add(listener)
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._listeners.remove(listener)
-
-    async def __aenter__(self) -> Grant:
-        grant = await self.acquire()
-        self._scopes.enter(grant)
-        return grant
 
     async def __aexit__(
         self,
@@ -96,21 +81,90 @@ class Holder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._scopes.leave(kind, error, traceback)
+        task = asyncio.current_task(self._scopes[-1].loop) if self._scopes else None
+        for number in reversed(range(len(self._scopes))):
+            if self._scopes[number].task is task:
+                await self._scopes.pop(number).__aexit__(kind, error, traceback)
+                return
+        raise LockStateError("this task has not entered the scope that it leaves")
+
+    def _check_free(self) -> None:
+        if self._is_waiting:
+            raise LockStateError(f"{self._name}: it is waited for already; make another one")
+        if self.is_held:
+            raise LockStateError(f"{self._name}: it is held already; make another one")
+
+    async def _within(self, seconds: float, waiting: Coroutine[Any, Any, T]) -> T:
+        """Wait; after some seconds raise a TimeoutError that names the holder."""
+        try:
+            check_seconds("timeout", seconds)
+            async with asyncio.timeout(seconds):
+                return await waiting
+        except TimeoutError as error:
+            holder = "; ".join(getattr(error.__cause__, "__notes__", ["waiting for an answer"]))
+            raise TimeoutError(f"{self._name}: not acquired in {seconds} s, {holder}") from None
+        finally:
+            waiting.close()
+
+    def _enter(self, grant: G) -> G:
+        self._scopes.append(GrantScope(grant))
+        return grant
+
+    def _hold(self, grant: G) -> G:
+        self._grant = grant
+        grant.add_listener(self._listeners.notify)
+        self._listeners.notify(GrantEvent.ACQUIRED)
+        return grant
+
+
+class Holder(BaseHolder):
+    """One contender for something that has a node of its own in the service."""
+
+    _grant: Grant | None
+
+    def __init__(self, client: Client, path: str, *, reentrant: bool = False) -> None:
+        check_recipe(client, path)
+        super().__init__(path)
+        # The client whose session it is held by.
+        self.client: Client = client
+        # Where it is.
+        self.path: str = path
+        self._is_reentrant = reentrant
+
+    # A parameter, since the error of `asyncio.timeout` cannot name the holder.
+    async def acquire(self, *, timeout: float | None = None) -> Grant:  # noqa: ASYNC109
+        """Wait until it is ours; the grant is to be released.
+
+            grant = await lock.acquire(timeout=10)
+            await grant.release()
+
+        As a rule `async with lock` is better, since it ends what is done in it when the grant is
+        lost. Raises TimeoutError, which names the holder, after `timeout` seconds;
+        SessionExpiredError; and LockStateError if it is ours already, or if our node was deleted
+        while we waited.
+        """
+        taking = self._take(waits=True)
+        grant = await (taking if timeout is None else self._within(timeout, taking))
+        assert grant is not None, "we have waited"
+        return grant
+
+    async def try_acquire(self) -> Grant | None:
+        """Acquire it if that is possible at once; return None otherwise."""
+        return await self._take(waits=False)
+
+    async def __aenter__(self) -> Grant:
+        return self._enter(await self.acquire())
 
     def _new_place(self) -> Contending:
-        """Give what is to be held, before anything was sent."""
+        """Return a node to contend with, before anything was sent."""
         raise NotImplementedError
 
     async def _take(self, *, waits: bool) -> Grant | None:
-        if self._is_waiting:
-            raise LockStateError(f"{self.path}: it is waited for already; make another one")
         grant = self._grant
-        if grant is not None and grant.is_held:
-            if not self._is_reentrant:
-                raise LockStateError(f"{self.path}: it is held already; make another one")
+        if self._is_reentrant and grant is not None and grant.is_held and not self._is_waiting:
             grant.deepen()
             return grant
+        self._check_free()
         place = self._new_place()
         self._is_waiting = True
         try:
@@ -120,20 +174,13 @@ class Holder:
             elif not await place.is_reached():
                 await place.begin_to_leave().wait()
                 return None
-        except BaseException:
-            # Not awaited: whoever is cancelled must not wait for the service.
-            place.begin_to_leave()
+        except BaseException as error:
+            place.abandon(error)
             raise
         finally:
             self._is_waiting = False
         return self._hold(self._grant_of(place))
 
     def _grant_of(self, place: Contending) -> Grant:
-        """Give the grant of what was reached."""
+        """Return the grant of a place that was reached."""
         return Grant(place)
-
-    def _hold(self, grant: Grant) -> Grant:
-        self._grant = grant
-        grant.add_listener(self._listeners.tell)
-        self._listeners.tell(GrantEvent.ACQUIRED)
-        return grant

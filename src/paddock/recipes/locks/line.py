@@ -1,12 +1,12 @@
-"""The line that contenders stand in: one ephemeral sequential node each, the lowest number first.
+"""The line of contenders: one ephemeral sequential node each, the lowest number first.
 
 A contender's `Place` begins before its node does: the node's name has a mark that was chosen first,
-so that whoever leaves finds the node even if the reply to its create never came. The names are
-those that Curator's recipes use, `_c_<mark>-lock-0000000007`, so both can stand in one line;
-whatever else is below the line's node is somebody else's business.
+so that leaving finds the node even if the reply to its create never came. The names are those of
+Curator's recipes, `_c_<mark>-lock-0000000007`, so both can stand in one line; other nodes below the
+line's node are ignored.
 
-Nobody looks at more than one other contender at a time: each watches the one that it waits for, and
-looks again when that one has gone.
+There is no herd effect: each contender watches only the one that it waits for, and reads the line
+again when that one has gone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.operations.compound import PROTECTION_PREFIX
-from paddock.client.requests.arguments import checked_acl, checked_data, checked_path
+from paddock.client.requests.arguments import checked_data
 from paddock.client.results import Created
 from paddock.client.watches.watches import Watcher
 from paddock.errors import (
@@ -31,18 +31,26 @@ from paddock.errors import (
     SessionExpiredError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.departure import Departure
 from paddock.recipes.common.retry import (
-    Departure,
-    Leaver,
-    Losses,
-    Signal,
-    child,
+    RetryLimit,
+    check_recipe,
+    delete_if_exists,
     discard,
+    list_children,
     make_container,
-    until_answered,
+    name_of,
+    request_each,
+    retry,
     wait_writable,
+    watch_signal,
 )
 from paddock.recipes.common.sequence import NUMBER, Order
+from paddock.recipes.locks.holder import Contending
+
+# How much of a holder's data an error shows.
+_SHOWN_BYTES: Final = 80
 
 
 class Entry(NamedTuple):
@@ -54,30 +62,30 @@ class Entry(NamedTuple):
     number: int
 
 
-# Gives the one to wait for, of those that stand before a contender; None: it is our turn.
-Obstacle: TypeAlias = Callable[[Sequence[Entry]], Entry | None]
+# Returns the contender to wait for, of those before a place; None: it is our turn.
+FindBlocker: TypeAlias = Callable[[Sequence[Entry]], Entry | None]
 
 
-def the_one_before(before: Sequence[Entry]) -> Entry | None:
-    """Give the last of those that stand before: then one at a time has its turn."""
+def predecessor(before: Sequence[Entry]) -> Entry | None:
+    """Return the last of those before: so one at a time has its turn."""
     return before[-1] if before else None
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Somebody who stands in a line, as everybody can see it."""
+    """A contender in a line."""
 
     path: str
     #: What the contender says about itself.
     data: bytes
     #: The session that it belongs to.
     session_id: int
-    #: The fencing token that it has, or will have when its turn comes.
+    #: Its fencing token, from when its turn comes.
     token: int
 
 
 class Line:
-    """All who want the same thing."""
+    """All contenders for one thing."""
 
     def __init__(
         self,
@@ -89,12 +97,11 @@ class Line:
         *,
         within: str | None = None,
     ) -> None:
-        checked_path(path)
+        check_recipe(client, path, acl)
         checked_data(data)
-        checked_acl(acl)
         self.client = client
         self.path = path
-        # A node that is there only for this line and its like, and goes with the last of them.
+        # A container for this line and others like it.
         self._within = within
         self.data = data
         self.acl = acl
@@ -102,44 +109,35 @@ class Line:
             rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>{NUMBER})"
         )
 
-    def new_place(self, kind: str, obstacle: Obstacle = the_one_before) -> Place:
-        """Give a place that nobody has taken yet, for somebody whom others are in the way of."""
-        return Place(self, kind, obstacle)
+    def new_place(self, kind: str, find_blocker: FindBlocker = predecessor) -> Place:
+        """Return a place for a new contender."""
+        return Place(self, kind, find_blocker)
 
     async def make(self) -> None:
-        """Make the node that contenders stand under; that it is there is fine."""
+        """Create the node above the contenders, unless it exists."""
         if self._within is not None:
             await make_container(self.client, self._within)
         await make_container(self.client, self.path)
 
     async def entries(self, watcher: Watcher | None = None) -> list[Entry]:
-        """Give all who stand in the line, in their order; the watcher hears when that changes."""
-        return self.in_order(await until_answered(self.client, lambda: self._names(watcher)))
+        """Return all who stand in the line, in order; the watcher is called when that changes."""
+        names = await retry(self.client, lambda: list_children(self.client, self.path, watcher))
+        return self.in_order(names)
 
     async def contenders(self, entries: Sequence[Entry] | None = None) -> list[Contender]:
-        """Give those who stand in the line, or some, in order, with what they say of themselves."""
+        """Return those who stand in the line, or some of them, in order, with their data."""
         if entries is None:
             entries = await self.entries()
-        paths = [child(self.path, entry.name) for entry in entries]
-
-        async def read() -> list[Contender]:
-            answers = await asyncio.gather(
-                *(self.client.get(path) for path in paths), return_exceptions=True
-            )
-            found = []
-            for path, answer in zip(paths, answers, strict=True):
-                if isinstance(answer, NoNodeError):
-                    continue
-                if isinstance(answer, BaseException):
-                    raise answer
-                data, stat = answer
-                found.append(Contender(path, data, stat.ephemeral_owner, stat.czxid))
-            return found
-
-        return await until_answered(self.client, read)
+        paths = [child_path(self.path, entry.name) for entry in entries]
+        answers = await retry(self.client, lambda: request_each(self.client.get, paths))
+        return [
+            Contender(path, node.data, node.stat.ephemeral_owner, node.stat.czxid)
+            for path, node in zip(paths, answers, strict=True)
+            if node is not None
+        ]
 
     def in_order(self, names: Sequence[str]) -> list[Entry]:
-        """Give those of some names that stand in the line, in their order."""
+        """Return the names that are contenders, in order."""
         entries = []
         for name in names:
             found = self._pattern.search(name)
@@ -150,47 +148,36 @@ class Line:
         order = Order([entry.number for entry in entries])
         return sorted(entries, key=lambda entry: order.rank(entry.number))
 
-    async def _names(self, watcher: Watcher | None) -> list[str]:
-        try:
-            return await self.client.children(self.path, watch=watcher)
-        except NoNodeError:
-            return []
 
-
-class Place(Leaver):
+class Place(Contending):
     """One contender's node, from before its create until it is surely gone."""
 
-    def __init__(self, line: Line, kind: str, obstacle: Obstacle) -> None:
+    def __init__(self, line: Line, kind: str, find_blocker: FindBlocker) -> None:
         self.client = line.client
         self.line = line
         self.kind = kind
-        self.obstacle = obstacle
-        # Its path and the zxid of its creation, once we have seen it.
+        self.find_blocker = find_blocker
+        # Unknown until the create is answered.
         self.path = ""
         self.token = 0
         self._mark = line.client.new_mark()
-        # Who stood in the line right after we had entered it, until somebody has looked at it.
+        # The line right after we had entered it, until it was looked at.
         self._seen: list[str] | None = None
 
     @property
-    def guarded(self) -> Sequence[str]:
-        """What a guarded write checks."""
-        return (self.path,)
-
-    @property
     def name(self) -> str:
-        return self.path[self.path.rfind("/") + 1 :]
+        return name_of(self.path)
 
     async def enter(self) -> None:
         """Stand at the end of the line. Whatever is raised, `leave` has to follow."""
-        # It may be for the second time, with a node that is gone.
+        # It may be for the second time, after the node was deleted.
         self.path, self._seen = "", None
-        # In the same write: what we see behind our own node costs no round trip of its own.
+        # In the same batch: the list costs no round trip of its own.
         with self.client.together():
             asked = self._ask()
             listed = self.client.children(self.line.path)
         try:
-            # First for what is answered last, so that we are woken once.
+            # The last answer first, so that we are woken once.
             try:
                 seen = await listed
             except (NoNodeError, ConnectionLostError):
@@ -199,34 +186,37 @@ class Place(Leaver):
             try:
                 self.path, stat = await asked
             except (NoNodeError, NotReadOnlyError, ConnectionLostError):
-                self.path, stat = await self._see_through(asked)
+                self.path, stat = await self._complete(asked)
             self.token, self._seen = stat.czxid, seen
         except BaseException:
             if asked.done() and not asked.cancelled() and asked.exception() is None:
-                # Whoever leaves need not look for it.
+                # Then leaving need not look for it.
                 self.path = asked.result().path
             discard(asked)
             discard(listed)
             raise
 
     async def reach(self) -> None:
-        """Wait until nobody is in our way; raises LockStateError if our node was deleted."""
+        """Wait until it is our turn; raise LockStateError if our node was deleted."""
         if self._seen == [self.name]:
-            # As it is as a rule: nobody else is there.
+            # The common case: there is no other contender.
             return
         while (ahead := await self.look()) is not None:
             await self.wait_gone(ahead)
 
     async def look(self) -> Entry | None:
-        """Give the one that is in our way now; raises LockStateError if our node was deleted."""
-        return self.obstacle(await self.before())
+        """Return the contender to wait for; raise LockStateError if our node was deleted."""
+        before = await self.before()
+        if before:
+            self.blocked_by = child_path(self.line.path, before[0].name)
+        return self.find_blocker(before)
 
     async def is_reached(self) -> bool:
-        """Tell whether nobody is in our way now."""
+        """Return whether it is our turn."""
         return await self.look() is None
 
     async def before(self, watcher: Watcher | None = None) -> list[Entry]:
-        """Give those who stand before us; the watcher hears when anybody comes or goes.
+        """Return those before us; the watcher is called when a contender comes or goes.
 
         Raises LockStateError if our node was deleted.
         """
@@ -235,46 +225,35 @@ class Place(Leaver):
         if seen is not None and watcher is None:
             before = self._cut(self.line.in_order(seen))
         if before is None:
-            # What was asked together with our create may have been answered before it.
+            # The list that was requested with our create may have been answered before it.
             before = self._cut(await self.line.entries(watcher))
         if before is None:
-            raise LockStateError(f"{self.path}: our place in the line was deleted by somebody")
+            raise LockStateError(f"{self.path}: our place in the line was deleted")
         return before
 
     async def wait_gone(self, entry: Entry) -> None:
-        """Wait until somebody has left the line, or may have: then it is time to look again."""
-        path = child(self.line.path, entry.name)
-        signal = Signal()
+        """Wait until a contender has left the line, or may have: then read the line again."""
+        path = child_path(self.line.path, entry.name)
 
         async def watch() -> bool:
             try:
                 # Not `exists`, which would leave a watch behind for a node that never comes back.
-                await self.client.get(path, watch=signal)
+                data, stat = await self.client.get(path, watch=signal)
             except NoNodeError:
                 return False
             except NoAuthError:
                 return await self.client.exists(path, watch=signal) is not None
+            if path == self.blocked_by:
+                said = f", {data[:_SHOWN_BYTES]!r}" if data else ""
+                self.blocked_by = f"{path} of session 0x{stat.ephemeral_owner:x}{said}"
             return True
 
-        try:
-            if await until_answered(self.client, watch):
+        with watch_signal(self.client) as signal:
+            if await retry(self.client, watch):
                 await signal.wait()
-        finally:
-            self.client.forget_watcher(signal)
-
-    async def leave(self) -> None:
-        """Delete our node, wherever our create has got to; ends when it is gone, or the session is.
-
-        It is to be run by a task of the client's, since it has to go on if its caller is cancelled.
-        """
-        try:
-            await until_answered(self.client, self._delete)
-        except SessionExpiredError:
-            # And with it the node.
-            pass
 
     def begin_to_leave(self) -> Departure:
-        """Ask at once that our node be deleted; a task is needed only if that does not come off."""
+        """Send the delete at once; a task is needed only if that fails."""
         if not self.path:
             return super().begin_to_leave()
         asked = self.client.delete(self.path)
@@ -283,7 +262,7 @@ class Place(Leaver):
         def on_answer(asked: asyncio.Future[None]) -> None:
             error = asked.exception()
             if error is None or isinstance(error, NoNodeError | SessionExpiredError):
-                # Whichever it was, it is gone.
+                # In each case it is gone.
                 departure.end()
             elif isinstance(error, ConnectionLostError | NotReadOnlyError):
                 self.client.start_task(self.leave()).add_done_callback(departure.end_with)
@@ -294,19 +273,19 @@ class Place(Leaver):
         return departure
 
     def _ask(self) -> asyncio.Future[Created]:
-        # The name of a protected create. It is we who look for the node if the reply is lost, so
-        # there is no need for a task of the client's that does.
+        # The name of a protected create. We look for the node ourselves if the reply is lost, so
+        # the client need not start a task for it.
         name = f"{PROTECTION_PREFIX}{self._mark}-{self.kind}"
         return self.client.create_with_stat(
-            child(self.line.path, name),
+            child_path(self.line.path, name),
             self.line.data,
             acl=self.line.acl,
             ephemeral=True,
             sequential=True,
         )
 
-    async def _see_through(self, asked: asyncio.Future[Created]) -> Created:
-        losses = Losses()
+    async def _complete(self, asked: asyncio.Future[Created]) -> Created:
+        limit = RetryLimit()
         while True:
             try:
                 return await asked
@@ -315,11 +294,10 @@ class Place(Leaver):
             except NotReadOnlyError:
                 await wait_writable(self.client)
             except ConnectionLostError as error:
-                # Nobody looks for the node any more, so we do, whenever a server can be reached.
-                found = await until_answered(self.client, self._find)
+                found = await retry(self.client, self._find)
                 if found is not None:
                     return found
-                losses.add(error)
+                limit.count(error)
             asked = self._ask()
 
     async def _find(self) -> Created | None:
@@ -330,14 +308,11 @@ class Place(Leaver):
         return None
 
     async def _own_paths(self) -> list[str]:
-        """Give the nodes with our mark: as a rule one or none."""
-        # The server we are attached to now may be behind the one that took our request.
+        """Return the nodes with our mark: as a rule one or none."""
+        # This server may be behind the one that took our request.
         await self.client.sync(self.line.path)
-        try:
-            names = await self.client.children(self.line.path)
-        except NoNodeError:
-            return []
-        return [child(self.line.path, name) for name in names if self._mark in name]
+        names = await list_children(self.client, self.line.path)
+        return [child_path(self.line.path, name) for name in names if self._mark in name]
 
     def _cut(self, entries: list[Entry]) -> list[Entry] | None:
         for position, entry in enumerate(entries):
@@ -347,7 +322,4 @@ class Place(Leaver):
 
     async def _delete(self) -> None:
         for path in [self.path] if self.path else await self._own_paths():
-            try:
-                await self.client.delete(path)
-            except NoNodeError:
-                pass
+            await delete_if_exists(self.client, path)

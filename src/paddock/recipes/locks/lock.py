@@ -3,17 +3,17 @@
     async with Lock(client, "/locks/report") as grant:
         token = grant.token  # larger than that of every holder before
 
-A `Lock` is fair and has no herd effect: each contender watches only the one before it. Guaranteed
+A `Lock` is FIFO and has no herd effect: each contender watches only the one before it. Guaranteed
 is the service's order: a grant begins after the node of every earlier one has gone, its token is
-larger, and a write under `grant.guard()` fails from the moment the next one holds the lock.
+larger, and a write under `grant.guard()` fails from the moment the next contender holds the lock.
 
-* Suspension (the connection is lost): a holder is told and goes on, a waiter keeps its place.
+* Suspension (the connection is lost): the holder is told and goes on, a waiter keeps its place.
 * Expiry, or nothing heard for a session timeout: the holder's scope cancels its body and raises
   GrantLostError; a waiter gets SessionExpiredError.
-* Cancellation: whoever is cancelled, while waiting or holding, leaves the line. Its node is deleted
-  in the background for as long as that takes, so it never blocks the others.
+* Cancellation: a cancelled waiter or holder leaves the line. Its node is deleted in the background
+  for as long as that takes, so it never blocks the others.
 * Never promised: that a holder is alone by the clock. A process may be paused while its session
-  ends, and know nothing of it. What it does to the outside world then is told by its fencing token
+  ends, and not know it. Fencing tokens protect storage outside the service from its late writes
   (`paddock.recipes.locks.grant` says how).
 """
 
@@ -25,14 +25,13 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_flag
 from paddock.errors import InvalidArgumentError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import child
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.protocol.paths import child_path
 from paddock.recipes.locks.claim import Claim
 from paddock.recipes.locks.holder import Holder
 from paddock.recipes.locks.line import Contender, Line, Place
 
-# What the name of a contender's node says before its number, as in Curator's lock.
+# The prefix of a contender's node, as in Curator's lock.
 _KIND: Final = "lock-"
 
 
@@ -43,9 +42,9 @@ class Lock(Holder):
         async with lock as grant:
             print(grant.is_held)  # True
 
-    A lock is one contender: whoever shares it shares its place. Taking it again while it is held
-    raises LockStateError, unless it is `reentrant`: then it is held until it has been released as
-    often as it was taken. `data` is what others read of us in `contenders`.
+    A `Lock` object is one contender, with one place in the line. Acquiring it again while it is
+    held raises LockStateError, unless it is `reentrant`: then it has to be released as often as it
+    was acquired. Others read `data` in `contenders`.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class Lock(Holder):
         self._line = Line(client, path, [_KIND], data, acl)
 
     async def contenders(self) -> list[Contender]:
-        """Give all who hold it or wait for it, in their order: the holder first."""
+        """Return all who hold it or wait for it, in order: the holder first."""
         return await self._line.contenders()
 
     def _new_place(self) -> Place:
@@ -70,15 +69,14 @@ class Lock(Holder):
 
 
 class SimpleMutex(Holder):
-    """A lock that is one ephemeral node: whoever creates it holds it, and all others race again.
+    """A lock that is one ephemeral node: its creator holds it, and all others race again.
 
         async with SimpleMutex(client, "/mutexes", "report") as grant:
             print(grant.path)  # /mutexes/report
 
-    It is neither fair nor without herd effect: a release wakes up everybody. It is for few
-    contenders, and for those who want to see at one path who holds it. Whoever deletes that node by
-    hand frees it; the holder hears of it, but may have written something under its guard meanwhile,
-    unless the node beside it, with a mark in its name, is deleted first.
+    It is not FIFO, and it has a herd effect: a release wakes every waiter. It is for few
+    contenders, and where one path must show the holder. To free it by hand, delete the node beside
+    it, with a mark in its name, first: it is what a guarded write of the holder checks.
     """
 
     def __init__(
@@ -86,9 +84,9 @@ class SimpleMutex(Holder):
     ) -> None:
         if "/" in name:
             raise InvalidArgumentError(f"name: {name!r} has a slash")
-        super().__init__(client, child(path, name))
+        super().__init__(client, child_path(path, name))
         self._acl = acl
-        # Anything else that cannot be used is refused now, and not when it is taken.
+        # Refuses other bad arguments now, and not when it is acquired.
         self._new_place()
 
     def _new_place(self) -> Claim:

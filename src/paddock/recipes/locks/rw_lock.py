@@ -4,24 +4,22 @@
     async with lock.read as grant:
         print(grant.is_held)  # True
     async with lock.write as grant:
-        token = grant.token  # larger than that of everybody before
+        token = grant.token  # larger than that of every holder before
 
-It is fair: who comes behind a waiting writer waits for it, so writers do not starve, and neither do
-readers. A writer watches the one before it, a reader the last writer before it, and nothing else
-wakes them up. Guaranteed is the service's order: a writer's grant begins after the nodes of all
-before it have gone, a reader's after those of all writers before it, and its token is larger than
-theirs; a write under `grant.guard()` fails from the moment somebody holds it whom the grant would
-exclude.
+It is FIFO: readers behind a waiting writer wait for it, so neither writers nor readers starve. It
+has no herd effect: a writer watches the contender before it, a reader the last writer before it.
+Guaranteed is the service's order: a writer's grant begins after the nodes of all before it have
+gone, a reader's after those of all writers before it, and its token is larger than theirs. A write
+under `grant.guard()` fails from the moment a conflicting grant begins.
 
-* Downgrade: whoever holds the write lock may take the read lock of the same `ReadWriteLock`, at
+* Downgrade: the holder of the write lock may acquire the read lock of the same `ReadWriteLock`, at
   once, before it releases the write lock; nobody writes in between. Its token stays the writer's.
-* Upgrade: whoever holds the read lock would wait for itself as a writer, so that raises
-  LockStateError.
-* Suspension (the connection is lost): a holder is told and goes on, a waiter keeps its place.
+* Upgrade: a reader would wait for itself as a writer, so that raises LockStateError.
+* Suspension (the connection is lost): the holder is told and goes on, a waiter keeps its place.
 * Expiry, or nothing heard for a session timeout: the holder's scope cancels its body and raises
   GrantLostError; a waiter gets SessionExpiredError.
-* Cancellation: whoever is cancelled, while waiting or holding, leaves the line. Its node is deleted
-  in the background for as long as that takes, so it never blocks the others.
+* Cancellation: a cancelled waiter or holder leaves the line. Its node is deleted in the background
+  for as long as that takes, so it never blocks the others.
 * Never promised: that a writer is alone by the clock (`paddock.recipes.locks.lock` says why).
 
 The nodes are named as those of Curator's InterProcessReadWriteLock, so both can stand in one line.
@@ -36,18 +34,16 @@ from paddock.client.client import Client
 from paddock.errors import (
     LockStateError,
     NodeExistsError,
-    NoNodeError,
-    SessionExpiredError,
     TransactionFailedError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import Leaver, child, until_answered
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import delete_if_exists, retry
 from paddock.recipes.locks.grant import Grant
 from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Entry, Line, Place
 
-# What the names of the nodes say before their numbers, as in Curator's lock.
+# The prefixes of the nodes, as in Curator's lock.
 _READ: Final = "__READ__"
 _WRITE: Final = "__WRIT__"
 
@@ -61,50 +57,49 @@ class ReadWriteLock:
         print(reading.is_held)  # True
         await reading.release()
 
-    It is one contender: whoever shares it shares its places. `data` is what others find in them.
+    It is one contender, with one place for each side. Others find `data` there.
     """
 
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
         line = Line(client, path, [_READ, _WRITE], data, acl)
-        # What many can hold, as long as nobody holds the other.
+        # Held by many, as long as nobody holds the other.
         self.read: ReadLock = ReadLock(self, line)
-        # What one can hold, as long as nobody else holds either.
+        # Held by one, as long as nobody else holds either.
         self.write: WriteLock = WriteLock(self, line)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.read} {self.write}>"
 
 
-class ReadLock(Holder):
-    """The side of a read-write lock for those who read."""
+class _Side(Holder):
+    """One side of a read-write lock."""
 
     def __init__(self, whole: ReadWriteLock, line: Line) -> None:
         super().__init__(line.client, line.path)
         self._whole = whole
         self._line = line
 
-    def _new_place(self) -> Place | _Stay:
+
+class ReadLock(_Side):
+    """The side of a read-write lock for readers."""
+
+    def _new_place(self) -> Place | _DowngradedPlace:
         writing = self._whole.write._held_grant
         if writing is not None:
-            return _Stay(self._line, writing)
+            return _DowngradedPlace(self._line, writing)
         return self._line.new_place(_READ, _last_writer)
 
     def _grant_of(self, place: Contending) -> Grant:
-        if isinstance(place, _Stay):
-            # Who writes next may have come before this node, and must have a larger token.
+        if isinstance(place, _DowngradedPlace):
+            # The next writer's node may be older than this one, and must have a larger token.
             return Grant(place, token=place.writing.token)
         return super()._grant_of(place)
 
 
-class WriteLock(Holder):
-    """The side of a read-write lock for those who write."""
-
-    def __init__(self, whole: ReadWriteLock, line: Line) -> None:
-        super().__init__(line.client, line.path)
-        self._whole = whole
-        self._line = line
+class WriteLock(_Side):
+    """The side of a read-write lock for writers."""
 
     @property
     def _held_grant(self) -> Grant | None:
@@ -120,16 +115,16 @@ class WriteLock(Holder):
 
 
 def _last_writer(before: Sequence[Entry]) -> Entry | None:
-    """Give the one whom a reader waits for."""
+    """Return the contender that a reader waits for."""
     return next((entry for entry in reversed(before) if entry.kind == _WRITE), None)
 
 
-class _Stay(Leaver):
-    """The place of a writer that goes on as a reader: where it stands, not at the end of the line.
+class _DowngradedPlace(Contending):
+    """The place of a writer that goes on as a reader: its own, not at the end of the line.
 
-    A writer that waits behind it has to wait for the reader, too, so the reader's node has the
-    number of the writer's. It is created in a transaction that checks the latter: had that one gone
-    before, somebody else might write by now.
+    The writer behind it has to wait for the reader, too, so the reader's node has the number of the
+    writer's. It is created in a transaction that checks the latter: if that is gone, another writer
+    may have begun.
     """
 
     def __init__(self, line: Line, writing: Grant) -> None:
@@ -137,35 +132,22 @@ class _Stay(Leaver):
         self.line = line
         self.writing = writing
         number = writing.path.rpartition(_WRITE)[2]
-        self.path = child(line.path, f"_c_{self.client.new_mark()}-{_READ}{number}")
+        self.path = child_path(line.path, f"_c_{self.client.new_mark()}-{_READ}{number}")
         self.token = 0
-
-    @property
-    def guarded(self) -> Sequence[str]:
-        """What a guarded write checks."""
-        return (self.path,)
 
     async def enter(self) -> None:
         """Create the node. Whatever is raised, `leave` has to follow."""
-        self.token = await until_answered(self.client, self._create)
+        self.token = await retry(self.client, self._create)
 
     async def reach(self) -> None:
-        """Go on: nobody can be in the way of who writes."""
+        """Go on: nobody is before a writer."""
 
     async def is_reached(self) -> bool:
-        """Tell that it is ours."""
+        """Return that it is held."""
         return True
 
-    async def leave(self) -> None:
-        """Delete the node, wherever our create has got to; ends when it is gone."""
-        try:
-            await until_answered(self.client, self._delete)
-        except SessionExpiredError:
-            # And with it the node.
-            pass
-
     async def _create(self) -> int:
-        """Create it, unless that was done by a request whose reply was lost; give its token."""
+        """Create the node, unless a request whose reply was lost has; return its token."""
         transaction = self.writing.guard()
         transaction.create(self.path, self.line.data, acl=self.line.acl, ephemeral=True)
         try:
@@ -178,11 +160,8 @@ class _Stay(Leaver):
                 raise
         stat = await self.client.exists(self.path)
         if stat is None:
-            raise LockStateError(f"{self.path}: our place in the line was deleted by somebody")
+            raise LockStateError(f"{self.path}: our place in the line was deleted")
         return stat.czxid
 
     async def _delete(self) -> None:
-        try:
-            await self.client.delete(self.path)
-        except NoNodeError:
-            pass
+        await delete_if_exists(self.client, self.path)

@@ -1,1 +1,1 @@
-"""Log rooms: channels with numbered entries that many follow."""
+"""Log rooms: logs with many readers."""

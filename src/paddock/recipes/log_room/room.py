@@ -1,8 +1,8 @@
-"""What rooms of logs look like in the tree, and what their readers are told.
+"""The nodes of log rooms, and the events of their readers.
 
 A room's node has its channels as children, a channel's node its entries. Both are sequential and
-have a mark of their writer's in their names, `_c_<mark>-channel-0000000003`, by which the writer
-finds them again after a lost reply. Nothing else is made below them, so the service counts them
+have a mark of their writer in their names, `_c_<mark>-channel-0000000003`, by which the writer
+recognises them after a lost reply. Nothing else is created below them, so the service numbers them
 without a gap, from 0.
 """
 
@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-# What a name says before its number.
+# The prefixes of the nodes.
 CHANNEL: Final = "channel-"
 ENTRY: Final = "entry-"
 
@@ -34,22 +34,21 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOpened:
-    """A channel is there, and its entries follow."""
+    """A channel exists, and its entries follow."""
 
     channel: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelDeleted:
-    """A channel is gone, and no entry of it follows."""
+    """A channel is gone; no entry of it follows."""
 
     channel: int
-    #: Whether surely every entry that it ever had was told. If not, what was missed is in the
-    #: checkpoint for which it was deleted.
+    #: Whether surely every entry of it was yielded. If not, the checkpoint has the missing ones.
     is_complete: bool
 
 
-# What a reader of a room is told, in the order of the service.
+# An event of a room, in the order of the service.
 RoomEvent: TypeAlias = ChannelOpened | LogEntry | ChannelDeleted
 
 
@@ -61,16 +60,12 @@ class Numbered(NamedTuple):
 
 
 def number_of(name: str, kind: str) -> int | None:
-    """Give the number in the name of a channel or an entry; None for any other name."""
+    """Return the number of a channel or an entry; None for any other name."""
     found = _NUMBERED.fullmatch(name)
     return int(found[2]) if found is not None and found[1] == kind else None
 
 
 def in_order(names: list[str], kind: str) -> list[Numbered]:
-    """Give those of some names that are of a kind, by their numbers."""
-    found = []
-    for name in names:
-        number = number_of(name, kind)
-        if number is not None:
-            found.append(Numbered(number, name))
-    return sorted(found)
+    """Return the nodes of a kind in a list of names, by their numbers."""
+    numbers = [(number_of(name, kind), name) for name in names]
+    return sorted(Numbered(number, name) for number, name in numbers if number is not None)

@@ -1,1 +1,1 @@
-"""Queues: items, their deliveries, and the index that a consumer keeps of them."""
+"""The queue: delivery, acknowledgement, dead letters."""

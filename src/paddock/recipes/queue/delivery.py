@@ -1,15 +1,15 @@
-"""One item in the hands of one consumer: taken, then acknowledged or given back.
+"""One delivery of an item to a consumer: taken, then acknowledged or given back.
 
-Taking it is one transaction: our ephemeral node in `taken`, which nobody else can create as well,
-and the next version of the item's `attempts`. So attempts are counted also if the consumer is
-killed, and the version tells one attempt from all others: whoever was too slow can neither
-acknowledge nor give back what somebody else has taken since.
+Taking an item is one transaction: our ephemeral node in `taken`, which no other client can create
+as well, and the next version of the item's `attempts`. So attempts are counted even if the consumer
+is killed, and the version tells one attempt from all others: a slow consumer can neither
+acknowledge nor give back an item that was taken again.
 
-Each step may lose its reply, and is recognised:
+Each step is recognised after a lost reply:
 
-* Taken: both nodes hold a mark of ours.
-* Acknowledged: the item is deleted, but our node in `taken` stays a little longer. If the item has
-  gone while that node was there all the time, it was us.
+* Taken: both nodes have our mark.
+* Acknowledged: the item is deleted, but our node in `taken` stays a little longer. If the item is
+  gone while that node existed all the time, it was us.
 * Given back: it is refused if it has happened before.
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from paddock.client.client import Client
@@ -32,18 +33,20 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
-from paddock.recipes.common.retry import Leaver, child, discard, until_answered, wait_writable
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.departure import OwnedNode
+from paddock.recipes.common.retry import discard, newest_stat, retry, wait_writable
 from paddock.recipes.common.sweeper import Sweeper
-from paddock.recipes.queue.queue_index import Entry, Places
+from paddock.recipes.queue.queue_index import Entry, QueuePaths
 
 
-class Delivery(Leaver):
+class Delivery(OwnedNode):
     """One attempt at one item."""
 
     def __init__(
         self,
         client: Client,
-        places: Places,
+        paths: QueuePaths,
         entry: Entry,
         sweeper: Sweeper,
         acl: Sequence[ACL],
@@ -51,27 +54,27 @@ class Delivery(Leaver):
     ) -> None:
         self.client = client
         self.entry = entry
-        # Of our node in `taken`; the token is its czxid, once it is ours.
-        self.path = places.claim(entry)
+        # Of our node in `taken`.
+        self.path = paths.claim(entry)
         self.token = 0
         self.data = b""
-        # Whether the item was found to be there no more.
+        # Whether the item is gone.
         self.is_gone = False
-        # Whether the consumer is done with it, so that it is acknowledged when it is left.
+        # Whether leaving acknowledges it.
         self.is_done = False
         self.is_acknowledged = False
-        # Why it could not be acknowledged, if the service has said so.
+        # Why the service refused the acknowledgement.
         self.refusal: ServiceError | None = None
-        self._places = places
+        self._paths = paths
         self._sweeper = sweeper
         self._acl = acl
         self._attempts_max = attempts_max
-        self._entry_path = places.entry(entry)
-        self._counter_path = places.attempts(entry)
+        self._entry_path = paths.entry(entry)
+        self._counter_path = paths.attempts(entry)
         self._mark = client.new_mark().encode()
-        # The version of the counter before we came, if there is one: most items have none yet.
+        # The version of the counter before us; most items have none yet.
         self._before: int | None = None
-        # And the one that our own transaction gave it, once we know that it has happened.
+        # The version that our own transaction gave it, once it has succeeded.
         self._version: int | None = None
 
     @property
@@ -81,23 +84,18 @@ class Delivery(Leaver):
 
     @property
     def attempts(self) -> int:
-        """How often it has been taken, this time included."""
+        """How often it was taken, this time included."""
         return self._own_version + 1
 
-    @property
-    def guarded(self) -> tuple[str, ...]:
-        """What is there as long as it is ours; `check` says it more exactly."""
-        return (self.path,)
-
     def check(self, transaction: Transaction) -> None:
-        """Have a transaction fail unless it is ours, by this very attempt."""
+        """Make a transaction fail unless it is ours, by this very attempt."""
         transaction.check(self.path).check(self._counter_path, version=self._own_version)
 
     async def claim(self) -> bool:
-        """Try to take it; tell whether it is ours. Whatever is raised, `leave` has to follow."""
+        """Try to take it; return whether it is ours. Whatever is raised, `leave` has to follow."""
         while True:
             taking = self._take()
-            # In the same write: what is read is what there is after the transaction.
+            # In the same batch: this reads the item after the transaction.
             reading = self.client.get(self._entry_path)
             try:
                 _, counted = await taking
@@ -108,15 +106,15 @@ class Delivery(Leaver):
             except NotReadOnlyError:
                 await wait_writable(self.client)
             except ConnectionLostError:
-                if await until_answered(self.client, self._find):
+                if await retry(self.client, self._find):
                     return True
             except NoNodeError:
-                # It was ours, but somebody has deleted it, so nobody else can have a node like it.
+                # It was ours, but was deleted; no other client can have a node like ours.
                 self.is_gone = True
                 self._sweeper.add(self.path)
                 return False
             else:
-                # Either way the zxid of the transaction, and so that of our node.
+                # Either way the zxid of the transaction, and so of our node.
                 if self._before is None:
                     self._version, self.token = 0, stat.pzxid
                 else:
@@ -126,23 +124,18 @@ class Delivery(Leaver):
                 discard(reading)
 
     async def leave(self) -> None:
-        """Acknowledge it if the consumer is done with it, or give it back; raises nothing.
-
-        It is to be run by a task of the client's, since it has to go on if its caller is cancelled.
-        """
-        try:
+        """Acknowledge it if the consumer is done, or give it back; for a task of the client."""
+        # Our node goes with an expired session.
+        with suppress(SessionExpiredError):
             if self.is_done:
                 await self._acknowledge()
             else:
-                await until_answered(self.client, self._give_back)
-        except SessionExpiredError:
-            # Our node goes with it, and nobody knows whether the item has gone before.
-            pass
+                await retry(self.client, self._give_back)
 
     # Taking it.
 
     def _take(self) -> asyncio.Future[list[Any]]:
-        """Take it, if nobody else has it: by our node, and by the next version of its counter."""
+        """Create our node, and the next version of its counter."""
         transaction = self.client.transaction()
         transaction.create(self.path, self._mark, acl=self._acl, ephemeral=True)
         if self._before is None:
@@ -152,8 +145,8 @@ class Delivery(Leaver):
         return transaction.commit()
 
     async def _find(self) -> bool:
-        """Tell whether our transaction has happened, and have what it was for."""
-        # The server we are attached to now may be behind the one that took our request.
+        """Return whether our transaction has succeeded; read the item if it has."""
+        # This server may be behind the one that took our request.
         await self.client.sync(self._counter_path)
         try:
             mark, stat = await self.client.get(self._counter_path)
@@ -165,50 +158,50 @@ class Delivery(Leaver):
         return mark == self._mark
 
     async def _may_try_again(self, refusal: TransactionFailedError) -> bool:
-        """Tell whether it may be free, though we could not take it."""
+        """Return whether it may be free, though the transaction was refused."""
         at_claim, at_counter = refusal.results
         match at_claim, at_counter:
             case (NoNodeError(), _):
-                await self._places.make()
+                await self._paths.make()
                 return True
             case (None, NodeExistsError()):
-                return await until_answered(self.client, self._look_at_counter)
+                return await retry(self.client, self._look_at_counter)
             case (None, NoNodeError()):
                 self.is_gone = True
                 return False
             case (NodeExistsError(), _) | (None, BadVersionError()):
-                # Somebody has it, or has had it meanwhile.
+                # It is, or was, taken by another consumer.
                 return False
         raise refusal
 
     async def _look_at_counter(self) -> bool:
-        """See how often it was taken before; tell whether it may be taken once more."""
+        """Read how often it was taken; return whether it may be taken again."""
         try:
             _, stat = await self.client.get(self._counter_path)
             self._before = stat.version
             if self._attempts_max is None or stat.version + 1 < self._attempts_max:
                 return True
             data, _ = await self.client.get(self._entry_path)
-            await self._bury(data, stat.version)
+            await self._move_to_dead_letters(data, stat.version)
         except NoNodeError:
             self.is_gone = True
         return False
 
-    async def _bury(self, data: bytes, version: int) -> None:
-        """Lay it among the dead, unless somebody has it or has had it meanwhile."""
+    async def _move_to_dead_letters(self, data: bytes, version: int) -> None:
+        """Move it to the dead letters, unless it was taken meanwhile."""
         transaction = self.client.transaction()
-        # Only what nobody has can be created.
+        # This fails if it is taken.
         transaction.create(self.path, ephemeral=True).delete(self.path)
         transaction.delete(self._counter_path, version=version)
-        transaction.create(child(self._places.dead, self.entry.name), data, acl=self._acl)
+        transaction.create(child_path(self._paths.dead, self.entry.name), data, acl=self._acl)
         transaction.delete(self._entry_path)
         try:
             await transaction.commit()
         except TransactionFailedError as refusal:
             at_claim, _, _, at_dead, _ = refusal.results
             if isinstance(at_claim, NoNodeError) or isinstance(at_dead, NoNodeError):
-                await self._places.make()
-                await self._bury(data, version)
+                await self._paths.make()
+                await self._move_to_dead_letters(data, version)
         else:
             self.is_gone = True
 
@@ -229,20 +222,18 @@ class Delivery(Leaver):
                 is_in_doubt = True
                 await self.client.wait_connected()
             except TransactionFailedError as refusal:
-                if is_in_doubt and await until_answered(self.client, self._is_ours_and_gone):
+                if is_in_doubt and await retry(self.client, self._is_ours_and_gone):
                     break
                 self.refusal = refusal
-                await until_answered(self.client, self._give_back)
+                await retry(self.client, self._give_back)
                 return
         self.is_acknowledged = True
-        # Only now: it is what tells us that the item was ours until it was gone.
+        # Only now: it proves that the item was ours until it was gone.
         self._sweeper.add(self.path)
 
     async def _is_ours_and_gone(self) -> bool:
-        """Tell whether the item has gone while nobody else could take it."""
-        # The server we are attached to now may be behind the one that took our request.
-        await self.client.sync(self.path)
-        if await self.client.exists(self._entry_path) is not None:
+        """Return whether the item is gone while our node still exists."""
+        if await newest_stat(self.client, self._entry_path) is not None:
             return False
         try:
             mark, _ = await self.client.get(self.path)
@@ -261,5 +252,5 @@ class Delivery(Leaver):
             await transaction.commit()
         except TransactionFailedError as refusal:
             if isinstance(refusal.results[0], NoNodeError):
-                # The item has gone, so nobody else can have a node like ours.
+                # The item is gone; no other client can have a node like ours.
                 self._sweeper.add(self.path)

@@ -1,13 +1,13 @@
-"""Where a queue keeps its items, and what we know of them without asking each time.
+"""The nodes of a queue, and an index of its items that saves most lists.
 
     <path>/entries/item-<priority>-<id>-<number>    an item; the service gives the number
     <path>/entries/item-…/attempts                  its version counts how often it was taken
-    <path>/taken/<id>                               ephemeral: somebody has it
-    <path>/receipts/<id>                            ephemeral: it was put, whatever became of it
+    <path>/taken/<id>                               ephemeral: a consumer has it
+    <path>/receipts/<id>                            ephemeral: it was put
     <path>/dead/item-…                              an item that was taken too often
 
-An item that may not be taken yet says since when it may, by the service's clock in milliseconds:
-`item-<priority>-<id>-due<time>-<number>`. Whatever else stands there is somebody else's business.
+A delayed item has the time from which it may be taken, by the service's clock in milliseconds:
+`item-<priority>-<id>-due<time>-<number>`. Other nodes are ignored.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Final, NamedTuple
 from paddock.client.client import Client
 from paddock.client.results import Children
 from paddock.errors import NoNodeError
+from paddock.protocol.paths import child_path
 from paddock.protocol.records import Stat
-from paddock.recipes.common.retry import Signal, child, discard, make_container, until_answered
+from paddock.recipes.common.retry import Signal, discard, make_container, retry
 from paddock.recipes.common.sequence import NUMBER, Order
 from paddock.recipes.common.service_clock import ServiceClock
 
@@ -29,9 +30,9 @@ _PATTERN: Final = re.compile(
     r"item-(?P<priority>-?\d{1,10})-(?P<id>[0-9a-f]{32})(?:-due(?P<due>\d{1,19}))?"
     rf"-(?P<number>{NUMBER})"
 )
-# So few are listed each time; of more we ask first whether there are others by now.
+# Up to so many are listed each time; of more, the stat tells first whether there are new ones.
 _LISTED_ALWAYS: Final = 10
-# To list so many costs about as much as trying one in vain.
+# Listing so many costs about as much as one failed attempt to take an item.
 _LISTED_FOR_A_TRY: Final = 256
 
 
@@ -41,29 +42,29 @@ class Entry(NamedTuple):
     name: str
     id: str
     priority: int
-    # 0 for what may be taken at once.
+    # 0 for an item that is not delayed.
     due_ms: int
     number: int
 
 
-class Seen(NamedTuple):
-    """What may be taken, in order."""
+class AvailableItems(NamedTuple):
+    """The items that may be taken, in order."""
 
     entries: list[Entry]
-    # Whether we have looked which of them others have.
+    # Whether items of other consumers are left out.
     is_checked: bool
-    # Until more of it may be taken, if there is more.
+    # Until the next delayed item is due, if there is one.
     seconds_to_next: float | None
 
 
 def new_name(priority: int, item_id: str, due_ms: int) -> str:
-    """Give the name of an item's node, up to its number."""
+    """Return the name of an item's node, up to its number."""
     due = f"-due{due_ms}" if due_ms else ""
     return f"item-{priority}-{item_id}{due}-"
 
 
 def in_order(names: Iterable[str]) -> list[Entry]:
-    """Give those of some names that are items, in the order in which they are to be taken."""
+    """Return the items of a list of names, in the order in which they are taken."""
     entries = []
     for name in names:
         found = _PATTERN.fullmatch(name)
@@ -75,38 +76,35 @@ def in_order(names: Iterable[str]) -> list[Entry]:
 
 
 def draw(entries: Sequence[Entry], lot: float) -> int:
-    """Give the index of one that is as urgent as the first of them; the lot is from 0 to below 1.
-
-    The entries are in their order.
-    """
+    """Return the index of an entry with the priority of the first; the lot is from 0 to below 1."""
     alike = sum(entry.priority == entries[0].priority for entry in entries)
     return int(lot * alike)
 
 
-class Places:
+class QueuePaths:
     """The paths of a queue."""
 
     def __init__(self, client: Client, path: str) -> None:
         self._client = client
         self._making: asyncio.Task[None] | None = None
         self.path = path
-        self.entries = child(path, "entries")
-        self.taken = child(path, "taken")
-        self.receipts = child(path, "receipts")
-        self.dead = child(path, "dead")
+        self.entries = child_path(path, "entries")
+        self.taken = child_path(path, "taken")
+        self.receipts = child_path(path, "receipts")
+        self.dead = child_path(path, "dead")
 
     def entry(self, entry: Entry) -> str:
-        return child(self.entries, entry.name)
+        return child_path(self.entries, entry.name)
 
     def attempts(self, entry: Entry) -> str:
         return f"{self.entries}/{entry.name}/attempts"
 
     def claim(self, entry: Entry) -> str:
-        return child(self.taken, entry.id)
+        return child_path(self.taken, entry.id)
 
     async def make(self) -> None:
-        """Make what the nodes of a queue stand under; the service removes it when it is empty."""
-        # Once for all who miss it, who then go on in the order in which they came.
+        """Create the containers of a queue."""
+        # Once for all waiters, which go on in order.
         if self._making is None or self._making.done():
             self._making = self._client.start_task(self._make())
         await asyncio.shield(self._making)
@@ -117,38 +115,38 @@ class Places:
             await make_container(self._client, above)
 
 
-class Shelf:
-    """The items of one queue: what is there, what of it is free, and from when on the rest is."""
+class QueueIndex:
+    """The known items of one queue, and which of them are free."""
 
-    def __init__(self, client: Client, places: Places) -> None:
-        self.clock = ServiceClock(client, places.entries)
+    def __init__(self, client: Client, paths: QueuePaths) -> None:
+        self.clock = ServiceClock(client, paths.entries)
         self._client = client
-        self._places = places
-        # What was there when we listed it last, in its order, without what we know to be gone.
+        self._paths = paths
+        # The items of the last list, in order, without those that are known to be gone.
         self._known: dict[str, Entry] = {}
         self._has_delayed = False
-        # The children that there should be then, and what tells whether others have come since.
+        # The number of children, and a stamp that changes when a child is created.
         self._children = 0
         self._created = (0, 0)
-        # Whether others have taken some of it, or may have: then we ask what.
+        # Whether other consumers may have taken some: then we list these.
         self._is_shared = True
 
     def forget(self, entry: Entry) -> None:
-        """Note that an item is there no more."""
+        """Remove an item that is gone."""
         if self._known.pop(entry.name, None) is not None:
             self._children -= 1
 
     def expect_others(self) -> None:
-        """Note that others have taken something."""
+        """Note that other consumers have taken items."""
         self._is_shared = True
 
-    async def free(self, own: Set[str], signal: Signal | None = None) -> Seen:
-        """Give what may be taken now, in order; a part of it may be gone, or taken, by now.
+    async def free(self, own: Set[str], signal: Signal | None = None) -> AvailableItems:
+        """Return the items that may be taken, in order; some may be gone or taken by now.
 
-        What is our own already, by id, is left out. The signal is given when that may have changed;
-        but not when time has passed.
+        Our own items, by id, are left out. The signal is set when the list may have changed, but
+        not when a delayed item is due.
         """
-        names = await until_answered(self._client, lambda: self._look(signal))
+        names = await retry(self._client, lambda: self._look(signal))
         entries = [entry for entry in self._known.values() if entry.id not in own]
         is_checked = names is not None
         if names is not None:
@@ -156,22 +154,22 @@ class Shelf:
             entries = [entry for entry in entries if entry.id not in taken]
             self._is_shared = len(entries) < count
         if not self._has_delayed:
-            return Seen(entries, is_checked, None)
+            return AvailableItems(entries, is_checked, None)
         now_ms = await self.clock.earliest_ms()
         due = [entry for entry in entries if entry.due_ms <= now_ms]
         waiting = [entry.due_ms for entry in entries if entry.due_ms > now_ms]
-        return Seen(due, is_checked, (min(waiting) - now_ms) / 1000 if waiting else None)
+        return AvailableItems(due, is_checked, (min(waiting) - now_ms) / 1000 if waiting else None)
 
     async def _look(self, signal: Signal | None) -> list[str] | None:
-        """See that we know what is there; give the ids of what others may have."""
+        """Update the index; return the ids of the items that are taken, if it was asked."""
         while True:
             is_listed = signal is not None or len(self._known) <= _LISTED_ALWAYS
-            # Both in one write.
+            # Both in one batch.
             listing = self._list(signal) if is_listed else None
-            asking = None if is_listed else self._client.exists(self._places.entries)
+            asking = None if is_listed else self._client.exists(self._paths.entries)
             taken = None
             if signal is not None or self._is_shared:
-                taken = self._client.children(self._places.taken, watch=signal)
+                taken = self._client.children(self._paths.taken, watch=signal)
             try:
                 if asking is not None and not self._is_known(await asking):
                     listing = self._list(None)
@@ -179,14 +177,14 @@ class Shelf:
                     self._remember(await listing)
                 return None if taken is None else await taken
             except NoNodeError:
-                await self._places.make()
+                await self._paths.make()
             finally:
                 for under_way in (listing, asking, taken):
                     if under_way is not None:
                         discard(under_way)
 
     def _list(self, signal: Signal | None) -> asyncio.Future[Children]:
-        return self._client.children_with_stat(self._places.entries, watch=signal)
+        return self._client.children_with_stat(self._paths.entries, watch=signal)
 
     def _remember(self, listed: Children) -> None:
         self._known = {entry.name: entry for entry in in_order(listed.names)}
@@ -195,7 +193,7 @@ class Shelf:
         self._created = _created(listed.stat)
 
     def _is_known(self, stat: Stat | None) -> bool:
-        """Tell whether we know all that is there, and little more than that."""
+        """Return whether the index has all items, and few that are gone."""
         if stat is None or _created(stat) != self._created:
             return False
         gone = self._children - stat.num_children
@@ -203,6 +201,6 @@ class Shelf:
 
 
 def _created(stat: Stat) -> tuple[int, int]:
-    """Give what changes when a child comes, but not when one goes."""
-    # The service counts both, and how many more have come than gone is how many there are.
+    """Return a stamp that changes when a child is created, but not when one is deleted."""
+    # `cversion` counts both; `num_children` is creations minus deletions.
     return stat.czxid, stat.cversion + stat.num_children

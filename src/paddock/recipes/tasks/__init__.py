@@ -1,1 +1,1 @@
-"""Tasks: a master that assigns them, workers that do them, clients that wait."""
+"""Tasks: clients that submit them, a master that assigns them, workers that do them."""

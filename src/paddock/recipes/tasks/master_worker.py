@@ -1,25 +1,24 @@
-"""Master and workers: those who want something done, and those who do it.
+"""Master and workers: tasks are submitted, assigned to workers, and their results recorded.
 
     tasks = TaskClient(client, "/office")
     status = await tasks.run(b"apples")
     print(status.data)  # b'APPLES'
 
-A `TaskClient` submits tasks; one of the masters gives each to a worker that has room; the worker's
-handler does it, and its result is recorded. All there is to know is in the service, so masters,
-workers and clients may come and go at any time:
+A `TaskClient` submits tasks; the master assigns each to a worker with free capacity; the worker's
+handler does it, and its result is recorded. All state is in the service, so masters, workers and
+clients may come and go at any time:
 
-* Guaranteed is one result for each task that was submitted: recorded once, in the transaction that
-  ends the task, by a worker that was alive and had it then, or, when it has failed as often as the
-  master allows, as FAILED. A handler may run more than once, for an attempt that was cut short.
+* Guaranteed is one result for each submitted task: recorded once, in the transaction that ends the
+  task, by a live worker that had it then, or, after as many failures as the master allows, as
+  FAILED. A handler may run more than once, if an attempt was cut short.
 * A master that dies, or may have, is followed by another one, and cannot assign anything any more:
-  all that it writes is fenced by its grant. There is nothing that only a master knows.
-* A worker that dies, or may have: its handlers are cancelled, and its tasks are given to others. It
-  registers anew as soon as it can.
-* Suspension: masters and workers go on, up to the end of the session timeout. Expiry:
-  SessionExpiredError ends whoever serves. Cancellation: whoever serves stops; a worker's tasks go
-  to others.
-* Never promised: that a handler has stopped when another one begins with the same task. What it
-  does to the outside world should be such that doing it twice does no harm.
+  all its writes are fenced by its grant.
+* A worker that dies, or may have: its handlers are cancelled, and its tasks go to others. It
+  registers again as soon as it can.
+* Suspension: masters and workers go on, up to the end of the session timeout. Expiry: `serve`
+  raises SessionExpiredError. Cancellation: `serve` stops; a worker's tasks go to others.
+* Never promised: that a handler has stopped when another one begins with the same task. Its effects
+  outside the service should be idempotent.
 """
 
 from __future__ import annotations
@@ -30,12 +29,7 @@ from contextlib import aclosing, suppress
 from typing import TypeAlias
 
 from paddock.client.client import Client
-from paddock.client.requests.arguments import (
-    check_count,
-    check_watcher,
-    checked_acl,
-    checked_path,
-)
+from paddock.client.requests.arguments import check_count, check_watcher
 from paddock.errors import (
     GrantLostError,
     InvalidArgumentError,
@@ -43,22 +37,29 @@ from paddock.errors import (
     RecipeError,
     SessionExpiredError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.common.retry import Signal, child, create_numbered, make_node, until_answered
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.retry import (
+    Signal,
+    check_recipe,
+    create_numbered,
+    delete_if_exists,
+    make_node,
+    name_of,
+    retry,
+)
 from paddock.recipes.locks.grant import Grant, GrantListener
 from paddock.recipes.locks.holder import Holder
 from paddock.recipes.locks.line import Line, Place
 from paddock.recipes.locks.lock import SimpleMutex
-from paddock.recipes.tasks.assigner import Assign, Desk, has_happened, least_loaded
+from paddock.recipes.tasks.assigner import Assign, Assigner, has_happened, least_loaded
 from paddock.recipes.tasks.task_paths import (
     TASK_KIND,
     WORKER_KIND,
     Listing,
-    Office,
+    TaskPaths,
     TaskState,
     TaskStatus,
-    checked_result,
     checked_size,
     encode_worker,
     reason_of,
@@ -70,20 +71,20 @@ class TaskClient:
     """Submits tasks, and waits for their results."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        self._office = _office(client, path, acl)
+        self._paths = _task_paths(client, path, acl)
         self._client = client
 
     async def submit(self, data: bytes) -> str:
-        """Submit a task; give its name, by which it is asked for.
+        """Submit a task, exactly once; return its name.
 
-        A lost reply is no matter. If it is cancelled, it may have been submitted.
+        If it is cancelled, it may have been submitted.
         """
         checked_size("data", data)
-        path = child(self._office.tasks, TASK_KIND)
-        return await create_numbered(self._client, path, data, acl=self._office.acl)
+        path = child_path(self._paths.tasks, TASK_KIND)
+        return await create_numbered(self._client, path, data, acl=self._paths.acl)
 
     async def result(self, task: str) -> TaskStatus:
-        """Wait for the result of a task: what a worker has made of it, or that it has failed.
+        """Wait for the result of a task, or its failure.
 
         Raises RecipeError if there is no such task.
         """
@@ -91,34 +92,26 @@ class TaskClient:
             return [status async for status in stream][-1]
 
     async def progress(self, task: str) -> AsyncIterator[TaskStatus]:
-        """Give everything that is said of a task, from now on, up to its result.
+        """Yield the status of a task at every change, up to its result.
 
             async for status in tasks.progress(task):
                 print(status.state)  # done
 
-        What follows quickly on each other may come as one. Raises RecipeError if there is no such
-        task.
+        Intermediate ones may be left out. Raises RecipeError if there is no such task.
         """
         async with aclosing(self._follow(task)) as stream:
             async for status in stream:
                 yield status
 
     async def forget(self, task: str) -> None:
-        """Delete the result of a task, when nobody wants it any more; that it is gone is fine."""
-        path = child(self._office.status, task)
-
-        async def delete() -> None:
-            try:
-                await self._client.delete(path)
-            except NoNodeError:
-                pass
-
-        await until_answered(self._client, delete)
+        """Delete the result of a task, if it exists."""
+        path = child_path(self._paths.status, task)
+        await retry(self._client, lambda: delete_if_exists(self._client, path))
 
     async def run(self, data: bytes) -> TaskStatus:
-        """Submit a task, wait for its result, and forget it.
+        """Submit a task, wait for its result, and delete it.
 
-        If it is cancelled, the task is done nevertheless, and its result is kept.
+        If it is cancelled, the task is done nevertheless, and its result stays.
         """
         task = await self.submit(data)
         status = await self.result(task)
@@ -126,7 +119,7 @@ class TaskClient:
         return status
 
     async def _follow(self, task: str) -> AsyncGenerator[TaskStatus, None]:
-        path = child(self._office.status, task)
+        path = child_path(self._paths.status, task)
         async with aclosing(self._client.watch(path)) as changes:
             async for change in changes:
                 if change.data is not None:
@@ -135,29 +128,29 @@ class TaskClient:
                     if status.state.is_final:
                         return
                 elif not await self._is_there(task):
-                    raise RecipeError(f"{task}: there is no such task in {self._office.path}")
+                    raise RecipeError(f"{task}: there is no such task in {self._paths.path}")
 
     async def _is_there(self, task: str) -> bool:
-        """Tell whether a task, or its status, is there."""
+        """Return whether a task or its status exists."""
 
         async def look() -> bool:
             _, *found = await asyncio.gather(
                 self._client.sync(),
-                self._client.exists(child(self._office.tasks, task)),
-                self._client.exists(child(self._office.status, task)),
+                self._client.exists(child_path(self._paths.tasks, task)),
+                self._client.exists(child_path(self._paths.status, task)),
             )
             return any(found)
 
-        return await until_answered(self._client, look)
+        return await retry(self._client, look)
 
 
 class Task:
-    """Something to be done, as a worker's handler gets it."""
+    """A task, as a worker's handler gets it."""
 
     def __init__(self, worker: Worker, grant: Grant, name: str, data: bytes, version: int) -> None:
-        # What it is called.
+        # The name of its node.
         self.name: str = name
-        # What is to be done.
+        # The data that were submitted.
         self.data: bytes = data
         # Which attempt this is, from 1 on.
         self.attempt: int = version + 1
@@ -165,20 +158,20 @@ class Task:
         self._grant = grant
 
     async def report(self, data: bytes) -> None:
-        """Tell whoever follows the task how far it is."""
+        """Record progress, for clients that follow the task."""
         checked_size("data", data)
-        await self._worker._say(self._grant, self, TaskState.RUNNING, data)
+        await self._worker._record(self._grant, self, TaskState.RUNNING, data)
 
 
-# Does a task, and gives its result; what it raises makes the attempt a failed one.
+# Does a task, and returns its result; an error makes the attempt a failed one.
 Handler: TypeAlias = Callable[[Task], Awaitable[bytes]]
 
 
 class Worker:
-    """Does what masters assign to it.
+    """Does the tasks that masters assign to it.
 
-    `handler` is called with each task, and gives its result; what it raises makes the attempt a
-    failed one. `name` is what others call it, and `capacity` how many tasks it takes at a time.
+    `handler` is called with each task, and returns its result; an error makes the attempt a failed
+    one. `name` is for people, and `capacity` is how many tasks it does at a time.
     """
 
     def __init__(
@@ -194,32 +187,32 @@ class Worker:
         if not callable(handler):
             raise InvalidArgumentError(f"handler: {handler!r} cannot be called")
         check_count("capacity", capacity)
-        self._office = _office(client, path, acl)
+        self._paths = _task_paths(client, path, acl)
         self._client = client
         self._handler = handler
         self._name = name
-        self._registration = _Registration(self._office, encode_worker(name, capacity))
+        self._registration = _Registration(self._paths, encode_worker(name, capacity))
 
     @property
     def is_registered(self) -> bool:
-        """Whether masters see us, for all we know."""
+        """Whether we are surely registered, at this moment."""
         return self._registration.is_held
 
     async def serve(self) -> None:
-        """Register, and do what is assigned, until this is cancelled or the session is over."""
+        """Register, and do tasks, until this is cancelled or the session is over."""
         while True:
-            # Before we register: that would make a node that goes again with the last worker.
-            await self._office.make()
+            # First: registering would create a container, which goes with the last worker.
+            await self._paths.make()
             try:
                 async with self._registration as grant:
                     await self._work(grant)
             except GrantLostError:
-                # The session lives, or the next request says that it is over.
+                # If the session is over, the next request raises.
                 continue
 
     async def _work(self, grant: Grant) -> None:
-        worker = _name_of(grant.path)
-        folder = child(self._office.assign, worker)
+        worker = name_of(grant.path)
+        folder = child_path(self._paths.assign, worker)
         await make_node(self._client, folder)
         signal = Signal()
         assigned = Listing(self._client, folder, signal)
@@ -228,13 +221,13 @@ class Worker:
             while True:
                 for name, task in [*under_way.items()]:
                     if task.done():
-                        # Raises what no handler is to blame for.
+                        # Raises errors that are not the handler's.
                         under_way.pop(name).result()
-                        # If it is there from now on, it is there again.
+                        # If it is listed from now on, it was assigned again.
                         assigned.spoil()
                 await assigned.refresh()
                 if not assigned.is_there:
-                    # Somebody has deleted it, and without it nothing is assigned to us.
+                    # It was deleted, and without it nothing is assigned to us.
                     await make_node(self._client, folder)
                     assigned.spoil()
                     continue
@@ -248,49 +241,49 @@ class Worker:
             for task in under_way.values():
                 task.cancel()
             await asyncio.gather(*under_way.values(), return_exceptions=True)
-            # What is left in it a master takes care of.
+            # The master takes back what is left in it.
             self._client.start_task(self._leave(worker))
 
     async def _leave(self, worker: str) -> None:
         with suppress(SessionExpiredError):
-            await self._office.remove_folder(worker)
+            await self._paths.remove_folder(worker)
 
     async def _do(self, grant: Grant, name: str) -> None:
-        path = child(self._office.tasks, name)
+        path = child_path(self._paths.tasks, name)
         try:
-            data, stat = await until_answered(self._client, lambda: self._client.get(path))
+            data, stat = await retry(self._client, lambda: self._client.get(path))
         except NoNodeError:
-            # Somebody has deleted it by hand.
+            # It was deleted by hand.
             await self._drop(grant, name)
             return
         task = Task(self, grant, name, data, stat.version)
         try:
-            result = checked_result(await self._handler(task))
+            result = checked_size("result", await self._handler(task))
         except asyncio.CancelledError as error:
             doing = asyncio.current_task()
             if doing is None or doing.cancelling():
                 raise
-            # Not us, but something that the handler has waited for.
-            await self._say(grant, task, TaskState.RETRYING, reason_of(error))
+            # Not our own task, but one that the handler has waited for.
+            await self._record(grant, task, TaskState.RETRYING, reason_of(error))
         except Exception as error:
-            await self._say(grant, task, TaskState.RETRYING, reason_of(error))
+            await self._record(grant, task, TaskState.RETRYING, reason_of(error))
         else:
-            await self._say(grant, task, TaskState.DONE, result)
+            await self._record(grant, task, TaskState.DONE, result)
 
-    async def _say(self, grant: Grant, task: Task, state: TaskState, data: bytes) -> None:
-        """Record how far a task is, as long as it is ours, by this very attempt."""
-        office, worker = self._office, _name_of(grant.path)
-        assignment = office.assignment(worker, task.name)
-        path = child(office.tasks, task.name)
+    async def _record(self, grant: Grant, task: Task, state: TaskState, data: bytes) -> None:
+        """Record the state of a task, as long as it is ours, by this very attempt."""
+        paths, worker = self._paths, name_of(grant.path)
+        assignment = paths.assignment(worker, task.name)
+        path = child_path(paths.tasks, task.name)
         status = TaskStatus(state, data, self._name, task.attempt)
         while await self._is_there(assignment):
-            stat = await until_answered(self._client, lambda: self._client.exists(path))
+            stat = await retry(self._client, lambda: self._client.exists(path))
             if stat is None:
-                # Somebody has deleted it by hand.
+                # It was deleted by hand.
                 await self._drop(grant, task.name)
                 return
             if stat.version != task.attempt - 1:
-                # That it has failed was recorded before a reply was lost, and it is ours anew.
+                # The failure was recorded before a reply was lost, and it is ours again.
                 return
             transaction = grant.guard()
             if state is TaskState.RUNNING:
@@ -302,27 +295,27 @@ class Worker:
             elif state is TaskState.RETRYING:
                 # Its version counts the attempts that have failed.
                 transaction.set(path, task.data, version=task.attempt - 1)
-            await office.put_status(transaction, task.name, status)
+            await paths.put_status(transaction, task.name, status)
             if await has_happened(transaction):
                 return
 
     async def _drop(self, grant: Grant, name: str) -> None:
-        assignment = self._office.assignment(_name_of(grant.path), name)
+        assignment = self._paths.assignment(name_of(grant.path), name)
         while await self._is_there(assignment):
             if await has_happened(grant.guard().delete(assignment)):
                 return
 
     async def _is_there(self, path: str) -> bool:
-        await until_answered(self._client, self._client.sync)
-        return await until_answered(self._client, lambda: self._client.exists(path)) is not None
+        await retry(self._client, self._client.sync)
+        return await retry(self._client, lambda: self._client.exists(path)) is not None
 
 
 class Master:
-    """Assigns tasks to workers, while it is the one master.
+    """Assigns tasks to workers, while it is the master.
 
-    `assign` chooses a worker for a task, by its data, among those that have room, and gives its id.
-    It must be quick and make no calls. A task that has failed `attempts_max` times, or whose worker
-    died as often, is recorded as FAILED.
+    `assign` returns the id of a worker for a task's data, of those with free capacity. It must be
+    quick and make no calls. A task that has failed `attempts_max` times, or whose worker died as
+    often, is recorded as FAILED.
     """
 
     def __init__(
@@ -336,7 +329,7 @@ class Master:
     ) -> None:
         check_watcher("assign", assign)
         check_count("attempts_max", attempts_max)
-        self._office = _office(client, path, acl)
+        self._paths = _task_paths(client, path, acl)
         self._client = client
         self._assign = assign
         self._attempts_max = attempts_max
@@ -344,50 +337,45 @@ class Master:
 
     @property
     def is_master(self) -> bool:
-        """Whether we surely are the master, at this moment."""
+        """Whether we are surely the master, at this moment."""
         return self._seat.is_held
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when we become master, and when we are it no more.
+        """Call a function when we become master, and when we are no more.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._seat.add_listener(listener)
 
     def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._seat.remove_listener(listener)
 
     async def serve(self) -> None:
-        """Become master as soon as there is none, and assign tasks, until this is cancelled."""
+        """Become master once there is none, and assign tasks, until this is cancelled."""
         while True:
             try:
                 async with self._seat as grant:
-                    await self._office.make()
-                    with Desk(self._office, grant, self._assign, self._attempts_max) as desk:
-                        await desk.work()
+                    await self._paths.make()
+                    with Assigner(self._paths, grant, self._assign, self._attempts_max) as assigner:
+                        await assigner.work()
             except GrantLostError:
-                # The session lives, or the next request says that it is over.
+                # If the session is over, the next request raises.
                 continue
 
 
 class _Registration(Holder):
-    """A worker's own node, which masters see."""
+    """A worker's own node, which masters watch."""
 
-    def __init__(self, office: Office, data: bytes) -> None:
-        super().__init__(office.client, office.workers)
-        self._line = Line(office.client, office.workers, [WORKER_KIND], data, office.acl)
+    def __init__(self, paths: TaskPaths, data: bytes) -> None:
+        super().__init__(paths.client, paths.workers)
+        self._line = Line(paths.client, paths.workers, [WORKER_KIND], data, paths.acl)
 
     def _new_place(self) -> Place:
-        # Nobody waits for anybody here.
+        # Workers do not wait for each other.
         return self._line.new_place(WORKER_KIND, lambda before: None)
 
 
-def _office(client: Client, path: str, acl: Sequence[ACL]) -> Office:
-    checked_path(path)
-    checked_acl(acl)
-    return Office(client, path, acl)
-
-
-def _name_of(path: str) -> str:
-    return path[path.rfind("/") + 1 :]
+def _task_paths(client: Client, path: str, acl: Sequence[ACL]) -> TaskPaths:
+    check_recipe(client, path, acl)
+    return TaskPaths(client, path, acl)

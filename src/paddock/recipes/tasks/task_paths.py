@@ -1,13 +1,13 @@
-"""Where a master, its workers and their clients keep their things, and what is in them.
+"""The nodes of masters, workers and task clients, and their data.
 
-    /base/master            whoever is master: ephemeral
-    /base/workers/…         one for each worker that lives: ephemeral, with its name and capacity
-    /base/tasks/…-task-7    what is to be done; its version counts the attempts that have failed
-    /base/assign/worker/…   which worker is to do it: a node with the name of the task
-    /base/status/…-task-7   how far it is, and its result
+    /base/master            the master: ephemeral
+    /base/workers/…         a live worker: ephemeral, with its name and capacity
+    /base/tasks/…-task-7    a task; its version counts the attempts that have failed
+    /base/assign/worker/…   an assignment: a node with the name of the task
+    /base/status/…-task-7   the progress or result of a task
 
-A task is in `tasks` until its result is in `status`: what ends a task does both in one transaction,
-so there is one result for each.
+A task is in `tasks` until its result is in `status`: one transaction ends a task and does both, so
+there is one result for each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import enum
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,58 +27,57 @@ from paddock.client.states import Event
 from paddock.client.transaction import Transaction
 from paddock.errors import InvalidArgumentError, NoNodeError, NotEmptyError
 from paddock.protocol.acl import ACL
-from paddock.recipes.common.retry import Signal, child, make_node, until_answered
+from paddock.protocol.paths import child_path
+from paddock.recipes.common.json_object import decode_object
+from paddock.recipes.common.retry import Signal, make_node, retry
 
 TASK_KIND: Final = "task-"
 WORKER_KIND: Final = "worker-"
-# Room for the rest of the largest request that servers take, which moves a task and its status.
+# Leaves room for the paths in the largest request that servers accept.
 _DATA_BYTES_MAX: Final = 1_000_000
-# So much is kept of why an attempt has failed.
+# How much of a failure is recorded.
 _REASON_BYTES_MAX: Final = 10_000
 _NUMBER: Final = re.compile(rf"{TASK_KIND}(-?\d+)$")
 
 
-class TaskState(enum.Enum):
-    """How far a task is."""
+class TaskState(enum.StrEnum):
+    """The state of a task."""
 
-    #: A worker has said something about its progress.
+    #: A worker has reported progress.
     RUNNING = "running"
-    #: An attempt has failed, and there will be another one.
+    #: An attempt has failed, and another follows.
     RETRYING = "retrying"
     DONE = "done"
     FAILED = "failed"
 
     @property
     def is_final(self) -> bool:
-        """Tell whether nothing will come after it."""
+        """Whether it is the last state."""
         return self in (TaskState.DONE, TaskState.FAILED)
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """What is known of a task."""
+    """The status of a task."""
 
     state: TaskState
-    #: Its result, or what was said of its progress, or what went wrong.
+    #: Its result, its progress, or the reason of a failure.
     data: bytes
-    #: The name of the worker that it comes from, if it comes from one.
+    #: The name of the worker, if there was one.
     worker: str
     #: How many attempts have begun.
     attempts: int
 
     def encode(self) -> bytes:
-        """Give it as it is kept: a line of JSON, and the data as they are."""
+        """Return the data of the node: a line of JSON, then the task's own data."""
         head = {"state": self.state.value, "worker": self.worker, "attempts": self.attempts}
         return json.dumps(head).encode() + b"\n" + self.data
 
     @classmethod
     def decode(cls, kept: bytes) -> TaskStatus:
-        """Read what `encode` has written; raises ValueError for anything else."""
+        """Return the status in the data of a node; raise ValueError for anything else."""
         head, _, data = kept.partition(b"\n")
-        fields = json.loads(head)
+        fields = decode_object(head)
         try:
             return cls(TaskState(fields["state"]), data, fields["worker"], fields["attempts"])
         except (TypeError, KeyError) as error:
@@ -86,26 +86,26 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoad:
-    """A worker that lives, and how much it has to do."""
+    """A live worker and its load."""
 
-    #: The name of its node, which no other worker ever has.
+    #: The name of its node, which is unique.
     id: str
     #: What it calls itself.
     name: str
-    #: How many tasks it has.
+    #: How many tasks it has now.
     load: int
     #: How many it takes at a time.
     capacity: int
 
 
 def encode_worker(name: str, capacity: int) -> bytes:
-    """Give what a worker says about itself."""
+    """Return the data of a worker's node."""
     return json.dumps({"name": name, "capacity": capacity}).encode()
 
 
 def decode_worker(kept: bytes) -> tuple[str, int]:
-    """Give a worker's name and capacity; raises ValueError for what no worker has written."""
-    fields = json.loads(kept)
+    """Return a worker's name and capacity; raise ValueError for other data."""
+    fields = decode_object(kept)
     try:
         return str(fields["name"]), int(fields["capacity"])
     except (TypeError, KeyError) as error:
@@ -113,95 +113,82 @@ def decode_worker(kept: bytes) -> tuple[str, int]:
 
 
 def checked_size(name: str, data: bytes) -> bytes:
-    """Give data that can be kept for a task, and moved; raises InvalidArgumentError."""
+    """Return data that fit into a task; raise InvalidArgumentError for others."""
     if len(checked_bytes(name, data)) > _DATA_BYTES_MAX:
-        raise InvalidArgumentError(f"{name}: {len(data)} bytes, and a task has {_DATA_BYTES_MAX}")
+        raise InvalidArgumentError(f"{name}: {len(data)} bytes, the limit is {_DATA_BYTES_MAX}")
     return data
 
 
-def checked_result(result: bytes) -> bytes:
-    """Give what a handler has made of a task."""
-    return checked_size("result", result)
-
-
 def reason_of(error: BaseException) -> bytes:
-    """Give what is said of an attempt that has failed."""
+    """Return the text that records a failed attempt."""
     try:
         said = f"{type(error).__name__}: {error}"
     except Exception:
-        # Somebody else's error may not even be able to say what it is.
+        # The error of a handler may fail to describe itself.
         said = type(error).__name__
     return said.encode(errors="backslashreplace")[:_REASON_BYTES_MAX]
 
 
 def tasks_in_order(names: Sequence[str]) -> list[str]:
-    """Give those of some names that are tasks, in the order in which they were submitted."""
+    """Return the names of tasks, in the order in which they were submitted."""
     numbered = [(int(found[1]), name) for name in names if (found := _NUMBER.search(name))]
     return [name for _, name in sorted(numbered)]
 
 
-class Office:
+class TaskPaths:
     """The nodes below a base path."""
 
     def __init__(self, client: Client, path: str, acl: Sequence[ACL]) -> None:
         self.client = client
         self.path = path
         self.acl = acl
-        self.workers = child(path, "workers")
-        self.tasks = child(path, "tasks")
-        self.assign = child(path, "assign")
-        self.status = child(path, "status")
+        self.workers = child_path(path, "workers")
+        self.tasks = child_path(path, "tasks")
+        self.assign = child_path(path, "assign")
+        self.status = child_path(path, "status")
 
     async def make(self) -> None:
-        """Make what is not there yet."""
+        """Create the nodes that do not exist yet."""
         for path in (self.workers, self.tasks, self.assign, self.status):
             await make_node(self.client, path)
 
     async def remove_folder(self, worker: str) -> None:
-        """Delete what holds a worker's assignments, unless there are some."""
-
-        async def delete() -> None:
-            try:
-                await self.client.delete(child(self.assign, worker))
-            except (NoNodeError, NotEmptyError):
-                # Somebody was faster, or has assigned something.
-                pass
-
-        await until_answered(self.client, delete)
+        """Delete the node above a worker's assignments, unless there are some."""
+        with suppress(NoNodeError, NotEmptyError):
+            await retry(self.client, lambda: self.client.delete(child_path(self.assign, worker)))
 
     def assignment(self, worker: str, task: str) -> str:
         return f"{self.assign}/{worker}/{task}"
 
     async def read_status(self, task: str) -> TaskStatus | None:
-        """Give what is known of a task, if anything is."""
+        """Return the status of a task, or None."""
         try:
-            kept, _ = await until_answered(
-                self.client, lambda: self.client.get(child(self.status, task))
+            kept, _ = await retry(
+                self.client, lambda: self.client.get(child_path(self.status, task))
             )
         except NoNodeError:
             return None
         return TaskStatus.decode(kept)
 
     async def put_status(self, transaction: Transaction, task: str, status: TaskStatus) -> None:
-        """Have a transaction say something of a task.
+        """Add the status of a task to a transaction.
 
-        It fails if there was a status and is none, or the other way round; then it is to be made
-        again.
+        The transaction is refused if the status was created or deleted meanwhile.
         """
-        path = child(self.status, task)
-        if await until_answered(self.client, lambda: self.client.exists(path)) is None:
+        path = child_path(self.status, task)
+        if await retry(self.client, lambda: self.client.exists(path)) is None:
             transaction.create(path, status.encode(), acl=self.acl)
         else:
             transaction.set(path, status.encode())
 
 
 class Listing:
-    """The names of a node's children, read again when they have changed."""
+    """The names of a node's children, read again after each change."""
 
     def __init__(self, client: Client, path: str, signal: Signal) -> None:
         self.path = path
         self.names: list[str] = []
-        # Whether the node was there.
+        # Whether the node existed.
         self.is_there = False
         self._client = client
         self._signal = signal
@@ -212,21 +199,21 @@ class Listing:
         self._signal(event)
 
     def spoil(self) -> None:
-        """Have it read again, whatever we have been told."""
+        """Read it again, even without an event."""
         self._is_stale = True
 
     async def refresh(self) -> None:
-        """Read it if it has changed; without the node there are no names."""
+        """Read it if it has changed; a missing node has no children."""
         if not self._is_stale:
             return
         self._is_stale = False
         try:
-            self.names = await until_answered(
+            self.names = await retry(
                 self._client, lambda: self._client.children(self.path, watch=self)
             )
             self.is_there = True
         except NoNodeError:
-            # There is no watch on what is not there, so it is read each time.
+            # A missing node has no watch, so it is read each time.
             self.names, self.is_there, self._is_stale = [], False, True
         except BaseException:
             self._is_stale = True
@@ -237,5 +224,5 @@ class Listing:
 
 
 async def refresh_all(listings: Sequence[Listing]) -> None:
-    """Refresh several, together."""
+    """Refresh several at once."""
     await asyncio.gather(*(one.refresh() for one in listings))

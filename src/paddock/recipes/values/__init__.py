@@ -1,1 +1,1 @@
-"""Single nodes with a value: shared values, counters, configuration, names."""
+"""Recipes whose state is the data of a node: shared values, counters, configuration, names."""

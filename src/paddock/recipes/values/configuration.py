@@ -1,4 +1,4 @@
-"""Configuration: a value of a type that all share, and that is pushed when it changes.
+"""Configuration: a shared value of a type, pushed to its readers when it changes.
 
     from dataclasses import dataclass
 
@@ -13,26 +13,26 @@
         print(limits.value)  # Limits(size=10, color='blue')
         await limits.set(Limits(20))
 
-The value is JSON in one node, which people can read and edit; or whatever `parse` and `serialize`
-make of its bytes. Guaranteed is that `value` is always one that could be read and that `validate`
-had nothing to say against: after a bad change it is still the last good one, and the change is
-reported, by `error` and to those who listen for errors. Changes in quick succession may come as
-one; the last one always comes. Updates are exact, as those of `paddock.recipes.values.value`.
+The value is JSON in one node, which people can read and edit; `parse` and `serialize` are for other
+formats. Guaranteed is that `value` is always valid: it could be parsed, and `validate` accepted it.
+An update that is not valid is dropped: the last valid value stays, `error` says why, error
+listeners are called, and the log has a warning. Intermediate changes may be left out, the last one
+never. Updates are exact, as those of `paddock.recipes.values.value`.
 
 * Suspension (the connection is lost): the value stays, and is read again with the next connection.
-* Expiry: the value stays as it is, `error` says SessionExpiredError, and the stream raises it.
-* Cancellation: an update that was under way may have happened, and then has once.
-* Never promised: that all have the same value at the same moment. Each hears of it by itself.
+* Expiry: the value stays, `error` is a SessionExpiredError, and the stream raises it.
+* Cancellation: an update in flight has happened once, or not at all.
+* Never promised: that all clients have the same value at the same moment.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from functools import partial
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, TypeVar
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_watcher
@@ -40,28 +40,29 @@ from paddock.errors import (
     InvalidValueError,
     NoNodeError,
     PaddockError,
-    RecipeClosedError,
     ServiceError,
     SessionExpiredError,
     UsageError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
+from paddock.recipes.common.background import Background
 from paddock.recipes.common.listeners import Listeners
 from paddock.recipes.values.typed import from_json, to_json
-from paddock.recipes.values.versioned_node import Cell
+from paddock.recipes.values.versioned_node import VersionedNode
+
+logger: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-class Configuration(Generic[T]):
-    """A value of a type, as the service has it and as it was good last.
+class Configuration(Background, Generic[T]):
+    """A shared value of a type: the last valid one.
 
-    The type is a dataclass, or anything that JSON has: then every field is checked. With `parse`
-    and `serialize` it may be any type. `validate` gives what is wrong with a value, in words, or
-    None. Without a default, starting raises NoNodeError if there is no such node.
+    The type is a dataclass, or anything that JSON has; every field is checked. With `parse` and
+    `serialize` it may be any type. `validate` returns the problem of a value as text, or None.
+    Without a default, starting raises NoNodeError if there is no such node.
 
-    These functions must be quick and make no calls. What they raise says that a value is bad.
+    These functions must be quick and make no calls. If they raise, the value is not valid.
     """
 
     def __init__(
@@ -80,10 +81,11 @@ class Configuration(Generic[T]):
         for name, function in given.items():
             if function is not None:
                 check_watcher(name, function)
+        self._node = VersionedNode(client, path, acl)
+        super().__init__(path)
         # The node that holds it.
         self.path: str = path
         self._client = client
-        self._cell = Cell(client, path, acl)
         self._default = default
         self._parse = parse or partial(from_json, kind)
         self._serialize = serialize or to_json
@@ -91,79 +93,64 @@ class Configuration(Generic[T]):
         self._value: T | None = None
         self._has_value = False
         self._error: PaddockError | None = None
-        # Why nothing comes any more.
-        self._end: PaddockError | None = None
-        self._following: asyncio.Task[None] | None = None
+        self._is_default = False
         self._has_begun = asyncio.Event()
         self._listeners = Listeners[T]()
         self._error_listeners = Listeners[PaddockError]()
-        # Those who wait for news in a stream.
-        self._waiting = Listeners[None]()
 
     def __repr__(self) -> str:
         return f"<Configuration {self.path} {self._value!r}>"
 
     @property
     def value(self) -> T:
-        """The last value that was good; raises UsageError before it was started."""
+        """The last valid value; raises UsageError before the start."""
         if not self._has_value:
             raise UsageError(f"{self.path}: start the configuration first")
         return self._value  # type: ignore[return-value]
 
     @property
     def error(self) -> PaddockError | None:
-        """What is wrong with what the service has now; None if that is our value."""
+        """Why the update that the service has was dropped; None if it is our value."""
         return self._error
 
-    async def start(self) -> None:
-        """Read it for the first time, and follow it from then on; closing ends that.
+    @property
+    def is_default(self) -> bool:
+        """Whether `value` is the default: there is no node, or it was not valid at the start."""
+        return self._is_default
 
-        Raises InvalidValueError or NoNodeError if there is neither a good value nor a default, and
+    async def start(self) -> None:
+        """Read it, and follow it until it is closed.
+
+        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default, and
         UsageError if it was started before.
         """
-        if self._following is not None or self._end is not None:
+        if self._task is not None or self._is_over:
             raise UsageError(f"{self.path}: a configuration is started once")
-        self._following = self._client.start_task(self._follow())
-        self._following.add_done_callback(self._on_end)
+        self._task = self._client.start_task(self._follow())
+        self._task.add_done_callback(self._on_end)
         try:
             await self._has_begun.wait()
             if not self._has_value:
                 assert self._error is not None
                 raise self._error
         except BaseException:
-            self._following.cancel()
+            self._stop()
             raise
 
-    async def close(self) -> None:
-        """Follow it no more; the last value stays. Closing twice is fine."""
-        self._finish(RecipeClosedError(f"{self.path}: the configuration is closed"))
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
-
-    async def __aenter__(self) -> Self:
+    async def _open(self) -> None:
         await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def set(self, value: T) -> None:
-        """Replace it for all; raises InvalidValueError, and changes nothing, if it is not good."""
+        """Replace the value; raises InvalidValueError, and changes nothing, if it is not valid."""
         data = self._written(value)
-        await self._cell.update(lambda _: data)
+        await self._node.update(lambda _: data)
 
     async def update(self, function: Callable[[T], T]) -> T:
-        """Replace it for all by what the function makes of it; give that.
+        """Replace the value by the result of a function of it; return that.
 
-        It is called again, with the newer value, if somebody else was faster: nobody's update is
-        lost. It must be quick and make no calls. Raises InvalidValueError, and changes nothing, if
-        what there is or what it gives is not good. Our own `value` follows when we hear of it.
+        The function is called again, with the newer value, if another client was faster: no update
+        is lost. It must be quick and make no calls. Raises InvalidValueError, and changes nothing,
+        if the present or the new value is not valid. Our own `value` follows.
         """
         made: list[T] = []
 
@@ -171,64 +158,55 @@ class Configuration(Generic[T]):
             made[:] = [function(self._read(data))]
             return self._written(made[0])
 
-        await self._cell.update(write)
+        await self._node.update(write)
         return made[0]
 
     async def changes(self) -> AsyncIterator[T]:
-        """Give the present value, then every newer one that is good.
+        """Yield the present value, then every newer one that is valid.
 
         Raises SessionExpiredError when the session is over, and RecipeClosedError when it is
         closed.
         """
-        news = asyncio.Event()
-
-        def tell(_: None) -> None:
-            news.set()
-
-        self._waiting.add(tell)
-        try:
-            while self._end is None:
-                news.clear()
-                yield self.value
-                await news.wait()
-            raise self._end
-        finally:
-            self._waiting.remove(tell)
+        while not self._is_over:
+            changed = self._changed
+            yield self.value
+            await changed.wait()
+        self._check()
 
     def add_listener(self, listener: Callable[[T], None]) -> None:
-        """Have something called with every value from the next one on.
+        """Call a function with every later value.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._listeners.add(listener)
 
     def remove_listener(self, listener: Callable[[T], None]) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._listeners.remove(listener)
 
     def add_error_listener(self, listener: Callable[[PaddockError], None]) -> None:
-        """Have something called with the error of every change that is not good.
+        """Call a function with the error of every later update that is dropped.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
         self._error_listeners.add(listener)
 
     def remove_error_listener(self, listener: Callable[[PaddockError], None]) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._error_listeners.remove(listener)
 
     async def _follow(self) -> None:
         try:
-            async with aclosing(self._cell.changes()) as stream:
+            async with aclosing(self._node.changes()) as stream:
                 async for data in stream:
                     self._take(data)
                     self._has_begun.set()
         except ServiceError as error:
-            # The session is over, or we may not read it.
+            # The session is over, or the ACL does not permit it.
             self._give_up(error)
 
     def _on_end(self, following: asyncio.Task[None]) -> None:
-        # If nobody has said why, the client was closed, and has cancelled what it owns.
+        # Without another reason, the client was closed, and has cancelled its tasks.
         self._give_up(SessionExpiredError("configuration", self.path))
         self._has_begun.set()
 
@@ -236,62 +214,68 @@ class Configuration(Generic[T]):
         try:
             value = self._read(data)
         except (InvalidValueError, NoNodeError) as error:
-            if not self._has_value and self._default is not None:
-                self._become(self._default)
+            # The error itself may show the node's data.
+            if self._has_value:
+                logger.warning("%s: update dropped, not valid; the last value stays", self.path)
+            elif self._default is not None:
+                logger.warning("%s: not valid; the default is used", self.path)
+                self._become(self._default, is_default=True)
             self._fail(error)
         else:
+            if data is None and not self._is_default:
+                # Not set yet is no trouble; deleted is.
+                level = logging.WARNING if self._has_value else logging.INFO
+                logger.log(level, "%s: no such node; the default is used", self.path)
             self._error = None
-            self._become(value)
+            self._become(value, is_default=data is None)
 
-    def _become(self, value: T) -> None:
+    def _become(self, value: T, *, is_default: bool) -> None:
+        self._is_default = is_default
         if self._has_value and value == self._value:
             return
         is_first = not self._has_value
         self._value, self._has_value = value, True
         if not is_first:
-            self._listeners.tell(value)
-            self._waiting.tell(None)
+            self._listeners.notify(value)
+            self._wake()
 
     def _fail(self, error: PaddockError) -> None:
         self._error = error
-        self._error_listeners.tell(error)
+        self._error_listeners.notify(error)
 
     def _give_up(self, error: PaddockError) -> None:
-        if self._end is None:
+        if not self._is_over:
             self._fail(error)
-            self._finish(error)
-
-    def _finish(self, why: PaddockError) -> None:
-        if self._end is None:
-            self._end = why
-            self._waiting.tell(None)
+            self._failure = error
+            self._wake()
 
     def _read(self, data: bytes | None) -> T:
         if data is None:
             if self._default is None:
                 raise NoNodeError("configuration", self.path)
             return self._default
-        try:
+        with self._refusing():
             value = self._parse(data)
-        except Exception as error:
-            raise InvalidValueError(f"{self.path}: {error}") from error
-        self._check(value)
+            self._check_value(value)
         return value
 
     def _written(self, value: T) -> bytes:
-        self._check(value)
-        try:
+        with self._refusing():
+            self._check_value(value)
             data = self._serialize(value)
-            # What we write all have to read.
+            # All clients have to be able to read it.
             self._parse(data)
-        except Exception as error:
-            raise InvalidValueError(f"{self.path}: {error}") from error
         return data
 
-    def _check(self, value: T) -> None:
+    def _check_value(self, value: T) -> None:
+        problem = None if self._validate is None else self._validate(value)
+        if problem is not None:
+            raise ValueError(problem)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """A scope whose errors say that a value is not valid."""
         try:
-            problem = None if self._validate is None else self._validate(value)
+            yield
         except Exception as error:
             raise InvalidValueError(f"{self.path}: {error}") from error
-        if problem is not None:
-            raise InvalidValueError(f"{self.path}: {problem}")

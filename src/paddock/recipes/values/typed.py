@@ -1,6 +1,6 @@
-"""JSON as what a type says: dataclasses, lists and dictionaries, checked down to every field.
+"""JSON to and from a type: dataclasses, lists and dictionaries, with every field checked.
 
-What does not fit raises ValueError, which says where: `limits.size: expected int, not 'large'`.
+A misfit raises ValueError, which says where: `limits.size: expected int, not 'large'`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, Union
 
 
 def from_json(kind: Any, data: bytes) -> Any:
-    """Give what JSON says, as a value of a type."""
+    """Return the value of a type that JSON describes."""
     try:
         value = json.loads(data)
     except ValueError as error:
@@ -23,7 +23,7 @@ def from_json(kind: Any, data: bytes) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Give a value as JSON, which people can read."""
+    """Return a value as indented JSON."""
     return json.dumps(value, default=_plain, indent=2).encode()
 
 
@@ -46,10 +46,17 @@ def _fit(kind: Any, value: Any, where: str) -> Any:
             raise _misfit(where, kind, value)
         return value
     if origin in (list, tuple) or kind in (list, tuple):
-        return _fit_list(kind, origin or kind, value, where)
+        _check_misfit(list, kind, value, where)
+        inner, *_ = typing.get_args(kind) or (Any,)
+        return (origin or kind)(
+            _fit(inner, one, f"{where}[{place}]") for place, one in enumerate(value)
+        )
     if origin is dict or kind is dict:
-        return _fit_dict(kind, value, where)
+        _check_misfit(dict, kind, value, where)
+        *_, inner = typing.get_args(kind) or (Any,)
+        return {name: _fit(inner, one, _below(where, name)) for name, one in value.items()}
     if dataclasses.is_dataclass(kind):
+        _check_misfit(dict, kind, value, where)
         return _fit_dataclass(kind, value, where)
     return _fit_plain(kind, value, where)
 
@@ -79,23 +86,12 @@ def _fit_one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
     raise ValueError("; or ".join(problems))
 
 
-def _fit_list(kind: Any, origin: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, list):
+def _check_misfit(expected: type, kind: Any, value: Any, where: str) -> None:
+    if not isinstance(value, expected):
         raise _misfit(where, kind, value)
-    inner, *_ = typing.get_args(kind) or (Any,)
-    return origin(_fit(inner, one, f"{where}[{place}]") for place, one in enumerate(value))
-
-
-def _fit_dict(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise _misfit(where, kind, value)
-    *_, inner = typing.get_args(kind) or (Any,)
-    return {name: _fit(inner, one, _below(where, name)) for name, one in value.items()}
 
 
 def _fit_dataclass(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise _misfit(where, kind, value)
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
     for name in value:

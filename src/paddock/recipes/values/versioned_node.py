@@ -1,27 +1,25 @@
-"""One node whose writes are exact: each happens once, and its writer knows that it has.
+"""A node whose writes happen exactly once, also if replies are lost.
 
 A write is a transaction of two parts: the data, if the node has the version that was read, and a
-*marker*, an ephemeral node below it with a name that nobody else has. If the reply is lost, the
-same transaction is sent again. At most one of them succeeds, since the version has moved on then;
-and if one is refused, the marker tells whether an earlier one has come through. So the data are
-plain, as everybody writes and reads them. A marker lives for a moment: as soon as the reply is
-there, it is deleted.
+*marker*, an ephemeral node below it with a unique name. If the reply is lost, the same transaction
+is sent again. At most one of them succeeds, since the version has changed then; and if one is
+refused, the marker tells whether an earlier one has succeeded. A marker is deleted as soon as the
+reply is there.
 
-What can never be known: whether a write has happened before its node was deleted, or before its
-session ended. Then the writer is told so. And a node that is deleted and made anew counts from the
-beginning, so for the service it is the old one once it has the same version.
+A write that was lost before its node was deleted, or before its session ended, has an unknown
+outcome, and raises ConnectionLostError. A node that is deleted and re-created counts its versions
+anew, so it cannot be told from the old one at the same version.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import count
 from typing import Final, NamedTuple
 
 from paddock.client.client import Client
-from paddock.client.requests.arguments import checked_acl, checked_path
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
@@ -32,71 +30,71 @@ from paddock.errors import (
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
+from paddock.protocol.paths import child_path, parent_path
 from paddock.protocol.records import Stat
 from paddock.recipes.common.retry import (
-    child,
-    fraction,
+    check_recipe,
+    delete_if_exists,
     make_node,
-    parent,
-    until_answered,
+    newest_stat,
+    random_fraction,
+    retry,
     wait_writable,
 )
 
-# What the name of a marker begins with.
+# The prefix of a marker's name.
 MARKER_PREFIX: Final = "_mark_"
 
-# How often a write is sent in all: one that is too large for the server is lost each time.
+# How often a write is sent: one that is too large for the servers is lost each time.
 _ATTEMPTS_MAX: Final = 10
-# Who was not the first waits for a part of this, of twice as much the next time, and so on.
+# A writer that was too slow waits for a random part of this, doubled each time.
 _PAUSE_S: Final = 0.004
 _PAUSE_S_MAX: Final = 1.0
 
 
 class Content(NamedTuple):
-    """What was read; without data and stat there was no node."""
+    """The node as it was read; without data and stat there is none."""
 
     data: bytes | None
     stat: Stat | None
 
 
-class Cell:
-    """A node that is read, and written by whoever has read it before."""
+class VersionedNode:
+    """A node that is written over the version that was read."""
 
     def __init__(self, client: Client, path: str, acl: Sequence[ACL]) -> None:
-        checked_path(path)
-        checked_acl(acl)
+        check_recipe(client, path, acl)
         self.path = path
         self._client = client
         self._acl = acl
 
     async def read(self) -> Content:
-        """Give what the server that we are attached to has."""
-        return await until_answered(self._client, self._read)
+        """Return the node that the connected server has."""
+        return await retry(self._client, self._read)
 
     async def update(self, function: Callable[[bytes | None], bytes | None]) -> bytes | None:
-        """Replace the data by what is made of them, and give that; None leaves them as they are."""
+        """Replace the data by the result of a function, and return it; None changes nothing."""
         found = await self.read()
         for attempt in count():
             new = function(found.data)
             if new is None or await self._write(new, found.stat):
                 return new
-            # Of all who try at once one succeeds; that the others are spread makes it likely that
-            # the next time several do, one after the other.
+            # One of all concurrent writers succeeds; a random pause spreads the others.
             await asyncio.sleep(
-                fraction(self._client) * min(_PAUSE_S * 2 ** min(attempt, 16), _PAUSE_S_MAX)
+                random_fraction(self._client) * min(_PAUSE_S * 2 ** min(attempt, 16), _PAUSE_S_MAX)
             )
-            found = await until_answered(self._client, self._read_newest)
-        raise AssertionError("it is tried for ever")
+            found = await retry(self._client, self._read_newest)
+        raise AssertionError("it has no end")
 
     async def create(self, data: bytes) -> bool:
-        """Make the node, with what is missing above it; tell whether it was us."""
+        """Create the node and its parents; return whether it did not exist."""
         while not await self._write(data, None):
-            if (await until_answered(self._client, self._read_newest)).stat is not None:
+            if (await retry(self._client, self._read_newest)).stat is not None:
                 return False
         return True
 
     async def changes(self) -> AsyncGenerator[bytes | None, None]:
-        """Give the present data, then all newer ones, as `Client.watch` does."""
+        """Yield the present data, then all newer ones, as `Client.watch` does."""
         async with aclosing(self._client.watch(self.path)) as stream:
             async for change in stream:
                 yield change.data
@@ -112,20 +110,20 @@ class Cell:
         return await self._read()
 
     async def _write(self, data: bytes, seen: Stat | None) -> bool:
-        """Write over what was seen; tell whether it was still so."""
+        """Write over the version that was seen; return False if there is a newer one."""
         if seen is None and self.path != "/":
-            await make_node(self._client, parent(self.path))
-        marker = child(self.path, f"{MARKER_PREFIX}{self._client.new_mark()}")
-        may_stand = True
+            await make_node(self._client, parent_path(self.path))
+        marker = child_path(self.path, f"{MARKER_PREFIX}{self._client.new_mark()}")
+        may_exist = True
         try:
-            may_stand = await self._see_through(data, seen, marker)
-            return may_stand
+            may_exist = await self._complete(data, seen, marker)
+            return may_exist
         finally:
-            if may_stand:
-                # Not awaited: nobody needs it to be gone.
+            if may_exist:
+                # In the background: it does no harm.
                 self._client.start_task(self._remove(marker))
 
-    async def _see_through(self, data: bytes, seen: Stat | None, marker: str) -> bool:
+    async def _complete(self, data: bytes, seen: Stat | None, marker: str) -> bool:
         lost: ConnectionLostError | None = None
         for _ in range(_ATTEMPTS_MAX):
             try:
@@ -139,8 +137,8 @@ class Cell:
             except TransactionFailedError as error:
                 why = error.cause or error
                 if lost is not None:
-                    # An earlier one may have come through, and be the very reason.
-                    if await until_answered(self._client, lambda: self._stands(marker)):
+                    # The reason may be an earlier one that has succeeded.
+                    if await retry(self._client, lambda: newest_stat(self._client, marker)):
                         return True
                     if isinstance(why, NoNodeError):
                         break
@@ -158,20 +156,7 @@ class Cell:
         transaction.create(marker, acl=self._acl, ephemeral=True)
         await transaction.commit()
 
-    async def _stands(self, marker: str) -> bool:
-        # The server we are attached to now may be behind the one that took our request.
-        await self._client.sync(marker)
-        return await self._client.exists(marker) is not None
-
     async def _remove(self, marker: str) -> None:
-        async def delete() -> None:
-            try:
-                await self._client.delete(marker)
-            except NoNodeError:
-                pass
-
-        try:
-            await until_answered(self._client, delete)
-        except SessionExpiredError:
-            # And with it the marker.
-            pass
+        # The marker goes with an expired session.
+        with suppress(SessionExpiredError):
+            await retry(self._client, lambda: delete_if_exists(self._client, marker))

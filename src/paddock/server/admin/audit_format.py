@@ -59,6 +59,7 @@ _TYPES: Final = (
     "persistent_with_ttl",
     "persistent_sequential_with_ttl",
 )
+_LISTS: Final = frozenset({"user", "acl"})
 # The characters that separate fields, names and values, and items; and the one that escapes.
 _SEPARATORS: Final = {ord(one): f"\\x{ord(one):02x}" for one in " =,\\"}
 _LIST_SEPARATORS: Final = {ord(one): _SEPARATORS[ord(one)] for one in ",\\"}
@@ -79,8 +80,8 @@ class Event:
     znode_type: str | None = None
     acl: tuple[str, ...] | None = None
 
-    def fields(self) -> Iterator[tuple[str, str | tuple[str, ...]]]:
-        """Yield names and values in upstream's order; a tuple is a list."""
+    def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield names and values in upstream's order; those in `_LISTS` may have several."""
         session = None if self.session is None else f"0x{self.session:x}"
         for name, value in (
             ("session", session),
@@ -93,7 +94,7 @@ class Event:
             ("result", self.result),
         ):
             if value is not None:
-                yield name, value
+                yield name, (value,) if isinstance(value, str) else value
 
 
 def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Event]:
@@ -120,14 +121,11 @@ def events_of(entry: Entry, outcome: Outcome, server_user: str) -> Iterator[Even
 def text_line(event: Event) -> str:
     """Return an event as text, with tabs between its fields."""
     level = "ERROR" if event.result == FAILURE else "INFO"
-    fields = "\t".join(f"{name}={_text_of(value)}" for name, value in event.fields())
+    fields = "\t".join(
+        f"{name}={','.join(escaped(one.translate(_SEPARATORS)) for one in values)}"
+        for name, values in event.fields()
+    )
     return f"{_local_time(event.time_ms)} {level} paddock.audit: {fields}\n"
-
-
-def _text_of(value: str | tuple[str, ...]) -> str:
-    if isinstance(value, str):
-        return escaped(value.translate(_SEPARATORS))
-    return ",".join(escaped(one.translate(_SEPARATORS)) for one in value)
 
 
 # The entries of a batch have the same time.
@@ -143,15 +141,14 @@ def json_line(event: Event) -> str:
         "time": iso_time(event.time_ms / 1000),
         "level": "error" if event.result == FAILURE else "info",
         "logger": "paddock.audit",
-        **{name: _json_of(value) for name, value in event.fields()},
+        **{
+            name: ",".join(one.translate(_LIST_SEPARATORS) for one in values)
+            if name in _LISTS
+            else values[0]
+            for name, values in event.fields()
+        },
     }
     return json.dumps(line) + "\n"
-
-
-def _json_of(value: str | tuple[str, ...]) -> str:
-    if isinstance(value, str):
-        return value
-    return ",".join(one.translate(_LIST_SEPARATORS) for one in value)
 
 
 def _single(entry: Entry, outcome: Outcome) -> Event:

@@ -20,9 +20,10 @@ from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.connection_watcher import ConnectionWatcher
 from paddock.server.connections.paced_writer import in_pieces
 from paddock.server.statistics import ConnectionReport
-from paddock.state.watches import Watcher
+from paddock.state.watcher import Watcher
 
 _UINT64: Final = (1 << 64) - 1
+_VERSION_LINE: Final = f"Zookeeper version: {VERSION}\n"
 # Words that do not depend on whether sessions are served.
 _ALWAYS_ANSWERED: Final = frozenset({"envi", "gtmk", "stmk"})
 
@@ -34,19 +35,19 @@ class FourLetterWords:
         self._metrics = metrics
         self._service = metrics.service
         self._words: dict[str, Callable[[], Iterable[str]]] = {
-            "conf": self._conf,
+            "conf": lambda: _lines(metrics.configuration(), "="),
             "cons": self._cons,
             "crst": self._crst,
-            "dirs": self._dirs,
+            "dirs": lambda: ["datadir_size: {}\nlogdir_size: {}\n".format(*metrics.sizes())],
             "dump": lambda: self._dump(list(self._service.connections)),
-            "envi": self._envi,
+            "envi": lambda: ["Environment:\n", *_lines(metrics.environment(), "=")],
             "gtmk": lambda: [str(metrics.trace_mask)],
-            "hash": self._hash,
+            "hash": lambda: ["{:x}: {}\n".format(*metrics.digest())],
             "isro": lambda: ["rw" if self._service.is_open else "ro"],
-            "mntr": self._mntr,
+            "mntr": lambda: [f"zk_{line}" for line in _lines(metrics.monitor(), "\t")],
             "ruok": lambda: ["imok"],
             "srst": self._srst,
-            "srvr": self._srvr,
+            "srvr": lambda: [_VERSION_LINE, *_lines(metrics.summary(), ": ")],
             "stat": self._stat,
             "stmk": lambda: [str(metrics.trace_mask)],
             "wchc": self._wchc,
@@ -71,12 +72,9 @@ class FourLetterWords:
             self._metrics.trace_mask = int.from_bytes(word[4:12], "big", signed=True)
         return in_pieces(found())
 
-    def _srvr(self) -> list[str]:
-        return [f"Zookeeper version: {VERSION}\n", *_lines(self._metrics.summary(), ": ")]
-
     def _stat(self) -> Iterator[str]:
         return chain(
-            [f"Zookeeper version: {VERSION}\nClients:\n"],
+            [f"{_VERSION_LINE}Clients:\n"],
             (f" {_briefly(one.report())})\n" for one in list(self._service.connections)),
             ["\n", *_lines(self._metrics.summary(), ": ")],
         )
@@ -92,23 +90,6 @@ class FourLetterWords:
     def _srst(self) -> list[str]:
         self._metrics.reset()
         return ["Server stats reset.\n"]
-
-    def _mntr(self) -> list[str]:
-        return [f"zk_{key}\t{value}\n" for key, value in self._metrics.monitor().items()]
-
-    def _conf(self) -> list[str]:
-        return _lines(self._metrics.configuration(), "=")
-
-    def _dirs(self) -> list[str]:
-        snapshots, log = self._metrics.sizes()
-        return [f"datadir_size: {snapshots}\n", f"logdir_size: {log}\n"]
-
-    def _envi(self) -> list[str]:
-        return ["Environment:\n", *_lines(self._metrics.environment(), "=")]
-
-    def _hash(self) -> list[str]:
-        zxid, digest = self._metrics.digest()
-        return [f"{zxid:x}: {digest}\n"]
 
     def _wchs(self) -> list[str]:
         data = self._service.watches.data

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
-from paddock.protocol import operations
+from paddock.protocol import jute, operations
 from paddock.server.core import Core
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
@@ -134,13 +134,15 @@ class Metrics:
             "connection_revalidate_count": counted.handshakes_again,
             "stale_sessions_expired": counted.sessions_expired,
         }
-        values |= _rows("fsynctime", counted.sync_ms)
-        values |= _rows("snapshottime", counted.snapshot_ms)
-        values |= _rows("startup_txns_loaded", self._replayed)
-        values |= _rows("dbinittime", self._load_ms)
-        values |= _rows("sync_processor_batch_size", counted.batch_sizes)
-        values |= _rows("updatelatency", latency)
-        return values
+        return {
+            **values,
+            **_rows("fsynctime", counted.sync_ms),
+            **_rows("snapshottime", counted.snapshot_ms),
+            **_rows("startup_txns_loaded", self._replayed),
+            **_rows("dbinittime", self._load_ms),
+            **_rows("sync_processor_batch_size", counted.batch_sizes),
+            **_rows("updatelatency", latency),
+        }
 
     def configuration(self) -> dict[str, str | int]:
         """Return the answer to `conf`."""
@@ -185,6 +187,7 @@ class Metrics:
             "os.name": platform.system(),
             "os.arch": platform.machine(),
             "os.version": platform.release(),
+            "paddock.build": "pure Python" if jute.__file__.endswith(".py") else "compiled",
         }
 
     def digest(self) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddock.server.connections.send_buffer import SendBuffer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.submitter import Submitter
-from paddock.state.watches import Watcher
+from paddock.state.watcher import Watcher
 
 
 class ConnectionWatcher(Watcher):

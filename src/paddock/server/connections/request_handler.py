@@ -416,7 +416,7 @@ class RequestHandler(Submitter, Regulated, TurnTaker):
             except DecodeError:
                 return False
             # Without room to keep it, a list would be made anew each time.
-            return not tree.has_cache_room() or (
+            return not tree.answers.has_room() or (
                 node is not None and node.child_count() > _CHILDREN_MAX
             )
         return False

@@ -16,7 +16,8 @@ from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
-from paddock.state.tree import TTL_BASE, Node, Tree
+from paddock.state.node import TTL_BASE, Node
+from paddock.state.tree import Tree
 
 # Nodes that are scanned in one step: less than a millisecond.
 LOOKS_IN_A_STEP: Final = 1000

@@ -1,4 +1,4 @@
-"""TLS for the client and admin ports: files, contexts, certificates, identities.
+"""TLS for the client ports: files, contexts, certificates, identities.
 
 Plain ports need nothing from here.
 """

@@ -1,8 +1,8 @@
-"""TLS: what connections are secured with, and who their clients are by their certificates.
+"""The TLS context of new connections, and the identities of clients by their certificates.
 
-The files are read at the start, and again whenever they change: connections that come then use the
-new ones, those that are there go on. A change that cannot be used is reported, and the old files
-count until the next one. Versions before TLS 1.2 are not spoken.
+The files are read at the start, and again whenever they change: new connections use the new files,
+open ones stay. If the new files cannot be used, an error is logged and the old ones stay in use.
+Versions before TLS 1.2 are not supported.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from paddock.server.tls.x509 import CertificateError, read_certificate
 
 logger: Final = logging.getLogger(__name__)
 
-# How often the files are looked at, in seconds.
-_LOOK_INTERVAL: Final = 2.0
+# Seconds between two checks of the files.
+_CHECK_INTERVAL: Final = 2.0
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {
@@ -32,44 +32,38 @@ _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
 }
 
-# What changes if a file does: time, node and size, or nothing if it is not there.
-_Mark = tuple[int, int, int] | None
+# The identity of a file's content: time, inode and size; None if there is no file.
+_Stamp = tuple[int, int, int] | None
 
 
 class Credentials:
     """The context for new connections, kept up to date."""
 
     def __init__(self, config: ServerConfig, wall_clock_ms: Callable[[], int]) -> None:
-        """Read everything for the first time; raises ConfigError."""
+        """Read the files. Raises ConfigError."""
         self._config = config
         self._wall_clock_ms = wall_clock_ms
-        self._files = [
-            path
-            for path in (
-                config.tls_key_store,
-                config.tls_key_store_password_path,
-                config.tls_trust_store,
-            )
-            if path is not None
-        ]
-        # As they were before they were last read, so that a change meanwhile is not missed.
-        self._marks = self._look()
+        key_store, trust_store = config.tls_key_store, config.tls_trust_store
+        files = (key_store, config.tls_key_store_password_path, trust_store)
+        self._files = [path for path in files if path is not None]
+        # Taken before the files are read, so that a change meanwhile is not missed.
+        self._stamps = self._look()
         self.context = self._read()
 
     async def watch(self) -> None:
-        """Keep up to date for ever."""
+        """Reload changed files, until cancelled."""
         while True:
-            await asyncio.sleep(_LOOK_INTERVAL)
+            await asyncio.sleep(_CHECK_INTERVAL)
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Read the files again if they have changed; not in the loop, a disk may be slow."""
+        """Read the files again if they have changed, outside the event loop: a disk may be slow."""
         context = await asyncio.get_running_loop().run_in_executor(None, self._read_if_changed)
         if context is not None:
             self.context = context
 
     def identities(self, connection: object) -> tuple[Identity, ...]:
-        """Tell who a client is by its certificate, which has been checked; nobody without one."""
+        """Return the identities of a client by its verified certificate; none without one."""
         assert isinstance(connection, ssl.SSLObject | ssl.SSLSocket)
         encoded = connection.getpeercert(binary_form=True)
         if encoded is None:
@@ -77,7 +71,7 @@ class Credentials:
         try:
             subject = read_certificate(encoded).subject
         except CertificateError as error:
-            logger.warning("a client's certificate was taken and cannot be read: %s", error)
+            logger.warning("a client's certificate was accepted and cannot be read: %s", error)
             return ()
         identity = Identity("x509", subject)
         if subject == self._config.x509_super_user:
@@ -85,10 +79,10 @@ class Credentials:
         return (identity,)
 
     def _read_if_changed(self) -> ssl.SSLContext | None:
-        marks = self._look()
-        if marks == self._marks:
+        stamps = self._look()
+        if stamps == self._stamps:
             return None
-        self._marks = marks
+        self._stamps = stamps
         try:
             context = self._read()
         except ConfigError as error:
@@ -97,17 +91,17 @@ class Credentials:
         logger.info("the TLS files have changed and are used for new connections")
         return context
 
-    def _look(self) -> list[_Mark]:
-        return [_mark(path) for path in self._files]
+    def _look(self) -> list[_Stamp]:
+        return [_stamp(path) for path in self._files]
 
     def _read(self) -> ssl.SSLContext:
         config = self._config
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         versions = [_VERSIONS[name] for name in _protocols(config)]
         context.minimum_version, context.maximum_version = min(versions), max(versions)
-        # A client that asks for new keys again and again would only cost us.
+        # Repeated renegotiation by a client would only cost CPU.
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
-        # Connections last, so that tickets for a quick return are hardly ever used.
+        # Connections last, so session tickets are hardly ever used.
         context.num_tickets = 0
         if config.tls_cipher_suites:
             set_ciphers(context, config.tls_cipher_suites)
@@ -132,7 +126,7 @@ class Credentials:
             read = pem_stores.read_file(
                 config.tls_key_store_password_path, "password of the key store"
             )
-            # As upstream: the line without its end.
+            # Without the line end, as upstream.
             password = read.decode("utf-8", "surrogateescape").rstrip("\r\n")
         pem_stores.load_key_store(context, path, content, password)
         certificate = pem_stores.own_certificate(content)
@@ -148,9 +142,9 @@ def _protocols(config: ServerConfig) -> frozenset[str]:
 
 
 def set_ciphers(context: ssl.SSLContext, names: str) -> None:
-    """Choose cipher suites by Java's names or OpenSSL's, with commas between."""
+    """Choose cipher suites by Java's or OpenSSL's names, with commas between them."""
     listed = [name.strip() for name in names.split(",")]
-    # Those of TLS 1.3 are few and all good; they cannot be chosen.
+    # Those of TLS 1.3 are few and all good, and cannot be chosen.
     known = [_openssl_name(name) for name in listed if not _is_of_tls_1_3(name)]
     if not known:
         return
@@ -174,11 +168,11 @@ def _openssl_name(name: str) -> str:
     cipher = rest.replace("AES_", "AES").replace("_CBC_", "_").replace("_", "-")
     if "CHACHA20" in cipher:
         cipher = cipher.removesuffix("-SHA256")
-    # The plain exchange of keys by RSA goes without saying.
+    # OpenSSL omits the plain RSA key exchange.
     return cipher if exchange == "RSA" else f"{exchange.replace('_', '-')}-{cipher}"
 
 
-def _mark(path: Path) -> _Mark:
+def _stamp(path: Path) -> _Stamp:
     try:
         status = os.stat(path)
     except OSError:

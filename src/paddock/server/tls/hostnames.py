@@ -1,8 +1,7 @@
-"""Whether a certificate names the host that a client comes from.
+"""Hostname verification: whether a certificate names the host that a client connects from.
 
-The rules are upstream's: the alternative names of the certificate count, and the common name only
-if there are none of them. The address is tried first, then the name that it has, if that name in
-turn has the address.
+The rules are upstream's: the subject alternative names count, and the common name only if there are
+none. The address is tried first, then its name in DNS, if that name resolves to the address.
 """
 
 from __future__ import annotations
@@ -15,15 +14,18 @@ from typing import Any
 
 
 async def comes_from_its_host(certificate: Mapping[str, Any], address: str) -> bool:
-    """Tell whether a certificate, as `getpeercert()` gives it, names its client's host."""
-    if names_host(certificate, address):
+    """Return whether a certificate, as `getpeercert()` returns it, names its client's host.
+
+    True without a certificate.
+    """
+    if not certificate or names_host(certificate, address):
         return True
     name = await _name_of(address)
     return name is not None and names_host(certificate, name)
 
 
 def names_host(certificate: Mapping[str, Any], host: str) -> bool:
-    """Tell whether a certificate is for a host, given by its address or its name."""
+    """Return whether a certificate is for a host, given by its address or its name."""
     alternatives: list[tuple[str, str]] = [
         (kind, value.strip())
         for kind, value in certificate.get("subjectAltName", ())
@@ -41,7 +43,7 @@ def names_host(certificate: Mapping[str, Any], host: str) -> bool:
 
 
 def _matches(host: str, pattern: str) -> bool:
-    """Tell whether a name is meant; one star may stand for anything without a dot."""
+    """Return whether a name matches; one `*` stands for any text without a dot."""
     host, pattern = host.lower(), pattern.lower()
     prefix, star, suffix = pattern.partition("*")
     if not star:
@@ -53,13 +55,9 @@ def _matches(host: str, pattern: str) -> bool:
 
 
 def _common_name(certificate: Mapping[str, Any]) -> str | None:
-    """Give the most specific one, which is the last."""
-    names = [
-        str(value)
-        for level in certificate.get("subject", ())
-        for keyword, value in level
-        if keyword == "commonName"
-    ]
+    """Return the most specific one, which is the last."""
+    attributes = (one for level in certificate.get("subject", ()) for one in level)
+    names = [str(value) for keyword, value in attributes if keyword == "commonName"]
     return names[-1] if names else None
 
 
@@ -74,7 +72,7 @@ async def _name_of(address: str) -> str | None:
     loop = asyncio.get_running_loop()
     try:
         name, _ = await loop.getnameinfo((address, 0), socket.NI_NAMEREQD)
-        # Whoever owns an address may give it any name; that name's owner must agree.
+        # The owner of an address may give it any name; the owner of the name must agree.
         found = await loop.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except OSError:
         return None

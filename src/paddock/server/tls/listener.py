@@ -1,12 +1,11 @@
-"""A port on which TLS is spoken.
+"""A port that accepts TLS.
 
-It accepts connections by itself, since much happens before there is one to serve: a peer is counted
-from its first packet on, costs next to nothing until it says something, must say what begins TLS,
-and has a limited time to agree on it. How many are at it together is limited, too: one more takes
-the place of whoever has been at it longest, since an honest peer is done in no time. Only then a
-`Connection` takes over, and behaves as on any other port.
+It accepts connections itself, since much happens before there is one to serve. A connection counts
+from its first packet, costs next to nothing until its first byte, must begin with a TLS handshake,
+and has a timeout for it. The number of handshakes in flight is limited: one more replaces the
+oldest, since an honest client's handshake is short. Then a `Connection` takes over, as on any port.
 
-A unified port serves those as well who do not begin with TLS, without it.
+A unified port also serves clients that do not begin with TLS.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from typing import Final, cast
 
 from paddock.server.config.config import ServerConfig
+from paddock.server.connections.ports import address_of, explained
 from paddock.server.core import Core
 from paddock.server.tls.context import Credentials
 from paddock.server.tls.hostnames import comes_from_its_host
 
 logger: Final = logging.getLogger(__name__)
 
-# What an authority of ours has signed may be larger than what anybody may say.
+# A subject goes along with every write, so certificates have a limit.
 _CERTIFICATE_BYTES_MAX: Final = 1 << 14
 
-# The first byte of TLS; as the length of a frame or a four-letter word it makes no sense.
+# The first byte of TLS. No frame and no four-letter word begins with it.
 _TLS_HANDSHAKE: Final = 0x16
-# How many are accepted in a row before others get their turn.
+# Connections accepted in a row before other callbacks run.
 _ACCEPTED_AT_ONCE: Final = 100
-# Seconds to wait when the system has no room for another connection.
+# Seconds to wait when the system refuses another connection.
 _PAUSE: Final = 1.0
-# Seconds in which a peer has to answer that it is over.
-_GOODBYE_TIMEOUT: Final = 5.0
+_SHUTDOWN_TIMEOUT: Final = 5.0
 
 
-class Listener:
-    """One port, on every address that its host has."""
+class TlsListener:
+    """One port, on every address of its host."""
 
     def __init__(self, config: ServerConfig, credentials: Credentials, *, is_unified: bool) -> None:
         self._config = config
@@ -48,42 +47,48 @@ class Listener:
         self._is_unified = is_unified
         self._timeout = config.tls_handshake_timeout_ms / 1000
         self._limit = config.tls_max_handshakes
-        # Who counts those that come, and who serves each of them; known from the start on.
+        # Set by `start`.
         self._service: Core | None = None
         self._connection: Callable[[], asyncio.Protocol] | None = None
-        self.sockets: list[socket.socket] = []
-        # One for each peer that is not served yet, in the order of coming.
-        self._arrivals: dict[asyncio.Task[None], None] = {}
-        # Those of them that have been told to give up.
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._sockets: list[socket.socket] = []
+        # The handshakes in flight, the oldest first.
+        self._handshakes: dict[asyncio.Task[None], None] = {}
+        # Handshakes that are being cancelled.
+        self._cancelled: set[asyncio.Task[None]] = set()
         self._is_accepting = False
         self._resumption: asyncio.TimerHandle | None = None
 
+    @property
+    def address(self) -> tuple[str, int] | None:
+        return address_of(self._sockets) if self._sockets else None
+
     async def bind(self, host: str, port: int) -> None:
-        """Take the port, without accepting anybody yet; raises OSError."""
+        """Bind the port, without accepting connections yet. Raises PortError."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        try:
-            for family, kind, protocol, _, address in dict.fromkeys(found):
-                self._bind(socket.socket(family, kind, protocol), address)
-        except BaseException:
-            self._close_sockets()
-            raise
+        kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
+        with explained(host, port):
+            found = await loop.getaddrinfo(host, port, type=kind, flags=flags)
+            try:
+                for family, _, protocol, _, address in dict.fromkeys(found):
+                    self._bind(socket.socket(family, kind, protocol), address)
+            except BaseException:
+                self._close_sockets()
+                raise
 
     def start(self, service: Core, connection: Callable[[], asyncio.Protocol]) -> None:
         self._service, self._connection = service, connection
         self._resume()
 
     async def close(self) -> None:
-        """Close the port, and leave those who are not served yet."""
+        """Close the port, and cancel the handshakes in flight."""
         self._pause()
         self._close_sockets()
-        for arrival in list(self._arrivals):
-            self._send_away(arrival)
-        await asyncio.gather(*self._leaving, return_exceptions=True)
+        for handshake in list(self._handshakes):
+            self._cancel(handshake)
+        await asyncio.gather(*self._cancelled, return_exceptions=True)
 
     def _bind(self, listening: socket.socket, address: tuple[object, ...]) -> None:
-        self.sockets.append(listening)
+        self._sockets.append(listening)
         listening.setblocking(False)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if listening.family == socket.AF_INET6:
@@ -92,9 +97,9 @@ class Listener:
         listening.listen(self._config.listen_backlog)
 
     def _close_sockets(self) -> None:
-        for listening in self.sockets:
+        for listening in self._sockets:
             listening.close()
-        self.sockets = []
+        self._sockets = []
 
     def _pause(self) -> None:
         if self._resumption is not None:
@@ -102,14 +107,14 @@ class Listener:
             self._resumption = None
         if self._is_accepting:
             self._is_accepting = False
-            for listening in self.sockets:
+            for listening in self._sockets:
                 asyncio.get_running_loop().remove_reader(listening)
 
     def _resume(self) -> None:
         self._resumption = None
         if not self._is_accepting:
             self._is_accepting = True
-            for listening in self.sockets:
+            for listening in self._sockets:
                 asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     def _accept(self, listening: socket.socket) -> None:
@@ -135,39 +140,41 @@ class Listener:
         if not service.admission.reserve(address):
             accepted.close()
             return
-        if 0 < self._limit <= len(self._arrivals):
-            logger.warning("%d agree on TLS, and one more; closing the oldest", self._limit)
-            self._send_away(next(iter(self._arrivals)))
-        arrival = asyncio.get_running_loop().create_task(
-            self._welcome(accepted, address, service, connection)
+        if 0 < self._limit <= len(self._handshakes):
+            logger.warning("more than %d TLS handshakes in flight; closing the oldest", self._limit)
+            self._cancel(next(iter(self._handshakes)))
+        handshake = asyncio.get_running_loop().create_task(
+            self._handshake(accepted, address, service, connection)
         )
-        self._arrivals[arrival] = None
-        arrival.add_done_callback(self._arrived)
+        self._handshakes[handshake] = None
+        handshake.add_done_callback(self._forget)
 
-    def _arrived(self, arrival: asyncio.Task[None]) -> None:
-        self._arrivals.pop(arrival, None)
-        self._leaving.discard(arrival)
+    def _forget(self, handshake: asyncio.Task[None]) -> None:
+        self._handshakes.pop(handshake, None)
+        self._cancelled.discard(handshake)
 
-    def _send_away(self, arrival: asyncio.Task[None]) -> None:
-        del self._arrivals[arrival]
-        self._leaving.add(arrival)
-        # Not now: what is cancelled before its first step cleans nothing up.
-        asyncio.get_running_loop().call_soon(arrival.cancel)
+    def _cancel(self, handshake: asyncio.Task[None]) -> None:
+        del self._handshakes[handshake]
+        self._cancelled.add(handshake)
+        # Not now: a task that is cancelled before its first step cleans nothing up.
+        asyncio.get_running_loop().call_soon(handshake.cancel)
 
-    async def _welcome(
+    async def _handshake(
         self,
         accepted: socket.socket,
         address: str,
         service: Core,
         connection: Callable[[], asyncio.Protocol],
     ) -> None:
-        """Secure a connection, then let it be served; never raises but when cancelled."""
+        """Secure a connection, then serve it. Raises nothing but CancelledError."""
         gate: _Gate | None = None
         try:
             async with asyncio.timeout(self._timeout):
                 gate = await self._secure(accepted, address)
         except TimeoutError:
-            logger.warning("%s: no TLS within %g s; closing it", address, self._timeout)
+            logger.warning(
+                "%s: no TLS handshake within %g s; closing the connection", address, self._timeout
+            )
         except (OSError, ssl.CertificateError) as error:
             logger.warning(
                 "%s: TLS failed: %s", address, _reason(error), extra={"address": address}
@@ -183,7 +190,9 @@ class Listener:
             if first != _TLS_HANDSHAKE and not (self._is_unified and first is not None):
                 if first is not None:
                     logger.warning(
-                        "%s: does not speak TLS; closing it", address, extra={"address": address}
+                        "%s: does not speak TLS; closing the connection",
+                        address,
+                        extra={"address": address},
                     )
                 accepted.close()
                 return None
@@ -191,7 +200,7 @@ class Listener:
             accepted.close()
             raise
         loop = asyncio.get_running_loop()
-        # The transport owns the socket from here on, and closes it if TLS fails.
+        # From here on the transport owns the socket, and closes it if TLS fails.
         gate = _Gate()
         if first != _TLS_HANDSHAKE:
             await loop.connect_accepted_socket(lambda: gate, accepted)
@@ -201,33 +210,30 @@ class Listener:
             accepted,
             ssl=self._credentials.context,
             ssl_handshake_timeout=self._timeout,
-            ssl_shutdown_timeout=_GOODBYE_TIMEOUT,
+            ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT,
         )
+        is_allowed = False
         try:
-            if await self._is_welcome(gate, address):
-                return gate
-        except BaseException:
-            gate.abort()
-            raise
-        gate.abort()
-        return None
+            is_allowed = await self._is_allowed(gate, address)
+        finally:
+            if not is_allowed:
+                gate.abort()
+        return gate if is_allowed else None
 
-    async def _is_welcome(self, gate: _Gate, address: str) -> bool:
-        if gate.certificate_size() > _CERTIFICATE_BYTES_MAX:
-            # Its subject would go along with every write.
-            logger.warning("%s: its certificate is too large; closing it", address)
+    async def _is_allowed(self, gate: _Gate, address: str) -> bool:
+        if len(gate.encoded_certificate()) > _CERTIFICATE_BYTES_MAX:
+            logger.warning("%s: its certificate is too large; closing the connection", address)
             return False
         if not self._config.tls_client_hostname_verification:
             return True
-        certificate = gate.certificate()
-        if not certificate or await comes_from_its_host(certificate, address):
+        if await comes_from_its_host(gate.certificate(), address):
             return True
-        logger.warning("%s: its certificate is not for this host; closing it", address)
+        logger.warning("%s: its certificate is not for this host; closing the connection", address)
         return False
 
 
 class _Gate(asyncio.Protocol):
-    """Holds a connection between the end of its handshake and the one who serves it."""
+    """Holds a connection after its handshake, until it is served."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -244,16 +250,16 @@ class _Gate(asyncio.Protocol):
         self._transport = None
 
     def certificate(self) -> Mapping[str, object]:
-        """Give what the peer's certificate says, nothing if it has shown none."""
+        """Return the peer's certificate; empty if it has shown none."""
         tls = self._tls()
         return {} if tls is None else tls.getpeercert() or {}
 
-    def certificate_size(self) -> int:
+    def encoded_certificate(self) -> bytes:
         tls = self._tls()
-        return 0 if tls is None else len(tls.getpeercert(binary_form=True) or b"")
+        return b"" if tls is None else tls.getpeercert(binary_form=True) or b""
 
     def open(self, connection: asyncio.Protocol) -> None:
-        """Let the connection be served, unless it is gone already."""
+        """Serve the connection, unless it is closed already."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -261,7 +267,7 @@ class _Gate(asyncio.Protocol):
         connection.connection_made(transport)
         if transport.is_closing():
             return
-        # First this: what has come already may be enough for the connection to stop reading.
+        # Before the early data, which may make the connection stop reading.
         transport.resume_reading()
         if self._early:
             connection.data_received(self._early)
@@ -278,7 +284,7 @@ class _Gate(asyncio.Protocol):
 
 
 async def _first_byte(accepted: socket.socket) -> int | None:
-    """Wait for a peer's first byte, and leave it where it is; None if there will be none."""
+    """Wait for a peer's first byte, without consuming it; return None at the end of the stream."""
     loop = asyncio.get_running_loop()
     while True:
         readable: asyncio.Future[None] = loop.create_future()
@@ -300,7 +306,7 @@ def _wake(readable: asyncio.Future[None]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Say in a few words why TLS was not agreed on."""
+    """Return why the handshake failed, in a few words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the client's certificate is refused: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:

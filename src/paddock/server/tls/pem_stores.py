@@ -1,9 +1,9 @@
-"""The files that TLS needs, and what is said of those that cannot be used.
+"""Key store and trust store: the PEM files of TLS.
 
-A key store holds our certificate, those above it up to a known one, and the key; a trust store
-holds the certificates that those of clients must come from. Both are PEM files. Java's own kinds of
-stores are recognised by what they hold, whatever they are called, and refused with the commands
-that convert them. Every problem is a ConfigError of one line that names the file.
+A key store holds the server's certificate, its chain, and its key; a trust store holds the
+authorities that sign clients' certificates. Java's own store types are recognised by their content,
+whatever their names, and refused with the commands that convert them. Every problem is a
+ConfigError of one line that names the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BYTES_MAX: Final = 16 << 20
 
 
 def read_store(path: Path, said: str, purpose: str) -> bytes:
-    """Read a store that must be PEM; raises ConfigError for what cannot be read, or converted."""
+    """Read a store, which must be PEM. Raises ConfigError."""
     content = read_file(path, purpose)
     kind = _kind(content, path, said)
     if kind != "PEM":
@@ -55,7 +55,7 @@ def read_file(path: Path, purpose: str) -> bytes:
 def load_key_store(
     context: ssl.SSLContext, path: Path, content: bytes, password: str | None
 ) -> None:
-    """Give a context our certificate and its key."""
+    """Load the server's certificate and key into a context."""
     if b"PRIVATE KEY-----" not in content:
         raise ConfigError(f"{path}: the key store holds no private key; put it into the same file")
     is_encrypted = b"ENCRYPTED" in content
@@ -65,14 +65,14 @@ def load_key_store(
             "--tls-key-store-password-path, ssl.keyStore.passwordPath"
         )
     try:
-        # Asked for in any case: OpenSSL would otherwise ask whoever sits at the terminal.
+        # Always given: otherwise OpenSSL would ask on the terminal.
         context.load_cert_chain(path, password=lambda: password or "")
     except ssl.SSLError as error:
         reason = (error.reason or "").lower().replace("_", " ")
         if error.reason == "KEY_VALUES_MISMATCH":
             reason = "the key does not belong to the first certificate"
         elif is_encrypted and "no start line" not in reason:
-            # Which of its layers finds the wrong password out differs from key to key.
+            # The layer that detects a wrong password differs from key to key.
             reason = f"the key cannot be decrypted, the password may be wrong ({reason})"
         raise ConfigError(f"{path}: the key store cannot be used: {reason or error}") from None
     except (OSError, ValueError) as error:
@@ -82,10 +82,10 @@ def load_key_store(
 def load_trust_store(
     context: ssl.SSLContext, path: Path, content: bytes, *, with_lists: bool
 ) -> None:
-    """Give a context the certificates that those of clients must come from.
+    """Load the authorities that sign clients' certificates into a context.
 
-    Any of them will do, also one that has an issuer itself, as in Java. With lists, a certificate
-    must not be in the list of its issuer, and that list must be there.
+    As in Java, an authority need not be a root. With revocation lists, the issuer of a certificate
+    must have one there, and the certificate must not be on it.
     """
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if with_lists:
@@ -105,7 +105,7 @@ def load_trust_store(
 
 
 def own_certificate(content: bytes) -> Certificate | None:
-    """Give the first certificate of a key store that OpenSSL has taken."""
+    """Return the first certificate of a key store that OpenSSL has accepted."""
     begin = content.find(_CERTIFICATE)
     end = content.find(b"-----END CERTIFICATE-----", begin)
     if begin < 0 or end < 0:
@@ -118,7 +118,7 @@ def own_certificate(content: bytes) -> Certificate | None:
 
 
 def why_not_valid(certificate: Certificate, now_ms: int) -> str | None:
-    """Say why clients will refuse this certificate today; None if its dates are no reason."""
+    """Return why a certificate is not valid now; None if it is."""
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     if now > certificate.not_after:
         return f"it expired on {certificate.not_after:%Y-%m-%d %H:%M:%S} UTC"
@@ -133,7 +133,7 @@ def _kind(content: bytes, path: Path, said: str) -> str:
     if b"-----BEGIN " in content:
         return "PEM"
     if content[:1] == b"\x30" and b"\x02\x01\x03" in content[2:8]:
-        # A sequence that begins with the number 3, the version of PKCS #12.
+        # A sequence that begins with 3, the version of PKCS #12.
         return "PKCS12"
     if said != "":
         return said
@@ -141,7 +141,7 @@ def _kind(content: bytes, path: Path, said: str) -> str:
 
 
 def _conversion(path: Path, kind: str, purpose: str) -> str:
-    """Give the commands that make a PEM file of a store."""
+    """Return the commands that convert a store to PEM."""
     pem = shlex.quote(str(path.with_suffix(".pem")))
     name = shlex.quote(str(path))
     source = f"-srcstoretype {kind} " if kind == "BCFKS" else ""

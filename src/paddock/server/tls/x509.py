@@ -1,9 +1,12 @@
-"""X.509 certificates: who one is about, in the words that ACLs use, and when it is valid.
+"""X.509 certificates: the subject, as ACLs have it, and the dates of validity.
 
 An id of the scheme `x509` is the subject of a certificate as Java writes it, in its reading of RFC
-2253, since existing ACLs hold exactly that. It depends on how each attribute is encoded, which
-Python's `ssl` does not tell, so the few parts of the certificate that matter are read here from its
-DER. Whoever calls this has had the certificate checked by OpenSSL, and so parsed.
+2253, since existing ACLs hold exactly that. It depends on the encoding of each attribute, which
+Python's `ssl` does not return, so the few parts that matter are read here from the DER. OpenSSL has
+parsed and verified the certificate before.
+
+`cryptography` would not shrink this: it hides the encoding of attributes, escapes unlike Java, and
+as an extra it would leave this code for users without it, with a second way to write an identity.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ _UTC_TIME: Final = 0x17
 _GENERALIZED_TIME: Final = 0x18
 _VERSION: Final = 0xA0
 
-# The strings of ASN.1 that Java takes for text, and as what; all others are bytes to it.
+# The string types of ASN.1 that Java decodes as text, and how; all others are bytes to it.
 _ENCODINGS: Final = {
     0x0C: "utf-8",  # UTF8String
     0x13: "ascii",  # PrintableString
@@ -30,7 +33,7 @@ _ENCODINGS: Final = {
     0x1E: "utf-16-be",  # BMPString
 }
 
-# The attributes that RFC 2253 has a name for; all others are written as their number.
+# The attributes that RFC 2253 names; all others are written as their number.
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -51,23 +54,23 @@ class CertificateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What counts of a certificate."""
+    """The parts of a certificate that count."""
 
-    # The subject, as Java's `getSubjectX500Principal().getName()` gives it.
+    # The subject, as Java's `getSubjectX500Principal().getName()` returns it.
     subject: str
     not_before: datetime
     not_after: datetime
 
 
 def read_certificate(encoded: bytes) -> Certificate:
-    """Read a certificate in DER; raises CertificateError."""
+    """Decode a certificate in DER. Raises CertificateError."""
     try:
-        whole = next(_values(encoded))
-        fields = _values(whole.expect(_SEQUENCE).inside().expect(_SEQUENCE).content)
+        whole = next(_values(encoded)).expect(_SEQUENCE)
+        fields = _values(next(_values(whole.content)).expect(_SEQUENCE).content)
         first = next(fields)
         if first.tag == _VERSION:
             first = next(fields)
-        # The serial number was that; now the algorithm, the issuer, the validity, the subject.
+        # That was the serial number. The algorithm, the issuer, the validity, the subject follow.
         next(fields), next(fields)
         not_before, not_after = _values(next(fields).expect(_SEQUENCE).content)
         subject = next(fields).expect(_SEQUENCE)
@@ -88,10 +91,6 @@ class _Value:
         if self.tag != tag:
             raise CertificateError(f"tag 0x{self.tag:02x} where 0x{tag:02x} was expected")
         return self
-
-    def inside(self) -> _Value:
-        """Give the first of the values that this one is made of."""
-        return next(_values(self.content))
 
 
 def _values(encoded: bytes) -> Iterator[_Value]:
@@ -114,7 +113,7 @@ def _values(encoded: bytes) -> Iterator[_Value]:
 
 
 def _name(content: bytes) -> str:
-    """Write a name: the last of its levels first, the attributes of a level in their order."""
+    """Return a name: its levels in reverse, the attributes of a level in their order."""
     levels = [
         "+".join(_attribute(one) for one in _values(level.expect(_SET).content))
         for level in _values(content)
@@ -134,15 +133,14 @@ def _attribute(attribute: _Value) -> str:
 
 def _escaped(text: str) -> str:
     marked = ["\\" + one if one in _TO_ESCAPE else "\\00" if one == "\0" else one for one in text]
-    # Blanks count at the ends only, where they would be lost.
+    # Blanks are escaped at the ends only, where they would be lost.
     begin, end = 0, len(marked)
     while begin < end and marked[begin] in " \r":
         begin += 1
     while end > begin and marked[end - 1] in " \r":
         end -= 1
-    return "".join(
-        one if begin <= position < end else "\\" + one for position, one in enumerate(marked)
-    )
+    blanks = ["\\" + one for one in marked]
+    return "".join([*blanks[:begin], *marked[begin:end], *blanks[end:]])
 
 
 def _object_identifier(content: bytes) -> str:
@@ -160,7 +158,7 @@ def _object_identifier(content: bytes) -> str:
 def _time(value: _Value) -> datetime:
     text = value.content.decode("ascii")
     if value.tag == _UTC_TIME:
-        # Two digits of the year, which begin with 1950.
+        # Two digits of the year, from 1950 on.
         text = ("19" if text[:2] >= "50" else "20") + text
     elif value.tag != _GENERALIZED_TIME:
         raise CertificateError("a time of an unknown kind")

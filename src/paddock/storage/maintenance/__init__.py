@@ -1,4 +1,4 @@
-"""Work on a data folder for an operator: backup, check, repair.
+"""Maintenance of a data folder: backup, check, repair.
 
-It runs beside a server or without one, and changes nothing that a server is using.
+It runs beside a server or without one, and changes no file that a server uses.
 """

@@ -1,15 +1,15 @@
-"""Checking a data folder: everything that a server relies on, and what to do where it cannot.
+"""Check a data folder: everything that a server relies on, with advice where it is damaged.
 
     report = check(Path("data"))
     for finding in report.findings:
         print(finding.file, finding.offset, finding.what, finding.advice)
 
-Nothing is changed, and a server may use the folder meanwhile. A whole segment of the log is in
-memory at a time, and one state: that of a snapshot, then that of the newest one with the log behind
-it replayed, whose digests are compared with those that were written.
+Nothing is changed, and a server may use the folder meanwhile. One segment of the log and one state
+are in memory at a time: that of each snapshot, then that of the newest with the log replayed, whose
+digests are compared with those in the log.
 
-Damage is whatever a server did not leave behind. A torn tail is none, nor is a file that a crash
-left half made or half removed; both are told all the same.
+Damage is what no server leaves behind. A torn tail is no damage, nor is a file that a crash left
+half written or half removed; both are reported all the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from paddock.storage.scan import Gap, Segment, scan, user_of
 from paddock.storage.snapshots import SnapshotDamagedError, snapshot_files
 from paddock.storage.state_swap import generation, is_interrupted
 
-# A running server may take files away while they are looked at; then everything is looked at again.
+# A running server may remove files during a check, which then starts again.
 _ATTEMPTS: Final = 5
 
 _REPAIR: Final = (
@@ -39,12 +39,12 @@ _REPAIR: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be, or that somebody may wonder about."""
+    """One piece of damage, or a note."""
 
     kind: str
     is_damage: bool
     file: Path
-    # Where in the file; None where the whole file is meant, or a folder.
+    # None for a whole file, or a folder.
     offset: int | None
     what: str
     advice: str
@@ -52,33 +52,25 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class StateFound:
-    """A state that could be built, in numbers."""
+    """The numbers of a state."""
 
     index: int
     zxid: int
     nodes: int
     sessions: int
-    # The highest id that was given to a session.
+    # The highest session id.
     last_session: int
     digest: int
 
     @classmethod
     def of(cls, machine: StateMachine, index: int) -> StateFound:
-        """Take the numbers of a state."""
-        sessions = machine.sessions
-        return cls(
-            index,
-            machine.zxid,
-            len(machine.tree),
-            len(sessions.by_id),
-            sessions.last_id,
-            machine.digest(),
-        )
+        nodes, sessions, last = len(machine.tree), machine.sessions.by_id, machine.sessions.last_id
+        return cls(index, machine.zxid, nodes, len(sessions), last, machine.digest())
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFound:
-    """A snapshot, and what it holds; None if it cannot be used."""
+    """A snapshot and its state, None if it cannot be used."""
 
     path: Path
     index: int
@@ -87,42 +79,40 @@ class SnapshotFound:
 
 @dataclass(slots=True)
 class Report:
-    """What a check has found."""
+    """The result of a check."""
 
     folder: Path
-    # The process that uses the folder, 0 if it is not known which one; None if none does.
+    # The process that uses the folder, 0 if unknown; None if none does.
     user: int | None = None
     format: str | None = None
     snapshots: list[SnapshotFound] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    # What is left if everything from the first thing on that is missing is given up. None if the
-    # folder could not be looked into at all.
+    # The state before the first missing record. None if the folder could not be read at all.
     state: StateFound | None = None
-    # How many digests were compared on the way to it.
+    # The number of digests compared on the way to it.
     digests: int = 0
-    # Records behind `state` that are whole and cannot be used, since they stand on missing ones.
+    # Whole records after `state` that cannot be used, since they build on missing ones.
     unusable: int = 0
-    # Records that are whole and were not looked into, since only those before them were asked for.
+    # Whole records that were not read because of `before`.
     left_out: int = 0
-    # The last index that is known to have been written.
+    # The last index that is known to have been used.
     last_index: int = 0
-    # Whether something that was acknowledged is missing from `state`, or may be.
+    # Whether an acknowledged write is, or may be, missing from `state`.
     loses: bool = False
 
     @property
     def is_damaged(self) -> bool:
-        """Tell whether anything was found that a server did not leave behind."""
         return any(finding.is_damage for finding in self.findings)
 
     @property
     def newest(self) -> SnapshotFound | None:
-        """The newest snapshot that can be used."""
+        """The newest usable snapshot."""
         return next((one for one in reversed(self.snapshots) if one.state is not None), None)
 
 
 def check(folder: Path, before: int | None = None) -> Report:
-    """Look at everything in a data folder; with `before`, build no state with that record in it.
+    """Check a data folder; with `before`, apply only the records before that one.
 
     Raises LogError if it cannot be read, TooMuchForThisMachineError if there is not enough memory.
     """
@@ -136,7 +126,7 @@ def _check_settled(folder: Path, before: int | None) -> Report:
         try:
             report = _Check(folder, seen[0], before).run()
         except FileNotFoundError:
-            # Purged by a server that has come far meanwhile.
+            # Purged by a server meanwhile.
             continue
         except LogError:
             if generation(folder) == seen[1]:
@@ -147,7 +137,7 @@ def _check_settled(folder: Path, before: int | None) -> Report:
         if not report.is_damaged:
             return report
         if (user_of(folder), generation(folder)) == seen:
-            # Beside a server, what was purged between two looks seems to be missing, for once.
+            # Beside a server, a purge between two reads looks like damage, once.
             if seen[0] is None or report.findings == suspected:
                 return report
             suspected = report.findings
@@ -155,14 +145,14 @@ def _check_settled(folder: Path, before: int | None) -> Report:
 
 
 class _Check:
-    """One look at a folder."""
+    """One check of a folder."""
 
     def __init__(self, folder: Path, user: int | None, before: int | None) -> None:
         self._before = before
         self._log = folder / "log"
         self._snapshots = folder / "snapshots"
         self._report = Report(folder, user)
-        # Whether the state that the replay has come to is not the one that was served.
+        # Whether the replayed state differs from the one that was served.
         self._is_other_state = False
 
     def run(self) -> Report:
@@ -171,13 +161,13 @@ class _Check:
             return report
         if is_interrupted(report.folder):
             if report.user is not None:
-                raise LogError(f"{report.folder}: a restore is under way; check again behind it")
-            self._note(
+                raise LogError(f"{report.folder}: a restore is in progress; check again after it")
+            self._find(
                 "interrupted-restore",
                 report.folder,
-                None,
                 "a restore was interrupted when it was all but done",
                 "a server that starts on the folder finishes it first; then check again",
+                is_damage=False,
             )
             return report
         machine, index = self._check_snapshots()
@@ -185,43 +175,48 @@ class _Check:
         self._look_for_leftovers()
         return report
 
-    def _damage(self, kind: str, file: Path, offset: int | None, what: str, advice: str) -> None:
-        self._report.findings.append(Finding(kind, True, file, offset, what, advice))
-
-    def _note(self, kind: str, file: Path, offset: int | None, what: str, advice: str) -> None:
-        self._report.findings.append(Finding(kind, False, file, offset, what, advice))
+    def _find(
+        self,
+        kind: str,
+        file: Path,
+        what: str,
+        advice: str,
+        offset: int | None = None,
+        *,
+        is_damage: bool = True,
+    ) -> None:
+        self._report.findings.append(Finding(kind, is_damage, file, offset, what, advice))
 
     def _check_format(self) -> bool:
-        """Look at the file that says which layout this is; tell whether we know it."""
+        """Check the version of the layout; return whether it is known."""
         path = self._report.folder / "format"
         try:
             found = path.read_bytes()
         except FileNotFoundError:
             if not (self._log.exists() or self._snapshots.exists()):
                 raise LogError(f"{self._report.folder}: holds no data of Paddock") from None
-            self._damage(
+            self._find(
                 "format",
                 path,
-                None,
                 "the file that names the layout is missing; a server refuses the folder",
                 f"if the folder is Paddock's, write the line {FORMAT.decode().strip()!r} to it",
             )
             return True
         self._report.format = found[:40].decode("utf-8", "replace").strip()
         if found != FORMAT:
-            self._damage(
+            self._find(
                 "format",
                 path,
-                0,
                 f"the layout is {self._report.format!r}, and this version of Paddock knows"
                 f" {FORMAT.decode().strip()!r}; nothing else was checked",
                 "use the version of Paddock that wrote it, or if the file is damaged write that"
                 " line to it",
+                0,
             )
         return found == FORMAT
 
     def _check_snapshots(self) -> tuple[StateMachine, int]:
-        """Restore every snapshot; give the state of the newest that can be used."""
+        """Restore every snapshot; return the state and index of the newest usable one."""
         machine, last = None, 0
         files = snapshot_files(self._snapshots) if self._snapshots.exists() else []
         for index, path in files:
@@ -241,7 +236,7 @@ class _Check:
                 self._snapshot_damaged(path, None, str(error))
             self._report.snapshots.append(SnapshotFound(path, index, state))
         if machine is None:
-            # The newest is damaged, and of the older ones no state is kept.
+            # The newest is damaged, and no older state was kept.
             newest = self._report.newest
             if newest is None:
                 return StateMachine(), 0
@@ -249,23 +244,23 @@ class _Check:
         return machine, last
 
     def _snapshot_damaged(self, path: Path, offset: int | None, reason: str) -> None:
-        self._damage(
+        self._find(
             "damaged-snapshot",
             path,
-            offset,
             f"the snapshot cannot be used: {reason}",
             "an older snapshot and the log do as well, if nothing else is said here; a server"
             " passes over it, and its next snapshots replace it",
+            offset,
         )
 
     def _check_log(self, replay: Replay, start: int) -> None:
-        """Go through the log, and replay what is behind the newest snapshot."""
+        """Scan the log, and replay the records after the newest snapshot."""
         report = self._report
-        # The first gap behind the snapshot ends the replay; what follows is only counted.
+        # The first gap after the snapshot ends the replay; later records are only counted.
         broken = False
         end = 0
         torn: Torn | None = None
-        # Up to where the last file of the log says that there were records, if it holds none.
+        # The last index before the last segment, if that is empty.
         promised = 0
         report.last_index = max(report.last_index, start)
         for item in scan(self._log):
@@ -308,14 +303,13 @@ class _Check:
         report.loses = broken or is_short
         report.digests = replay.verified
         if is_short and torn is None:
-            self._damage(
+            self._find(
                 "missing-records",
                 self._log,
-                None,
-                f"the log ends with record {end}, but there is a snapshot at {start}: the files"
-                " after that are missing. Everything up to the snapshot is there; if the log went"
-                " on behind it, that is lost, and a server refuses the folder",
-                f"put the missing files back, if they are anywhere; or {_REPAIR}",
+                f"the log ends with record {end}, but there is a snapshot at {start}: later"
+                " segments are missing. The state of the snapshot is safe; any later records are"
+                " lost, and a server refuses the folder",
+                f"put the missing files back, if you have them; or {_REPAIR}",
             )
         if self._is_other_state:
             good = load(report.folder, replay.verified_index)
@@ -324,25 +318,24 @@ class _Check:
             report.state = StateFound.of(replay.machine, replay.index)
 
     def _replay(self, replay: Replay, record: Record) -> bool:
-        """Apply a record; tell whether that gave what was served."""
+        """Apply a record; return whether the state is the one that was served."""
         try:
             replay.apply(record)
         except OtherStateError as error:
             self._is_other_state = True
-            self._damage("other-state", self._log, None, str(error), _REPAIR)
+            self._find("other-state", self._log, str(error), _REPAIR)
         except UnreadableBatchError as error:
             advice = "use the version of Paddock that wrote it"
-            self._damage("unreadable-batch", self._log, None, str(error), advice)
+            self._find("unreadable-batch", self._log, str(error), advice)
         else:
             return True
         return False
 
     def _beginning_missing(self, after: int, first: int) -> None:
         start = f"the snapshot at {after}" if after else "no snapshot that can be used"
-        self._damage(
+        self._find(
             "missing-records",
             self._log,
-            None,
             f"the log begins with record {first}, and there is {start} to start from: records"
             f" {after + 1} to {first - 1} are missing, and a server refuses the folder",
             _REPAIR,
@@ -350,12 +343,12 @@ class _Check:
 
     def _gap(self, gap: Gap, start: int, *, is_harmless: bool) -> None:
         if gap.last is not None and gap.last < gap.first:
-            self._damage(
+            self._find(
                 "damaged-header",
                 gap.path,
-                gap.offset,
                 f"{gap.reason}; its records are whole, but a server refuses the folder",
                 "paddock fsck DATA --repair COPY writes a copy that has them",
+                gap.offset,
             )
             return
         if gap.last is None:
@@ -367,37 +360,38 @@ class _Check:
         if is_harmless:
             what = f"{gap.reason}: {missing}, but the snapshot at {start} holds them: nothing lost"
             advice = (
-                "look after the disk; a server may refuse the folder, and then"
-                " paddock fsck DATA --repair COPY writes a copy that it starts on"
+                "check the disk; if a server refuses the folder,"
+                " paddock fsck DATA --repair COPY writes a copy that it accepts"
             )
         else:
             what = (
-                f"{gap.reason}: {missing}. Whatever was written after that cannot be trusted, since"
-                " it was decided on what is missing, and a server refuses the folder"
+                f"{gap.reason}: {missing}. Later records cannot be used, since they build on"
+                " the missing ones, and a server refuses the folder"
             )
             advice = _REPAIR
-        self._damage("damaged-record", gap.path, gap.offset, what, advice)
+        self._find("damaged-record", gap.path, what, advice, gap.offset)
 
     def _torn(self, torn: Torn, end: int, start: int) -> None:
-        """Tell of what follows the last record, which is `end`; the newest snapshot is `start`."""
+        """Report a torn tail after the record `end`; the newest snapshot is `start`."""
         if end < start:
-            self._damage(
+            self._find(
                 "damaged-record",
                 torn.path,
-                torn.offset,
-                f"{ends_before_snapshot(end, start, torn)}. Everything up to the snapshot is there;"
-                " if the log went on behind it, that is lost, and a server refuses the folder",
+                f"{ends_before_snapshot(end, start, torn)}. The state of the snapshot is safe;"
+                " any later records are lost, and a server refuses the folder",
                 _REPAIR,
+                torn.offset,
             )
         elif self._report.user is None:
-            self._note(
+            self._find(
                 "torn-tail",
                 torn.path,
+                f"torn tail: {torn.size_bytes} bytes after record {end}, the last whole one, of an"
+                " interrupted write, which was never acknowledged. If there was no crash, it may be"
+                " the last acknowledged write, damaged since",
+                "nothing after a crash: the next start cuts it, and logs that",
                 torn.offset,
-                f"torn tail: {torn.size_bytes} bytes after record {end}, the last whole one, from a"
-                " write that was interrupted; then nothing that was acknowledged is lost. If there"
-                " was no crash, it may be the last acknowledged write, damaged since",
-                "nothing after a crash; a server cuts it at its next start, and says so",
+                is_damage=False,
             )
 
     def _look_for_leftovers(self) -> None:
@@ -405,10 +399,10 @@ class _Check:
             return
         for folder in (self._log, self._snapshots):
             for path in sorted(folder.glob("*.tmp")) if folder.exists() else []:
-                self._note(
+                self._find(
                     "leftover",
                     path,
-                    None,
                     "left half made or half removed by a server that was killed; nothing needs it",
-                    "nothing; a server removes it at its next start",
+                    "nothing: the next start removes it",
+                    is_damage=False,
                 )

@@ -1,11 +1,11 @@
-"""Repairing a data folder: a copy with everything in it that can be trusted.
+"""Repair a data folder: write a copy with everything that can be trusted.
 
-The copy holds one snapshot: the newest one that can be used, and every record behind it up to the
-first that is missing, or that is not wanted: one that takes more memory than there is, say. If that
-is not all that was acknowledged, clients may have seen what is lost, so the copy begins a new epoch
+The copy holds one snapshot: the newest usable one, with every record after it applied, up to the
+first that is missing or not wanted (because it needs too much memory, for instance). If that is not
+everything that was acknowledged, clients may have seen what is lost, so the copy starts a new epoch
 (`paddock.storage.epoch`).
 
-One state is in memory at a time, as in a server that starts.
+One state is in memory at a time, as at the start of a server.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ from paddock.storage.state_swap import write_state
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What was found, and what the copy holds of it."""
+    """The result of a repair."""
 
     report: Report
-    # As it was served: up to here everything is in the copy.
+    # The state in the copy, before a new epoch.
     saved: StateFound
-    # The zxid that the copy goes on from.
+    # The zxid that the copy continues from.
     zxid: int
 
 
 def repair(folder: Path, copy: Path, before: int | None = None) -> Repaired:
     """Write what can be trusted of a data folder to a new one; the old one is only read.
 
-    With `before`, only what came before that record.
-
-    Raises LogError or DataDirectoryError if that cannot be done, and then there is no copy.
+    With `before`, only the records before that one. Raises LogError or DataDirectoryError; then
+    there is no copy.
     """
     for ours in (folder, folder / "log"):
         if copy.resolve().is_relative_to(ours.resolve()):
@@ -73,7 +72,7 @@ def repair(folder: Path, copy: Path, before: int | None = None) -> Repaired:
         del loaded
         again = check(copy)
         if again.is_damaged or again.state is None or again.state.digest != saved.digest:
-            raise LogError(f"{copy}: was not written as it should be: look after the disk")
+            raise LogError(f"{copy}: was not written correctly: check the disk")
     except BaseException as error:
         shutil.rmtree(copy, ignore_errors=True)
         if isinstance(error, OSError):
@@ -83,7 +82,7 @@ def repair(folder: Path, copy: Path, before: int | None = None) -> Repaired:
 
 
 def _check_before(report: Report, state: StateFound, before: int) -> None:
-    """Raise LogError if there is no such record, or what came before it cannot be had."""
+    """Raise LogError if there is no such record, or the state before it cannot be built."""
     if before > report.last_index:
         raise LogError(
             f"{report.folder}: the last record is {report.last_index}, so nothing is left out"

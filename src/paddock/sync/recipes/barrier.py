@@ -6,11 +6,9 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.groups.barrier import Barrier as AsyncBarrier
 from paddock.recipes.groups.barrier import DoubleBarrier as AsyncDoubleBarrier
 from paddock.sync.bridge import Twin
@@ -18,7 +16,7 @@ from paddock.sync.client import Client
 
 
 class Barrier(Twin[AsyncBarrier]):
-    """A gate: closed while its node is there, by whomever it was made.
+    """A gate: closed while its node exists.
 
         gate = Barrier(client, "/barriers/start")
         gate.close()
@@ -26,54 +24,47 @@ class Barrier(Twin[AsyncBarrier]):
         gate.open()
         gate.wait()
 
-    It stays closed when whoever has closed it goes. Closing what is closed does nothing, nor does
-    opening what is open.
+    It stays closed when the session that has closed it ends. Closing a closed one does nothing, nor
+    does opening an open one.
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncBarrier, client._inner, path, acl=acl), client
-        )
+        self._make("client", client, lambda bridge: AsyncBarrier(client._inner, path, acl=acl))
 
     def is_open(self) -> bool:
-        """Tell whether nobody would have to wait now."""
+        """Return whether it is open now."""
         return self._bridge.call(self._inner.is_open)
 
     def close(self) -> None:
-        """Close it, if it is open: from then on, everybody waits."""
+        """Close it, if it is open."""
         self._bridge.call(self._inner.close)
 
     def open(self) -> None:
-        """Open it, if it is closed: everybody who waits goes on."""
+        """Open it, if it is closed: all waiters go on."""
         self._bridge.call(self._inner.open)
 
     def wait(self) -> None:
-        """Wait until it is open, as long as it takes; that may be at once.
-
-        If it is closed again in the next moment, that may go unnoticed. Raises SessionExpiredError.
-        """
+        """Wait until it is open; it may be closed again by then. Raises SessionExpiredError."""
         self._bridge.call(self._inner.wait)
 
 
 class DoubleBarrier(Twin[AsyncDoubleBarrier]):
-    """A group of so many, who begin together and end together, as often as they like.
+    """One member of a group that begins together and ends together, any number of times.
 
         barrier = DoubleBarrier(client, "/barriers/step", 3)
         barrier.enter()  # returns when three have come
         barrier.leave()  # returns when all three have left
 
-    A double barrier is one member: whoever takes part needs one of its own. All of a group give
-    the same size. As a rule the scope, `with barrier`, is better, since it ends what is done
-    in it when we are not a member any more; if its body fails, it leaves and waits for nobody.
+    All members of a group use the same size. As a rule the scope, `with barrier`, is better, since
+    it tells its body when that leaves when we are not a member any more; if its body fails, it
+    leaves without waiting.
     """
 
     def __init__(
         self, client: Client, path: str, size: int, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncDoubleBarrier, client._inner, path, size, acl=acl),
-            client,
+        self._make(
+            "client", client, lambda bridge: AsyncDoubleBarrier(client._inner, path, size, acl=acl)
         )
 
     @property
@@ -82,29 +73,21 @@ class DoubleBarrier(Twin[AsyncDoubleBarrier]):
         return self._inner.is_entered
 
     def enter(self) -> None:
-        """Wait until as many have come as there are to be, as long as it takes.
+        """Wait until as many members have come as the size says.
 
-        Raises SessionExpiredError; and LockStateError if it was entered already, or if somebody has
-        deleted our node while we waited.
+        Raises SessionExpiredError; and LockStateError if it was entered already, or if our node was
+        deleted while we waited.
         """
         self._bridge.call(self._inner.enter)
 
     def leave(self) -> None:
-        """Wait until everybody who was let in with us has left, or has died.
+        """Wait until all members of our round have left or died.
 
-        Raises LockStateError if it was not entered; GrantLostError if we had ceased to be a member
-        before, so that the others may have left without us; SessionExpiredError.
+        Raises LockStateError if it was not entered; GrantLostError if we were not a member any
+        more, so that the others may have left without us; SessionExpiredError.
         """
         self._bridge.call(self._inner.leave)
 
     def __enter__(self) -> Self:
         self._enter_scope(self._inner)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)

@@ -5,71 +5,55 @@ Written by tools/twin.py from the signatures there; not to be edited.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from paddock.recipes.cache.cache import Cache as AsyncCache
 from paddock.recipes.cache.cache import CacheChange
 from paddock.recipes.cache.tree import CachedNode, Snapshot
-from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
+from paddock.sync.recipes.background import Background
 from paddock.sync.streams import Stream
 
 
-class Cache(Twin[AsyncCache]):
-    """A node and what is below it, in memory, always as new as the service has told us.
+class Cache(Background):
+    """A node and its descendants, in memory.
 
         with Cache(client, "/app", depth=1) as cache:
             print(cache.children("/app"))  # ['color']
 
-    Of depth 0 it has the node alone, of depth 1 its children, too, and so on; without a depth it
-    has the whole tree. The node need not be there. Entering the scope waits until everything was
-    read once.
+    With depth 0 it has the node alone, with depth 1 its children, too, and so on; without a depth
+    the whole tree. The node need not exist. Entering the scope waits until everything was read.
     """
 
+    _inner: AsyncCache
+
     def __init__(self, client: Client, path: str, *, depth: int | None = None) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncCache, client._inner, path, depth=depth), client
-        )
+        self._make("client", client, lambda bridge: AsyncCache(client._inner, path, depth=depth))
 
     @property
     def path(self) -> str:
         return self._inner.path
 
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
     @property
     def is_stale(self) -> bool:
-        """Whether it may be behind the service by more than what is on its way to us.
+        """Whether it may be behind the service by more than events in flight.
 
-        It is, until everything was read once, and again after a lost connection; and as long as the
-        server can only be read from, since such a one is cut off itself.
+        It is, until everything was read, again after a lost connection, and while the server is
+        read-only, since such a server is cut off itself.
         """
         return self._inner.is_stale
 
     def start(self) -> None:
-        """Begin to read, as entering the scope does; whoever calls this calls `close`, too."""
+        """Begin to read, as entering the scope does; `close` has to follow."""
         self._bridge.run(self._inner.start)
 
     def wait_ready(self) -> None:
-        """Wait until everything was read once.
+        """Wait until everything was read.
 
         Raises SessionExpiredError; and NoAuthError if we may not read the node.
         """
         self._bridge.call(self._inner.wait_ready)
 
     def sync(self) -> None:
-        """Wait until it has everything that was written before, by anybody.
+        """Wait until it has everything that was written before, by any client.
 
             client.set("/app/color", b"green")
             cache.sync()
@@ -80,25 +64,22 @@ class Cache(Twin[AsyncCache]):
         self._bridge.call(self._inner.sync)
 
     def close(self) -> None:
-        """Follow no more; what is known stays there to be read, stale. Closing twice is fine."""
+        """Stop following; the nodes stay, stale. Closing twice is fine."""
         self._bridge.call(self._inner.close)
 
     def get(self, path: str) -> CachedNode | None:
-        """Give a node, or None if there is no such node.
+        """Return a node, or None.
 
-        Raises InvalidArgumentError for one that could not be in this cache.
+        Raises InvalidArgumentError for a path that cannot be in this cache.
         """
         return self._bridge.run(self._inner.get, path)
 
     def children(self, path: str) -> list[str]:
-        """Give the names of a node's children that are in the cache, in order.
-
-        There are none if the node is not there.
-        """
+        """Return the names of a node's children in the cache, sorted; none for a missing node."""
         return self._bridge.run(self._inner.children, path)
 
     def snapshot(self) -> Snapshot:
-        """Give everything as it is now, by its path.
+        """Return all nodes as they are now, by their paths.
 
             print(*cache.snapshot())  # /app /app/color
 
@@ -107,14 +88,14 @@ class Cache(Twin[AsyncCache]):
         return self._bridge.run(self._inner.snapshot)
 
     def changes(self) -> Stream[CacheChange]:
-        """Give everything that is there as created, then every change.
+        """Yield all existing nodes as created, then every change.
 
             for change in cache.changes():
                 print(change.kind, change.path)  # created /app
                 break
 
-        Parents come before their children, and go after them. However slowly it is read, there is
-        at most one change of each node to be read: what happened meanwhile is one. It ends when the
-        cache is closed, and raises SessionExpiredError when the session is over.
+        Parents come before their children, and go after them. For a slow reader, changes of one
+        node are merged. It ends when the cache is closed, and raises SessionExpiredError when the
+        session is over.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.changes))

@@ -6,28 +6,28 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Generic, Self
+from typing import Generic
 
 from paddock.errors import PaddockError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.configuration import Configuration as AsyncConfiguration
 from paddock.recipes.values.configuration import T
-from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
+from paddock.sync.recipes.background import Background
 from paddock.sync.streams import Stream
 
 
-class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
-    """A value of a type, as the service has it and as it was good last.
+class Configuration(Background, Generic[T]):
+    """A shared value of a type: the last valid one.
 
-    The type is a dataclass, or anything that JSON has: then every field is checked. With `parse`
-    and `serialize` it may be any type. `validate` gives what is wrong with a value, in words, or
-    None. Without a default, starting raises NoNodeError if there is no such node.
+    The type is a dataclass, or anything that JSON has; every field is checked. With `parse` and
+    `serialize` it may be any type. `validate` returns the problem of a value as text, or None.
+    Without a default, starting raises NoNodeError if there is no such node.
 
-    These functions must be quick and make no calls. What they raise says that a value is bad.
+    These functions must be quick and make no calls. If they raise, the value is not valid.
     """
+
+    _inner: AsyncConfiguration[T]
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
         validate: Callable[[T], str | None] | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncConfiguration,
+        self._make(
+            "client",
+            client,
+            lambda bridge: AsyncConfiguration(
                 client._inner,
                 path,
                 kind,
@@ -54,7 +54,6 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
                 validate=validate,
                 acl=acl,
             ),
-            client,
         )
 
     @property
@@ -64,53 +63,42 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
 
     @property
     def value(self) -> T:
-        """The last value that was good; raises UsageError before it was started."""
+        """The last valid value; raises UsageError before the start."""
         return self._inner.value
 
     @property
     def error(self) -> PaddockError | None:
-        """What is wrong with what the service has now; None if that is our value."""
+        """Why the update that the service has was dropped; None if it is our value."""
         return self._inner.error
 
-    def start(self) -> None:
-        """Read it for the first time, and follow it from then on; closing ends that.
+    @property
+    def is_default(self) -> bool:
+        """Whether `value` is the default: there is no node, or it was not valid at the start."""
+        return self._inner.is_default
 
-        Raises InvalidValueError or NoNodeError if there is neither a good value nor a default, and
+    def start(self) -> None:
+        """Read it, and follow it until it is closed.
+
+        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default, and
         UsageError if it was started before.
         """
         self._bridge.call(self._inner.start)
 
-    def close(self) -> None:
-        """Follow it no more; the last value stays. Closing twice is fine."""
-        self._bridge.call(self._inner.close)
-
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
     def set(self, value: T) -> None:
-        """Replace it for all; raises InvalidValueError, and changes nothing, if it is not good."""
+        """Replace the value; raises InvalidValueError, and changes nothing, if it is not valid."""
         self._bridge.call(self._inner.set, value)
 
     def update(self, function: Callable[[T], T]) -> T:
-        """Replace it for all by what the function makes of it; give that.
+        """Replace the value by the result of a function of it; return that.
 
-        It is called again, with the newer value, if somebody else was faster: nobody's update is
-        lost. It must be quick and make no calls. Raises InvalidValueError, and changes nothing, if
-        what there is or what it gives is not good. Our own `value` follows when we hear of it.
+        The function is called again, with the newer value, if another client was faster: no update
+        is lost. It must be quick and make no calls. Raises InvalidValueError, and changes nothing,
+        if the present or the new value is not valid. Our own `value` follows.
         """
         return self._bridge.call(self._inner.update, function)
 
     def changes(self) -> Stream[T]:
-        """Give the present value, then every newer one that is good.
+        """Yield the present value, then every newer one that is valid.
 
         Raises SessionExpiredError when the session is over, and RecipeClosedError when it is
         closed.
@@ -118,23 +106,23 @@ class Configuration(Twin[AsyncConfiguration[T]], Generic[T]):
         return Stream(self._bridge.portal, self._bridge.run(self._inner.changes))
 
     def add_listener(self, listener: Callable[[T], None]) -> None:
-        """Have something called with every value from the next one on.
+        """Call a function with every later value.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: Callable[[T], None]) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
 
     def add_error_listener(self, listener: Callable[[PaddockError], None]) -> None:
-        """Have something called with the error of every change that is not good.
+        """Call a function with the error of every later update that is dropped.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_error_listener, self._bridge.callbacks.relay(listener))
 
     def remove_error_listener(self, listener: Callable[[PaddockError], None]) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_error_listener, self._bridge.callbacks.relay(listener))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.counter import Counter as AsyncCounter
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
@@ -18,16 +17,16 @@ from paddock.sync.streams import Stream
 class Counter(Twin[AsyncCounter]):
     """A whole number, of any size, in one node.
 
-    Data that are no number raise InvalidValueError, and stay as they are.
+    Data that are no number raise InvalidValueError, and are not changed.
     """
 
     def __init__(
         self, client: Client, path: str, *, initial: int = 0, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncCounter, client._inner, path, initial=initial, acl=acl),
+        self._make(
+            "client",
             client,
+            lambda bridge: AsyncCounter(client._inner, path, initial=initial, acl=acl),
         )
 
     @property
@@ -36,28 +35,28 @@ class Counter(Twin[AsyncCounter]):
         return self._inner.path
 
     def get(self) -> int:
-        """Give the number, as the server that we are attached to has it.
+        """Return the number that the connected server has.
 
-        `client.sync` before it makes sure that it is the newest.
+        Call `client.sync` first for the newest.
         """
         return self._bridge.call(self._inner.get)
 
     def add(self, amount: int = 1) -> int:
-        """Add to it; give the sum."""
+        """Add to it; return the sum."""
         return self._bridge.call(self._inner.add, amount)
 
     def subtract(self, amount: int = 1) -> int:
-        """Subtract from it; give what is left, which may be less than nothing."""
+        """Subtract from it; return the difference, which may be negative."""
         return self._bridge.call(self._inner.subtract, amount)
 
     def set(self, number: int) -> None:
-        """Have it go on from this number."""
+        """Set the number."""
         self._bridge.call(self._inner.set, number)
 
     def changes(self) -> Stream[int]:
-        """Give the present number, then every newer one.
+        """Yield the present number, then every newer one.
 
-        Changes in quick succession may come as one; the last one always comes. It goes on over lost
+        Intermediate numbers may be left out, the last one never. The stream survives lost
         connections, and raises SessionExpiredError when the session is over.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.changes))

@@ -6,11 +6,9 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.discovery.discovery import InstancesListener
 from paddock.recipes.discovery.discovery import ServiceRegistry as AsyncServiceRegistry
 from paddock.recipes.discovery.instance import ServiceInstance
@@ -20,21 +18,19 @@ from paddock.sync.streams import Stream
 
 
 class ServiceRegistry(Twin[AsyncServiceRegistry]):
-    """All services below a node, and those that we give ourselves.
+    """All services below a node, and our own registrations.
 
         registry = ServiceRegistry(client, "/services")
         with registry:
             registry.register(ServiceInstance("search", "search-1"))
             print(registry.services())  # ['search']
 
-    The `acl` is that of the nodes that it makes for instances.
+    The `acl` is for the nodes of instances.
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncServiceRegistry, client._inner, base, acl=acl),
-            client,
+        self._make(
+            "client", client, lambda bridge: AsyncServiceRegistry(client._inner, base, acl=acl)
         )
 
     @property
@@ -45,47 +41,38 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
         self._enter_scope(self._inner)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
     def register(self, instance: ServiceInstance) -> None:
-        """Have an instance found by others, from now on, until it is unregistered.
+        """Register an instance, until it is unregistered.
 
-        Registering it again is fine, and changes what it says about itself. If an older session has
-        left it there, such as that of our own program before it was started again, it waits until
-        that one has gone.
+        Registering it again changes its data. If an older session has left a node there, such as
+        that of our own program before a restart, it waits until that is gone.
         """
         self._bridge.call(self._inner.register, instance)
 
     def unregister(self, name: str, id: str) -> None:
-        """Have an instance found no more, whoever has registered it; that it is not there is fine.
+        """Unregister an instance, ours or not, if it exists.
 
         It does not come back, although its owner lives.
         """
         self._bridge.call(self._inner.unregister, name, id)
 
     def instances(self, name: str) -> list[ServiceInstance]:
-        """Give all instances of a service, in the order of their ids."""
+        """Return all instances of a service, in the order of their ids."""
         return self._bridge.call(self._inner.instances, name)
 
     def services(self) -> list[str]:
-        """Give the names of all services that have instances, in order."""
+        """Return the names of all services that have instances, sorted."""
         return self._bridge.call(self._inner.services)
 
     def watch(self, name: str) -> Stream[list[ServiceInstance]]:
-        """Give all instances of a service, in the order of their ids, then again at every change.
+        """Yield all instances of a service, by their ids, then again at every change.
 
             for instances in registry.watch("search"):
                 print([one.id for one in instances])  # ['search-1']
                 break
 
-        Changes in quick succession may come as one; the last state always comes. It ends when the
-        registry is closed.
+        Intermediate states may be left out, the last one never. It ends when the registry is
+        closed.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.watch, name))
 
@@ -100,8 +87,8 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
         """Watch a service with callbacks, until the registry is closed, or the call is given up.
 
         First `started` is called with all instances, then `changed` with all of them at every
-        change, and at the end, whatever that is, `stopped`. A callback is like any listener. It may
-        make calls. What it raises is logged.
+        change, and finally `stopped`. A callback is like any listener. It may make calls. What it
+        raises is logged.
         """
         self._bridge.call(
             self._inner.follow,
@@ -112,8 +99,5 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
         )
 
     def close(self) -> None:
-        """Unregister everything that was registered through it, and watch no more.
-
-        Closing twice is fine.
-        """
+        """Unregister everything that was registered through it, and end its watches."""
         self._bridge.call(self._inner.close)

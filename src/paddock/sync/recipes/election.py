@@ -6,11 +6,9 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.election import Election as AsyncElection
 from paddock.recipes.locks.election import ElectionEvent, ElectionListener
 from paddock.recipes.locks.line import Contender
@@ -23,7 +21,7 @@ from paddock.sync.wrapping import WrappedValue
 
 
 class Election(Twin[AsyncElection]):
-    """One candidate, who leads at most as long as the client's session lives.
+    """One candidate, which leads at most as long as the client's session lives.
 
         election = Election(client, "/election", data=b"worker 7")
         election.start()
@@ -31,16 +29,14 @@ class Election(Twin[AsyncElection]):
         print(election.is_leader, leadership.is_held)  # True True
         election.stop()
 
-    `with election` starts it, and stops it at the end. `data` is what others read of us.
+    `with election` starts it, and stops it at the end. Others read `data` in `candidates`.
     """
 
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncElection, client._inner, path, data=data, acl=acl),
-            client,
+        self._make(
+            "client", client, lambda bridge: AsyncElection(client._inner, path, data=data, acl=acl)
         )
 
     @property
@@ -55,8 +51,8 @@ class Election(Twin[AsyncElection]):
                 print(leadership.is_held)  # True
 
         When the leadership is lost, it tells its body when that leaves and raises GrantLostError.
-        Raises SessionExpiredError; and LockStateError if it stands in the line already, or if
-        somebody has deleted our node while we waited.
+        Raises SessionExpiredError; and LockStateError if it stands in the line already, or if our
+        node was deleted while we waited.
         """
         return Scope(
             self._bridge.portal,
@@ -68,17 +64,16 @@ class Election(Twin[AsyncElection]):
     def start(self) -> None:
         """Stand in the line from now on; returns when we do.
 
-        After a leadership that was lost, or stepped down from, we stand at the end of the line
-        again. Raises what keeps us from the line, such as SessionExpiredError and NoAuthError; and
-        LockStateError if we stand there already, or have stopped. If it is given up, the election
-        is stopped.
+        After a leadership is lost, or stepped down from, we stand at the end of the line again.
+        Raises SessionExpiredError, NoAuthError and the like; and LockStateError if we stand there
+        already, or have stopped. If it is given up, the election is stopped.
         """
         self._bridge.call(self._inner.start)
 
     def wait_leader(self) -> Grant:
-        """Wait until we lead; give the leadership.
+        """Wait until we lead; return the leadership.
 
-        It may be waited for before the start as well. Raises what the election has failed for, and
+        It may be called before `start`. Raises the error that the election has failed with, and
         LockStateError if it was stopped.
         """
         return Grant._of(self._bridge, self._bridge.call(self._inner.wait_leader))
@@ -88,7 +83,7 @@ class Election(Twin[AsyncElection]):
 
         While the connection is lost it waits for the next one, but not longer than the session
         surely lives. If it is given up, the node is deleted all the same. Stopping again does
-        nothing. Raises LockStateError while a scope of `lead` is open: leave that.
+        nothing. Raises LockStateError while a scope of `lead` is open.
         """
         self._bridge.call(self._inner.stop)
 
@@ -96,33 +91,24 @@ class Election(Twin[AsyncElection]):
         self._enter_scope(self._inner)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
     def step_down(self) -> None:
-        """Give up the leadership; when this returns, the next one leads or can lead.
+        """Give up the leadership; when this returns, the next candidate leads or can.
 
         In the background we stand at the end of the line then. The body of a scope goes on, but
-        leads no more. Raises LockStateError if we do not lead; that the leadership was lost
-        meanwhile is fine.
+        leads no more. Raises LockStateError if we do not lead, but not if the leadership was lost.
         """
         self._bridge.call(self._inner.step_down)
 
     def leader(self) -> Contender | None:
-        """Give who leads, or None if nobody does."""
+        """Return the leader, or None if there is none."""
         return self._bridge.call(self._inner.leader)
 
     def candidates(self) -> list[Contender]:
-        """Give all who lead or wait, in their order: the leader first."""
+        """Return all candidates, in order: the leader first."""
         return self._bridge.call(self._inner.candidates)
 
     def events(self) -> Stream[ElectionEvent]:
-        """Give what has happened last, then everything that happens, until FAILED or STOPPED.
+        """Return a stream of events: the last one, then every later one, until FAILED or STOPPED.
 
             election.start()
             for event in election.events():
@@ -130,17 +116,17 @@ class Election(Twin[AsyncElection]):
                 if event is ElectionEvent.ELECTED:
                     break
 
-        Of somebody who reads slowly, the last thousand are kept.
+        For a slow reader, the last thousand are kept.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.events))
 
     def add_listener(self, listener: ElectionListener) -> None:
-        """Have something called with everything that happens from now on.
+        """Call a function with every later event.
 
         It may make calls. What it raises is logged.
         """
         self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
 
     def remove_listener(self, listener: ElectionListener) -> None:
-        """Call it no more; that it was never called is fine."""
+        """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))

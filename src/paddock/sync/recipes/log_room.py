@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.log_room.log_room import LogChannel as AsyncLogChannel
 from paddock.recipes.log_room.log_room import LogRoom as AsyncLogRoom
 from paddock.recipes.log_room.room import LogEntry, RoomEvent
@@ -19,7 +18,7 @@ from paddock.sync.streams import Stream
 
 
 class LogChannel(Twin[AsyncLogChannel]):
-    """A channel of a room; `LogRoom` gives it."""
+    """A channel of a room; `LogRoom` makes it."""
 
     @property
     def number(self) -> int:
@@ -32,28 +31,27 @@ class LogChannel(Twin[AsyncLogChannel]):
         return self._inner.path
 
     def append(self, data: bytes, *, grant: Grant | None = None) -> int:
-        """Append an entry; give its number.
+        """Append an entry; return its number.
 
-        What one writer appends one after the other stands in this order. With a grant it is
-        appended only while that is held; raises GrantLostError otherwise, and ChannelClosedError if
-        the channel was closed or deleted.
+        With a grant it is appended only while that is held; raises GrantLostError otherwise, and
+        ChannelClosedError if the channel was closed or deleted.
         """
         return self._bridge.call(
             self._inner.append, data, grant=(None if grant is None else grant._inner)
         )
 
     def append_all(self, entries: Sequence[bytes], *, grant: Grant | None = None) -> list[int]:
-        """Append several entries, all of them together or none; give their numbers."""
+        """Append several entries in one transaction; return their numbers."""
         return self._bridge.call(
             self._inner.append_all, entries, grant=(None if grant is None else grant._inner)
         )
 
     def entries(self) -> list[LogEntry]:
-        """Give all entries that there are, by their numbers."""
+        """Return all entries, by their numbers."""
         return self._bridge.call(self._inner.entries)
 
     def close(self, *, grant: Grant | None = None) -> None:
-        """Let nobody append any more; what is there can be read. Closing twice is fine.
+        """Refuse further entries; existing ones can be read. Closing twice is fine.
 
         With a grant it is closed only while that is held; raises GrantLostError otherwise.
         """
@@ -62,19 +60,16 @@ class LogChannel(Twin[AsyncLogChannel]):
     def delete(self, *, grant: Grant | None = None) -> None:
         """Close it, then delete its entries, from the first to the last, and the channel itself.
 
-        That it is gone already is fine. With a grant, raises GrantLostError before anything is
-        deleted if that is held no more.
+        With a grant that is not held any more, raises GrantLostError before anything is deleted.
         """
         self._bridge.call(self._inner.delete, grant=(None if grant is None else grant._inner))
 
 
 class LogRoom(Twin[AsyncLogRoom]):
-    """Channels, and those who follow them."""
+    """Channels, and a stream of their entries."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge, client._bridge.run(AsyncLogRoom, client._inner, path, acl=acl), client
-        )
+        self._make("client", client, lambda bridge: AsyncLogRoom(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:
@@ -82,7 +77,7 @@ class LogRoom(Twin[AsyncLogRoom]):
         return self._inner.path
 
     def open_channel(self, *, grant: Grant | None = None) -> LogChannel:
-        """Open a channel, the next one by number; the room is made if it is not there.
+        """Open a channel with the next number; the room is created if need be.
 
         With a grant it is opened only while that is held; raises GrantLostError otherwise.
         """
@@ -94,13 +89,13 @@ class LogRoom(Twin[AsyncLogRoom]):
         )
 
     def channels(self) -> list[LogChannel]:
-        """Give all channels that there are, by their numbers."""
+        """Return all channels, by their numbers."""
         return [
             LogChannel._of(self._bridge, _one) for _one in self._bridge.call(self._inner.channels)
         ]
 
     def follow(self, *, after: LogEntry | None = None) -> Stream[RoomEvent]:
-        """Give everything that is in the room, then everything that comes, in its order.
+        """Return a stream of everything in the room, then of every change, in order.
 
             for event in room.follow():
                 match event:
@@ -112,9 +107,8 @@ class LogRoom(Twin[AsyncLogRoom]):
                         print("the end of", channel)
                         break
 
-        The room may be made later. Who was told everything up to an entry, by another client, goes
-        on behind it with `after`: the channels that are there are told again, and of the entries
-        only those that come after it. It goes on over lost connections, and raises
-        SessionExpiredError when the session is over.
+        The room may be created later. `after` goes on behind an entry that was read by another
+        client: existing channels are repeated, and of the entries only later ones come. The stream
+        survives lost connections, and raises SessionExpiredError when the session is over.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.follow, after=after))

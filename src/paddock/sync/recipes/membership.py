@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.groups.membership import MemberListener
 from paddock.recipes.groups.membership import Membership as AsyncMembership
 from paddock.recipes.groups.roster import Member, MembershipEvent
@@ -19,22 +18,18 @@ from paddock.sync.streams import Stream
 
 
 class Membership(Twin[AsyncMembership]):
-    """Those who are at a path, of whom we may be one.
+    """The members at a path, of which we may be one.
 
         membership = Membership(client, "/workers")
         with membership.joined("worker 7", b"idle") as mates:
             membership.update(b"busy")
             print([one.payload for one in membership.members()])  # [b'busy']
 
-    It is one member at most: whoever wants to be two makes two.
+    A `Membership` object is one member at most.
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncMembership, client._inner, path, acl=acl),
-            client,
-        )
+        self._make("client", client, lambda bridge: AsyncMembership(client._inner, path, acl=acl))
 
     @property
     def is_member(self) -> bool:
@@ -49,11 +44,11 @@ class Membership(Twin[AsyncMembership]):
         on_connect: MemberListener | None = None,
         on_disconnect: MemberListener | None = None,
     ) -> list[Member]:
-        """Become a member; give the mates who were there before, in the order in which they came.
+        """Become a member; return the mates that were there before, in the order they came.
 
-        While we are a member, `on_connect` is called with everybody who joins after us, and
-        `on_disconnect` with everybody who leaves: a listener is called at once, in order. It may
-        make calls. What it raises is logged.
+        While we are a member, `on_connect` is called with every member that joins after us, and
+        `on_disconnect` with every member that leaves: a listener is called at once, in order. It
+        may make calls. What it raises is logged.
 
         Waits as long as another member has the name. Raises SessionExpiredError; and LockStateError
         if we are a member already.
@@ -74,13 +69,13 @@ class Membership(Twin[AsyncMembership]):
         on_connect: MemberListener | None = None,
         on_disconnect: MemberListener | None = None,
     ) -> Scope[list[Member]]:
-        """Be a member in a scope, which has the mates who were there before.
+        """Join for the length of a scope, whose value is the mates that were there before.
 
             with membership.joined("worker 7") as mates:
                 print(membership.is_member)  # True
 
         When we are a member no more, it tells its body when that leaves and raises GrantLostError.
-        For the rest see `join`.
+        See also `join`.
         """
         return Scope(
             self._bridge.portal,
@@ -94,40 +89,39 @@ class Membership(Twin[AsyncMembership]):
         )
 
     def leave(self) -> None:
-        """Be a member no more; when this returns, nobody sees us any more.
+        """Leave the group; when this returns, our node is gone.
 
         While the connection is lost it waits for the next one, but not longer than the session
         surely lives. If it is given up, the node is deleted all the same. Raises LockStateError if
-        we have not joined; that the membership was lost meanwhile is fine.
+        we have not joined, but not if the membership was lost.
         """
         self._bridge.call(self._inner.leave)
 
     def wait_left(self) -> None:
-        """Wait until we are a member no more: we have left, or the membership is lost."""
+        """Wait until we have left, or the membership is lost."""
         self._bridge.call(self._inner.wait_left)
 
     def update(self, payload: bytes) -> None:
-        """Say something else about us to everybody.
+        """Change our payload.
 
         Raises GrantLostError if we are a member no more, and LockStateError if we have not joined.
         """
         self._bridge.call(self._inner.update, payload)
 
     def members(self) -> list[Member]:
-        """Give everybody who is there now, in the order in which they came."""
+        """Return all members, in the order in which they came."""
         return self._bridge.call(self._inner.members)
 
     def events(self) -> Stream[MembershipEvent]:
-        """Give everybody who is there, as PRESENT, and then who joins, leaves, or changes.
+        """Return a stream of all members, as PRESENT, then of who joins, leaves, or changes.
 
             membership.join("worker 7")
             for event in membership.events():
                 print(event.change, event.member.name)  # present worker 7
                 break
 
-        Changes in quick succession may come as one: of who comes and goes again at once nothing may
-        be heard. But who was told of as there is there until it is told to have left, and whoever
-        left and came again has done both. The stream goes on over lost connections, and raises
-        SessionExpiredError when the session is over. Members need not be joined to look.
+        Intermediate changes may be left out, and so may a member that comes and goes at once. But
+        JOINED and LEFT alternate for each member. The stream survives lost connections, and raises
+        SessionExpiredError when the session is over. It does not need a `join`.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.events))

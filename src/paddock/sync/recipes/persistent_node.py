@@ -6,27 +6,26 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.persistent_node import PersistentNode as AsyncPersistentNode
-from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
+from paddock.sync.recipes.background import Background
 
 
-class PersistentNode(Twin[AsyncPersistentNode]):
-    """A node that is made again whenever it has gone, until it is closed.
+class PersistentNode(Background):
+    """A node that is re-created whenever it is gone, until it is closed.
 
         node = PersistentNode(client, "/workers/7", b"ready")
         with node:
             print(node.is_there)  # True
 
-    It is ephemeral, unless that is not wanted: then whoever makes it, it is the one that we keep.
-    Without `recreate` it is made again only after an expired session: what somebody deletes while
-    the session lives stays gone. One client keeps a path only once. Nodes above are made as needed.
+    It is ephemeral by default. A node that is not may have been created by others as well. Without
+    `recreate` it is re-created only after session expiry: a node that is deleted while the session
+    lives stays deleted. One client keeps a path only once. Parents are created as needed.
     """
+
+    _inner: AsyncPersistentNode
 
     def __init__(
         self,
@@ -38,74 +37,55 @@ class PersistentNode(Twin[AsyncPersistentNode]):
         recreate: bool = True,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncPersistentNode,
-                client._inner,
-                path,
-                data,
-                ephemeral=ephemeral,
-                recreate=recreate,
-                acl=acl,
-            ),
+        self._make(
+            "client",
             client,
+            lambda bridge: AsyncPersistentNode(
+                client._inner, path, data, ephemeral=ephemeral, recreate=recreate, acl=acl
+            ),
         )
 
     @property
     def path(self) -> str:
         return self._inner.path
 
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
-
     @property
     def is_there(self) -> bool:
-        """Whether our node was there when we last heard of it, in a session that lives."""
+        """Whether our node existed when we last heard of it, in a session that lives."""
         return self._inner.is_there
 
     def start(self) -> None:
-        """Begin to keep it, as entering the scope does; whoever calls this calls `close`, too."""
+        """Begin to keep the node, as entering the scope does; `close` has to follow."""
         self._bridge.run(self._inner.start)
 
     def wait_there(self) -> None:
-        """Wait until our node is there.
+        """Wait until our node exists.
 
-        Raises RecipeError if somebody has deleted it and it is not to be made again, and
-        SessionExpiredError if the client was closed.
+        Raises RecipeError if it was deleted and is not re-created, and SessionExpiredError if the
+        client was closed.
         """
         self._bridge.call(self._inner.wait_there)
 
     def wait_over(self) -> None:
-        """Wait until it is kept no more: somebody has deleted it for good, or it was closed."""
+        """Wait until it is not re-created any more: it was deleted for good, or closed."""
         self._bridge.call(self._inner.wait_over)
 
     def set_data(self, data: bytes) -> None:
-        """Change what the node says; wait until it does.
+        """Change the data of the node, also for when it is re-created; wait until it has them.
 
-        It says so from now on, also when it is made again. What somebody else writes to it stays
-        until then.
+        Data that others write stay until then.
         """
         self._bridge.call(self._inner.set_data, data)
 
     def close(self) -> None:
-        """Delete the node, and keep it no more; nothing is made from now on.
+        """Delete the node, and do not re-create it.
 
-        An ephemeral one is not waited for longer than its session surely lives. One that has
-        children stays. Closing twice is fine.
+        For an ephemeral node it waits no longer than the session surely lives. A node with children
+        stays. Closing twice is fine.
         """
         self._bridge.call(self._inner.close)
 
     @property
     def is_over(self) -> bool:
-        """Whether it is kept no more."""
+        """Whether it is not re-created any more."""
         return self._inner.is_over

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.queue.queue import DeadLetter, QueueEntry
 from paddock.recipes.queue.queue import Queue as AsyncQueue
 from paddock.recipes.queue.queue import QueueItem as AsyncQueueItem
@@ -20,15 +19,15 @@ from paddock.sync.wrapping import WrappedValue
 
 
 class Queue(Twin[AsyncQueue]):
-    """Items that producers put and consumers take, each of them until somebody is done with it.
+    """Items that producers put and consumers take.
 
         queue = Queue(client, "/jobs")
         first = queue.put(b"send the letters", priority=5)
         with queue.take() as item:
             print(item.id == first, item.attempts)  # True 1
 
-    With `attempts_max`, whoever comes upon an item that was taken so often before moves it to the
-    dead letters. It is for each consumer to say; those of one queue had better agree.
+    With `attempts_max`, a consumer moves an item that was taken so often to the dead letters. All
+    consumers of a queue should use the same number.
     """
 
     def __init__(
@@ -39,33 +38,33 @@ class Queue(Twin[AsyncQueue]):
         attempts_max: int | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncQueue, client._inner, path, attempts_max=attempts_max, acl=acl),
+        self._make(
+            "client",
             client,
+            lambda bridge: AsyncQueue(client._inner, path, attempts_max=attempts_max, acl=acl),
         )
 
     def put(self, data: bytes, *, priority: int = 100, delay: float = 0.0) -> str:
-        """Put an item into the queue; give its id.
+        """Put an item into the queue; return its id.
 
             queue.put(b"now, before others", priority=1)
             queue.put(b"in a minute, at the earliest", delay=60)
 
         A lower priority number comes first. The delay is in seconds, by the service's clock.
-        Raises SessionExpiredError, and then nobody knows whether it was put.
+        After a SessionExpiredError it may have been put, or not.
         """
         return self._bridge.call(self._inner.put, data, priority=priority, delay=delay)
 
     def take(self) -> Scope[QueueItem]:
-        """Wait for an item, and have it for the length of a scope.
+        """Wait for an item, and take it for the length of a scope.
 
             with queue.take() as item:
                 print(item.data)
 
         At its end the item is acknowledged. If it is left with an error, the item is given back.
         When the item is lost, its body hears of it when it leaves, and GrantLostError is raised:
-        another consumer has it or will have it. That is raised, too, if nobody knows whether the
-        acknowledgement came in time.
+        another consumer gets it. That is also raised if the outcome of the acknowledgement is
+        unknown.
         """
         return Scope(
             self._bridge.portal,
@@ -75,12 +74,12 @@ class Queue(Twin[AsyncQueue]):
         )
 
     def try_take(self) -> Scope[QueueItem | None]:
-        """Have an item for the length of a scope, as `take` does, or None if none is free now.
+        """Take an item for the length of a scope, as `take` does, or None if none is free.
 
             with queue.try_take() as item:
                 print("nothing is free" if item is None else item.data)
 
-        It waits for nobody.
+        It does not wait.
         """
         return Scope(
             self._bridge.portal,
@@ -91,37 +90,37 @@ class Queue(Twin[AsyncQueue]):
         )
 
     def size(self) -> int:
-        """Give how many items there are: free, taken and delayed ones, without dead letters."""
+        """Return the number of items: free, taken and delayed ones, without dead letters."""
         return self._bridge.call(self._inner.size)
 
     def items(self) -> list[QueueEntry]:
-        """Give all items that there are, in the order in which they are to be taken.
+        """Return all items, in the order in which they are taken.
 
-        It reads every one of them: for people who look at a queue, and for tests.
+        It reads each of them: for inspection and for tests.
         """
         return self._bridge.call(self._inner.items)
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Give the items that were taken too often; deleting its node is the end of one."""
+        """Return the items that were taken too often; delete the node of one to drop it."""
         return self._bridge.call(self._inner.dead_letters)
 
     def put_back(self, letter_id: str) -> str:
-        """Put a dead letter into the queue again, behind what is there; give its new id.
+        """Put a dead letter into the queue again, at the end; return its new id.
 
             for letter in queue.dead_letters():
                 queue.put_back(letter.id)
 
-        Its attempts are counted anew. Raises NoNodeError if there is no such letter, or no more.
+        Its attempts are counted anew. Raises NoNodeError if there is no such letter.
         """
         return self._bridge.call(self._inner.put_back, letter_id)
 
 
 class QueueItem(Twin[AsyncQueueItem]):
-    """An item that we have taken, and have until the end of its scope or until it is lost."""
+    """An item that we have until the end of its scope, or until it is lost."""
 
     @property
     def id(self) -> str:
-        """What `put` has returned."""
+        """The id that `put` has returned."""
         return self._inner.id
 
     @property
@@ -134,12 +133,12 @@ class QueueItem(Twin[AsyncQueueItem]):
 
     @property
     def attempts(self) -> int:
-        """How often it has been taken, this time included."""
+        """How often it was taken, this time included."""
         return self._inner.attempts
 
     @property
     def token(self) -> int:
-        """The fencing token: it is larger for whoever takes the item later."""
+        """The fencing token: it is larger for every later consumer of the item."""
         return self._inner.token
 
     @property

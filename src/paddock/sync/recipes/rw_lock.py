@@ -6,85 +6,20 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.locks.grant import GrantListener
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.rw_lock import ReadLock as AsyncReadLock
 from paddock.recipes.locks.rw_lock import ReadWriteLock as AsyncReadWriteLock
 from paddock.recipes.locks.rw_lock import WriteLock as AsyncWriteLock
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
-from paddock.sync.recipes.grant import Grant
+from paddock.sync.recipes.holder import Holder
 
 
-class ReadLock(Twin[AsyncReadLock]):
-    """The side of a read-write lock for those who read."""
+class ReadLock(Holder):
+    """The side of a read-write lock for readers."""
 
-    @property
-    def client(self) -> Client:
-        """The client whose session it is held by."""
-        return Client._of(self._bridge, self._inner.client)
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-        return self._inner.path
-
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
-
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
-            grant.release()
-
-        As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
-        """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
-
-    def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
-        return (
-            None
-            if (_found := self._bridge.call(self._inner.try_acquire)) is None
-            else Grant._of(self._bridge, _found)
-        )
-
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
-
-        That it was lost meanwhile is fine: then there is nothing to release.
-        """
-        self._bridge.call(self._inner.release)
-
-    def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
-
-        It may make calls. What it raises is logged.
-        """
-        self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
-
-    def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
-        self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
+    _inner: AsyncReadLock
 
 
 class ReadWriteLock(Twin[AsyncReadWriteLock]):
@@ -96,92 +31,30 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
         print(reading.is_held)  # True
         reading.release()
 
-    It is one contender: whoever shares it shares its places. `data` is what others find in them.
+    It is one contender, with one place for each side. Others find `data` there.
     """
 
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncReadWriteLock, client._inner, path, data=data, acl=acl),
+        self._make(
+            "client",
             client,
+            lambda bridge: AsyncReadWriteLock(client._inner, path, data=data, acl=acl),
         )
 
     @property
     def read(self) -> ReadLock:
-        """What many can hold, as long as nobody holds the other."""
+        """Held by many, as long as nobody holds the other."""
         return ReadLock._of(self._bridge, self._inner.read)
 
     @property
     def write(self) -> WriteLock:
-        """What one can hold, as long as nobody else holds either."""
+        """Held by one, as long as nobody else holds either."""
         return WriteLock._of(self._bridge, self._inner.write)
 
 
-class WriteLock(Twin[AsyncWriteLock]):
-    """The side of a read-write lock for those who write."""
+class WriteLock(Holder):
+    """The side of a read-write lock for writers."""
 
-    @property
-    def client(self) -> Client:
-        """The client whose session it is held by."""
-        return Client._of(self._bridge, self._inner.client)
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-        return self._inner.path
-
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
-
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
-            grant.release()
-
-        As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
-        """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
-
-    def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
-        return (
-            None
-            if (_found := self._bridge.call(self._inner.try_acquire)) is None
-            else Grant._of(self._bridge, _found)
-        )
-
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
-
-        That it was lost meanwhile is fine: then there is nothing to release.
-        """
-        self._bridge.call(self._inner.release)
-
-    def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
-
-        It may make calls. What it raises is logged.
-        """
-        self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
-
-    def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
-        self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)
+    _inner: AsyncWriteLock

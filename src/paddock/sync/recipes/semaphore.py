@@ -6,28 +6,26 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
-from paddock.recipes.locks.grant import GrantListener
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.line import Contender
 from paddock.recipes.locks.semaphore import Semaphore as AsyncSemaphore
-from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
-from paddock.sync.recipes.grant import Grant
+from paddock.sync.recipes.holder import Holder
 
 
-class Semaphore(Twin[AsyncSemaphore]):
-    """One of those who share a number of leases; it holds one at a time.
+class Semaphore(Holder):
+    """One contender for a number of leases; it holds one at a time.
 
         semaphore = Semaphore(client, "/semaphores/printers", leases=3, data=b"worker 7")
         with semaphore as grant:
             print(len(semaphore.holders()))  # 1
 
-    `try_acquire` gives None also if somebody else is just being served. `data` is what others read
-    of us in `holders`.
+    `try_acquire` returns None also while another contender is first in the line. Others read `data`
+    in `holders`.
     """
+
+    _inner: AsyncSemaphore
 
     def __init__(
         self,
@@ -38,78 +36,12 @@ class Semaphore(Twin[AsyncSemaphore]):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(
-                AsyncSemaphore, client._inner, path, leases=leases, data=data, acl=acl
-            ),
+        self._make(
+            "client",
             client,
+            lambda bridge: AsyncSemaphore(client._inner, path, leases=leases, data=data, acl=acl),
         )
-
-    @property
-    def client(self) -> Client:
-        """The client whose session it is held by."""
-        return Client._of(self._bridge, self._inner.client)
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-        return self._inner.path
 
     def holders(self) -> list[Contender]:
-        """Give all who hold a lease, in the order in which they got it."""
+        """Return all who hold a lease, in the order in which they got it."""
         return self._bridge.call(self._inner.holders)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether we surely hold it, at this moment."""
-        return self._inner.is_held
-
-    def acquire(self) -> Grant:
-        """Wait until it is ours, as long as it takes; the grant is to be released.
-
-            grant = lock.acquire()
-            grant.release()
-
-        As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
-        SessionExpiredError; and LockStateError if it is ours already, or if somebody has deleted
-        our node while we waited.
-        """
-        return Grant._of(self._bridge, self._bridge.call(self._inner.acquire))
-
-    def try_acquire(self) -> Grant | None:
-        """Take it if it can be had at once; give None otherwise."""
-        return (
-            None
-            if (_found := self._bridge.call(self._inner.try_acquire)) is None
-            else Grant._of(self._bridge, _found)
-        )
-
-    def release(self) -> None:
-        """Release what `acquire` gave; raises LockStateError if it is not held.
-
-        That it was lost meanwhile is fine: then there is nothing to release.
-        """
-        self._bridge.call(self._inner.release)
-
-    def add_listener(self, listener: GrantListener) -> None:
-        """Have something called when it is acquired, suspended, resumed, released or lost.
-
-        It may make calls. What it raises is logged.
-        """
-        self._bridge.run(self._inner.add_listener, self._bridge.callbacks.relay(listener))
-
-    def remove_listener(self, listener: GrantListener) -> None:
-        """Call it no more; that it was never called is fine."""
-        self._bridge.run(self._inner.remove_listener, self._bridge.callbacks.relay(listener))
-
-    def __enter__(self) -> Grant:
-        return Grant._of(self._bridge, self._enter_scope(self._inner))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave_scope(kind, error, traceback)

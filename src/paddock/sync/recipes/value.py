@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.value import SharedValue as AsyncSharedValue
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
@@ -16,14 +15,10 @@ from paddock.sync.streams import Stream
 
 
 class SharedValue(Twin[AsyncSharedValue]):
-    """The data of one node, or None while there is no such node."""
+    """The data of one node, or None while there is none."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        super().__init__(
-            client._bridge,
-            client._bridge.run(AsyncSharedValue, client._inner, path, acl=acl),
-            client,
-        )
+        self._make("client", client, lambda bridge: AsyncSharedValue(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:
@@ -31,34 +26,34 @@ class SharedValue(Twin[AsyncSharedValue]):
         return self._inner.path
 
     def get(self) -> bytes | None:
-        """Give the value, as the server that we are attached to has it.
+        """Return the value that the connected server has.
 
-        `client.sync` before it makes sure that it is the newest.
+        Call `client.sync` first for the newest.
         """
         return self._bridge.call(self._inner.get)
 
     def set(self, data: bytes) -> None:
-        """Replace the value, whatever it is; the node is made if it is not there."""
+        """Replace the value; the node is created if there is none."""
         self._bridge.call(self._inner.set, data)
 
     def update(self, function: Callable[[bytes | None], bytes]) -> bytes:
-        """Replace the value by what the function makes of it; give that.
+        """Replace the value by the result of a function of it; return that.
 
             SharedValue(client, "/motto").update(lambda data: (data or b"more") + b"!")
 
-        It is called again, with the newer value, if somebody else was faster: nobody's update is
-        lost. It must be quick and make no calls. What it raises leaves everything as it was.
+        The function is called again, with the newer value, if another client was faster: no update
+        is lost. It must be quick and make no calls. If it raises, nothing changes.
         """
         return self._bridge.call(self._inner.update, function)
 
     def compare_and_set(self, expected: bytes | None, data: bytes) -> bool:
-        """Replace the value if it is the expected one; tell whether it was."""
+        """Replace the value if it is the expected one; return whether it was."""
         return self._bridge.call(self._inner.compare_and_set, expected, data)
 
     def changes(self) -> Stream[bytes | None]:
-        """Give the present value, then every newer one.
+        """Return a stream of the present value, then every newer one.
 
-        Values in quick succession may come as one; the last one always comes. It goes on over lost
+        Intermediate values may be left out, the last one never. The stream survives lost
         connections, and raises SessionExpiredError when the session is over.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.changes))

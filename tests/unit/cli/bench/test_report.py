@@ -6,6 +6,7 @@ from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.report import closing, joined, opening, row
 from paddock.cli.bench.tally import Measurement
 from paddock.cli.monitor import Figures
+from paddock.cli.version import build
 
 FAST = Measurement(Cell("get", 4, 100), 0.5, 125_000, 0, None, 1.2345, 99.5, 123.456, 0.987)
 SLOW = Measurement(Cell("lock", 1), 0.5, 1, 0, None, 400.0, 400.0, 400.0, 0.01)
@@ -38,12 +39,13 @@ def test_what_was_refused_is_named() -> None:
 def test_it_says_beforehand_what_will_be_done() -> None:
     plan = Plan(("get",), seconds=2.0, clients=1, window=10, size=2048, watchers=1)
     servers = [
-        Figures("one:2181", mode="leader", version="3.8.0"),
+        Figures("one:2181", mode="leader", version="3.8.0", build="compiled"),
         Figures("two:2181", problem="Connection refused"),
     ]
-    first, second, _, load, where, time = opening(plan, "/mine", servers)
-    assert first == "server     one:2181, leader, 3.8.0"
+    first, second, client, load, where, time = opening(plan, "/mine", servers)
+    assert first == "server     one:2181, leader, 3.8.0, compiled"
     assert second.endswith("two:2181, which says nothing of itself: Connection refused")
+    assert f", {build()}, on Python " in client
     assert load == "load       up to 1 client, 10 requests under way each, 2.0 kB of data"
     assert where == "path       /mine, removed at the end"
     assert time == "time       2 cells of 2 s, about 4 s in all"

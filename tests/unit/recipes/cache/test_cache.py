@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
 from paddock.client.client import Client
@@ -19,7 +17,7 @@ def found(czxid: int, mzxid: int) -> NodeData:
 @pytest.fixture
 def cache() -> Cache:
     # It is not started, so nothing is asked of the client.
-    return Cache(cast(Client, None), "/a")
+    return Cache(Client.__new__(Client), "/a")
 
 
 def taken(backlog: _Backlog) -> list[tuple[ChangeKind, str]]:

@@ -11,7 +11,7 @@ import pytest
 
 from paddock.api import connect
 from paddock.protocol.acl import OPEN
-from paddock.recipes.locks.line import Entry, Line, the_one_before
+from paddock.recipes.locks.line import Entry, Line, predecessor
 from paddock.recipes.locks.rw_lock import _last_writer
 
 LARGEST: Final = 2**31 - 1
@@ -73,7 +73,7 @@ def test_nobody_ever_waits_for_who_waits_for_it() -> None:
         ]
         line = in_order(random.sample(names, 6), [READ, WRITE])
         for position, entry in enumerate(line):
-            ahead = (the_one_before if entry.kind == WRITE else _last_writer)(line[:position])
+            ahead = (predecessor if entry.kind == WRITE else _last_writer)(line[:position])
             if ahead is None:
                 assert entry.kind == READ or position == 0
             else:

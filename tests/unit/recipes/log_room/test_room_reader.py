@@ -114,7 +114,7 @@ def test_what_is_told_again_is_told_once() -> None:
 
 
 def test_more_events_than_are_kept_make_it_list_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room_reader, "_NEWS_MAX", 3)
+    monkeypatch.setattr(room_reader, "_EVENTS_MAX", 3)
 
     async def scenario() -> None:
         service = FakeService()

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.server.admin.four_letter_words import FourLetterWords
 from paddock.server.admin.metrics import Metrics
-from paddock.state.watches import ONE_SHOT
+from paddock.state.watcher import ONE_SHOT
 from tests.support import requests as rq
 from tests.unit.server.harness import FakeClient, Harness, run, turn
 

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.errors import QUOTA_EXCEEDED
 from paddock.server.connections.request_handler import CLOSED, OPEN
-from paddock.state.tree import CACHED_BYTES_MAX
+from paddock.state.answer_cache import CACHED_BYTES_MAX
 from tests.support import requests as rq
 from tests.support.records import Code, Op, Request
 from tests.unit.server.harness import (
@@ -456,7 +456,7 @@ def test_no_list_is_made_within_a_batch_without_room_to_keep_it() -> None:
     async def scenario() -> None:
         harness = Harness()
         client = await harness.client()
-        harness.machine.tree.cached_bytes = CACHED_BYTES_MAX
+        harness.machine.tree.answers.size = CACHED_BYTES_MAX
         client.send(rq.create("/a"), *[rq.get_children("/")] * 5)
         await turn()
         assert len(client.handler._held) == 5

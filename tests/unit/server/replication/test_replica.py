@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from paddock.server.replication.replica import SLICE_SECONDS
-from paddock.state.tree import Node
+from paddock.state.node import Node
 from tests.support import requests as rq
 from tests.support.logs import Durability
 from tests.support.records import Mode

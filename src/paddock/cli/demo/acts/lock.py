@@ -46,7 +46,7 @@ async def _story(stage: Stage) -> str:
 
 
 def one_at_a_time(happenings: Iterable[Happening]) -> bool:
-    """Tell whether nobody got the lock before the last holder let go of it, or was killed."""
+    """Return whether the lock never had two holders at once."""
     holder = None
     for one in happenings:
         if one.what == "holds the lock":

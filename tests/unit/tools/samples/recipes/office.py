@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Self, TypeAlias, TypeVar
 
-from tests.unit.sync.samples.recipes._ticket import Counting, Ticket, TicketListener
+from tests.unit.tools.samples.recipes._ticket import Counting, Ticket, TicketListener
 
 T = TypeVar("T")
 

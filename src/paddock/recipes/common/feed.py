@@ -1,7 +1,7 @@
-"""News in their order, for any number of readers, each at its own pace.
+"""A feed: events in order, for any number of readers, each at its own pace.
 
-The last thousand are kept, and no more: a reader that is further behind goes on with the oldest of
-these. Readers are known to nobody, so one that stops reading costs nothing.
+The last thousand are kept: a reader that is further behind goes on with the oldest of these. The
+feed does not know its readers, so one that stops reading costs nothing.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ _KEPT_MAX: Final = 1000
 
 
 class Feed(Generic[T]):
-    """What was told, as far back as it is kept."""
+    """The last events."""
 
     def __init__(self) -> None:
         self._kept: deque[T] = deque(maxlen=_KEPT_MAX)
-        # How many there have been.
+        # How many there were in all.
         self._count = 0
-        # Set when there is one more; then another one takes its place.
+        # Replaced and set when there is one more.
         self._has_more = asyncio.Event()
 
-    def tell(self, news: T) -> None:
-        """Give every reader one more."""
-        self._kept.append(news)
+    def publish(self, event: T) -> None:
+        """Add an event for every reader."""
+        self._kept.append(event)
         self._count += 1
         self._has_more.set()
         self._has_more = asyncio.Event()
 
     def stream(self, is_last: Callable[[T], bool]) -> Stream[T]:
-        """Give the last piece of news, if there was any, then every newer one, to the last one."""
+        """Return a stream of the last event, if there is one, and every later one."""
         return Stream(self, max(self._count - 1, 0), is_last)
 
     async def read(self, position: int) -> tuple[T, int]:
-        """Give what is at a position, or the oldest after it, once there is any; and where."""
+        """Wait for the event at a position, or the oldest after it; return it and its position."""
         while position >= self._count:
             await self._has_more.wait()
         oldest = self._count - len(self._kept)
@@ -47,7 +47,7 @@ class Feed(Generic[T]):
 
 
 class Stream(Generic[T]):
-    """One reader."""
+    """One reader; its stream ends after the event that `is_last`."""
 
     def __init__(self, feed: Feed[T], position: int, is_last: Callable[[T], bool]) -> None:
         self._feed = feed
@@ -61,7 +61,7 @@ class Stream(Generic[T]):
     async def __anext__(self) -> T:
         if self._is_over:
             raise StopAsyncIteration
-        news, position = await self._feed.read(self._position)
+        event, position = await self._feed.read(self._position)
         self._position = position + 1
-        self._is_over = self._is_last(news)
-        return news
+        self._is_over = self._is_last(event)
+        return event

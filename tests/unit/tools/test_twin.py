@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.sync.samples import house
+from tests.unit.tools.samples import house
 from tools import twin
 from tools.blocking.source import read
 
@@ -44,6 +44,13 @@ def test_what_promises_something_waits_for_it(home: Any) -> None:
     assert home.invite("bob", 1, loudly=True) == "BOB"
     assert home.guests == ["ada", "bob"]
     assert home.size == 2
+
+
+def test_an_owner_that_another_one_returns_has_a_bridge_of_its_own(home: Any) -> None:
+    with home.another() as other:
+        other.invite("eve", 1)
+        assert (other.guests, home.guests) == (["eve"], [])
+        assert other._bridge is not home._bridge
 
 
 def test_streams_and_scopes_are_plain_ones(home: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from paddock.recipes.log_room.feed import _KEPT_MAX, Feed
+from paddock.recipes.common.feed import _KEPT_MAX, Feed
 
 _LAST = 0
 
@@ -18,11 +18,11 @@ def test_a_reader_gets_the_last_one_and_every_newer_one_to_the_end() -> None:
     async def scenario() -> None:
         feed = Feed[int]()
         early = stream_of(feed)
-        feed.tell(1)
-        feed.tell(2)
+        feed.publish(1)
+        feed.publish(2)
         late = stream_of(feed)
-        feed.tell(3)
-        feed.tell(_LAST)
+        feed.publish(3)
+        feed.publish(_LAST)
         assert [one async for one in early] == [1, 2, 3, _LAST]
         assert [one async for one in late] == [2, 3, _LAST]
         assert [one async for one in stream_of(feed)] == [_LAST]
@@ -36,7 +36,7 @@ def test_who_waits_is_woken_by_the_next_one() -> None:
         streams = [stream_of(feed), stream_of(feed)]
         waiting = [asyncio.ensure_future(anext(one)) for one in streams]
         await asyncio.sleep(0)
-        feed.tell(7)
+        feed.publish(7)
         assert await asyncio.gather(*waiting) == [7, 7]
 
     asyncio.run(scenario())
@@ -47,8 +47,8 @@ def test_who_is_far_behind_goes_on_with_the_oldest_that_is_kept() -> None:
         feed = Feed[int]()
         stream = stream_of(feed)
         for number in range(1, _KEPT_MAX + 11):
-            feed.tell(number)
-        feed.tell(_LAST)
+            feed.publish(number)
+        feed.publish(_LAST)
         seen = [one async for one in stream]
         assert seen == [*range(12, _KEPT_MAX + 11), _LAST]
 

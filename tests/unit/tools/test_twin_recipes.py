@@ -15,8 +15,8 @@ import pytest
 
 from paddock.errors import InvalidArgumentError, UsageError
 from paddock.sync.bridge import Bridge
-from tests.unit.sync.samples import recipes
-from tests.unit.sync.samples.recipes import Colour, Form
+from tests.unit.tools.samples import recipes
+from tests.unit.tools.samples.recipes import Colour, Form
 from tools import twin
 from tools.blocking.packages import with_pairs
 from tools.blocking.source import read

@@ -10,12 +10,12 @@ from itertools import product
 import pytest
 
 import paddock
-from paddock.cli.transfer import walk as walking
 from paddock.cli.transfer.changes import watched
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import Node, order_of
-from paddock.cli.transfer.walk import Walk, WalkOptions
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
 from paddock.client.client import Client
+from paddock.client.operations import walk as walking
 from paddock.errors import NoNodeError
 from paddock.protocol.acl import ACL, ALL, OPEN, READ, READ_ONLY, Identity, digest_id
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
@@ -90,14 +90,14 @@ def test_whatever_there_is_room_for_the_order_is_the_same(monkeypatch: pytest.Mo
             await client.create("/app")
             for path in paths[1:]:
                 await client.create(f"/app{path}", path.encode())
-            for window, bytes_max, children_max in product((1, 2, 3, 7, 500), (0, 5), (0, 3, 9)):
-                monkeypatch.setattr(walking, "_WINDOW", window)
-                monkeypatch.setattr(walking, "_DATA_BYTES_MAX", bytes_max)
-                monkeypatch.setattr(walking, "_CHILDREN_MAX", children_max)
+            for window, bytes_max, children_max in product((2, 3, 7, 500), (0, 5), (0, 3, 9)):
+                monkeypatch.setattr(walking, "WINDOW", window)
+                monkeypatch.setattr(walking, "DATA_BYTES_MAX", bytes_max)
+                monkeypatch.setattr(walking, "NAMES_MAX", children_max)
                 assert await walked(client, "/app") == whole
                 # And behind each of them it goes on with the next.
                 for number, path in enumerate(paths):
-                    walk = Walk(client, "/app", WalkOptions())
+                    walk = TreeReader(client, "/app", ReadOptions())
                     rest = [one async for one in walk.nodes(after=path)]
                     assert rest == whole[number + 1 :]
 
@@ -110,7 +110,7 @@ def test_a_walk_that_goes_on_behind_a_node_that_is_gone_goes_on_behind_its_place
             for name in ("a", "c", "c/x", "e"):
                 await client.create(f"/app/{name}", make_parents=True)
             for gone in ("/b", "/b/deep", "/c/w/deep"):
-                walk = Walk(client, "/app", WalkOptions())
+                walk = TreeReader(client, "/app", ReadOptions())
                 rest = [one.path async for one in walk.nodes(after=gone)]
                 assert rest == [
                     path for path in ("/c", "/c/x", "/e") if order_of(path) > order_of(gone)
@@ -120,7 +120,7 @@ def test_a_walk_that_goes_on_behind_a_node_that_is_gone_goes_on_behind_its_place
 
 
 def test_data_that_are_large_are_not_held_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walking, "_DATA_BYTES_MAX", 250_000)
+    monkeypatch.setattr(walking, "DATA_BYTES_MAX", 250_000)
 
     async def main() -> None:
         async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
@@ -128,7 +128,7 @@ def test_data_that_are_large_are_not_held_together(monkeypatch: pytest.MonkeyPat
                 await client.create("/app")
                 await make(client, "/app", [f"n{number}" for number in range(20)], bytes(100_000))
                 given, ahead = 0, []
-                async for one in Walk(client, "/app", WalkOptions()).nodes():
+                async for one in TreeReader(client, "/app", ReadOptions()).nodes():
                     asked = sum(request.name == "get" for request in proxy.requests)
                     # Two of them have room, and the next one is always asked for.
                     ahead.append(asked - given)
@@ -147,10 +147,10 @@ def test_ephemeral_nodes_are_left_out_and_counted_or_kept() -> None:
         async with EmbeddedServer() as server, paddock.connect(server.hosts) as client:
             await client.create("/app/a", make_parents=True)
             await client.create("/app/worker", b"alive", ephemeral=True)
-            walk = Walk(client, "/app", WalkOptions())
+            walk = TreeReader(client, "/app", ReadOptions())
             assert [one.path async for one in walk.nodes()] == ["/", "/a"]
             assert walk.left_out.ephemeral == 1
-            kept = await walked(client, "/app", WalkOptions(keeps_ephemerals=True))
+            kept = await walked(client, "/app", ReadOptions(keeps_ephemerals=True))
             assert kept[-1] == node("/worker", b"alive")
             with pytest.raises(TransferError, match="/app/worker: is ephemeral"):
                 await walked(client, "/app/worker")
@@ -170,11 +170,11 @@ def test_what_we_may_not_read_is_an_error_that_names_it_or_left_out() -> None:
             # A digest is hidden from whoever may not ADMIN the node, and would come back as "x".
             with pytest.raises(TransferError, match=r"^/app/z: the digests of its ACL are hidden"):
                 await walked(stranger, "/app/z")
-            walk = Walk(stranger, "/app", WalkOptions(skips_unreadable=True))
+            walk = TreeReader(stranger, "/app", ReadOptions(skips_unreadable=True))
             assert [one.path async for one in walk.nodes()] == ["/", "/a"]
             assert walk.left_out.unreadable == 2
             with pytest.raises(TransferError, match=r"^/app/secret: we may not read it"):
-                await walked(stranger, "/app/secret", WalkOptions(skips_unreadable=True))
+                await walked(stranger, "/app/secret", ReadOptions(skips_unreadable=True))
             whole = await walked(client, "/app")
             assert [one.path for one in whole] == ["/", "/a", "/secret", "/secret/below", "/z"]
             assert whole[2].acl == (ALICE,)
@@ -186,7 +186,7 @@ def test_without_acls_they_are_not_even_asked_for() -> None:
     async def main() -> None:
         async with alice_and_a_stranger() as (client, stranger):
             await client.create("/app", b"blue", acl=[ALICE, *READ_ONLY])
-            found = await walked(stranger, "/app", WalkOptions(acls=False))
+            found = await walked(stranger, "/app", ReadOptions(acls=False))
             assert found == [Node("/", b"blue", None)]
 
     run_virtually(main())
@@ -195,7 +195,7 @@ def test_without_acls_they_are_not_even_asked_for() -> None:
 def test_a_tree_that_is_not_there_is_an_error() -> None:
     async def main() -> None:
         async with EmbeddedServer() as server, paddock.connect(server.hosts) as client:
-            for options in (WalkOptions(), WalkOptions(acls=False)):
+            for options in (ReadOptions(), ReadOptions(acls=False)):
                 with pytest.raises(NoNodeError, match="export /app: no such node"):
                     await walked(client, "/app", options)
 
@@ -218,7 +218,7 @@ def test_a_node_that_goes_meanwhile_is_left_out_with_its_subtree(operation: str)
                 proxy.heal()
 
             removing = asyncio.create_task(remove())
-            walk = Walk(client, "/app", WalkOptions())
+            walk = TreeReader(client, "/app", ReadOptions())
             assert [one.path async for one in walk.nodes()] == ["/", "/c"]
             await removing
             assert walk.left_out.vanished >= 1
@@ -230,7 +230,7 @@ def test_what_is_below_a_node_that_was_gone_for_a_moment_does_not_stand_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The data of a node are asked for when it is its turn, and no sooner.
-    monkeypatch.setattr(walking, "_DATA_BYTES_MAX", 0)
+    monkeypatch.setattr(walking, "DATA_BYTES_MAX", 0)
 
     async def main() -> None:
         async with behind_a_proxy() as (proxy, client, other):
@@ -264,7 +264,7 @@ def test_small_nodes_are_listed_ahead_of_their_turn() -> None:
             for number in range(50):
                 await client.create(f"/app/{number:02}/below", make_parents=True)
             before = len(proxy.requests)
-            async for one in Walk(client, "/app", WalkOptions()).nodes():
+            async for one in TreeReader(client, "/app", ReadOptions()).nodes():
                 if one.path == "/00":
                     asked = [request.name for request in proxy.requests[before:]]
                     # The root and all of its children.

@@ -36,6 +36,10 @@ class House:
         """Say that it is over."""
         self._tell("closed")
 
+    def another(self) -> House:
+        """Build one more."""
+        return House()
+
     @property
     def size(self) -> int:
         """How many are in it."""

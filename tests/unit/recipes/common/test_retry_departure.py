@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paddock.recipes.common.retry import Departure
+from paddock.recipes.common.departure import Departure
 from paddock.testing import run_virtually
 
 REFUSED = PermissionError("not ours to delete")

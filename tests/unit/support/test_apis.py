@@ -15,9 +15,9 @@ from paddock.sync.portal import _Call
 from paddock.sync.scopes import Scope
 from tests.support import apis
 from tests.support.apis import Threaded
-from tests.unit.sync.samples import recipes
-from tests.unit.sync.samples.recipes import Form, Ticket
-from tests.unit.sync.test_tool_recipes import blocking, folder
+from tests.unit.tools.samples import recipes
+from tests.unit.tools.samples.recipes import Form, Ticket
+from tests.unit.tools.test_twin_recipes import blocking, folder
 
 __all__ = ["blocking", "folder"]
 

@@ -11,7 +11,7 @@ from paddock.protocol.jute import BytesWriter
 from paddock.protocol.requests import CreateRequest, VersionRequest
 from paddock.state.entry import REAP
 from paddock.state.machine import MACHINE_ERRORS, StateMachine
-from paddock.state.tree import Node
+from paddock.state.node import Node
 from tests.property.dump import dump
 from tests.unit.state.driver import OPEN, Connection, World, sentence
 

@@ -1,7 +1,7 @@
 """A package as that of the recipes: what it exports has a twin, or is shared."""
 
-from tests.unit.sync.samples.recipes._ticket import Ticket
-from tests.unit.sync.samples.recipes.office import (
+from tests.unit.tools.samples.recipes._ticket import Ticket
+from tests.unit.tools.samples.recipes.office import (
     Colour,
     Desk,
     Form,

@@ -1,0 +1,108 @@
+"""Nodes of ours that must be deleted, even if their owner is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from paddock.client.client import Client
+from paddock.errors import SessionExpiredError
+from paddock.recipes.common.retry import retry
+
+
+class Departure:
+    """A node deletion in progress; it survives cancellation of its waiters.
+
+    If the deletion fails, its waiters get the error; without any, the event loop's exception
+    handler does.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: list[asyncio.Future[None]] = []
+        self._error: BaseException | None = None
+        self.is_over = False
+        # Called at its end, before the waiters.
+        self.on_end: Callable[[], None] | None = None
+
+    async def wait(self) -> None:
+        """Wait until it is over; raise its error, if it has one."""
+        if not self.is_over:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(waiter)
+            await waiter
+        if self._error is not None:
+            raise self._error
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End it; a second end changes nothing."""
+        if self.is_over:
+            return
+        self.is_over, self._error = True, error
+        if self.on_end is not None:
+            self.on_end()
+        waiting = [waiter for waiter in self._waiting if not waiter.done()]
+        for waiter in waiting:
+            waiter.set_result(None)
+        if error is not None and not waiting:
+            self._loop.call_exception_handler(
+                {"message": "a node of ours could not be deleted", "exception": error}
+            )
+
+    def end_with(self, task: asyncio.Task[None]) -> None:
+        """End it as a task has ended, which may be cancelled."""
+        self.end(None if task.cancelled() else task.exception())
+
+
+class OwnedNode:
+    """Nodes of ours, from before their create until they are surely gone."""
+
+    client: Client
+    path: str
+    # The zxid of its creation, once it is known.
+    token: int
+    # Whom we wait for, for errors.
+    blocked_by: str = ""
+
+    @property
+    def guarded(self) -> Sequence[str]:
+        """The nodes that a guarded write checks."""
+        return (self.path,)
+
+    async def leave(self) -> None:
+        """Delete the nodes, even if the reply to their create was lost; for a task of the client.
+
+        It returns when they are gone, or the session and so the nodes are.
+        """
+        with suppress(SessionExpiredError):
+            await retry(self.client, self._delete)
+
+    async def _delete(self) -> None:
+        """Delete the nodes; called again after a lost connection."""
+        raise NotImplementedError
+
+    def begin_to_leave(self) -> Departure:
+        """Begin to delete the nodes."""
+        task = self.client.start_task(self.leave())
+        departure = Departure(task.get_loop())
+        task.add_done_callback(departure.end_with)
+        return departure
+
+    def abandon(self, error: BaseException) -> None:
+        """Begin to leave after an error, which then says whom we waited for.
+
+        It waits for nothing: a cancelled task must not wait for the service.
+        """
+        if self.blocked_by:
+            error.add_note(f"waiting for {self.blocked_by}")
+        self.begin_to_leave()
+
+    @contextmanager
+    def left_on_error(self) -> Iterator[None]:
+        """A scope that abandons the nodes if its body fails."""
+        try:
+            yield
+        except BaseException as error:
+            self.abandon(error)
+            raise

@@ -1,0 +1,149 @@
+"""A node, its children, and its answers as the wire has them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64, mypyc_attr
+
+from paddock.protocol.jute import to_int32
+from paddock.state.access import NodeACL
+
+CONTAINER: Final = -(1 << 63)
+TTL_BASE: Final = -(1 << 56)
+TTL_MS_MAX: Final = (1 << 40) - 1
+
+_INT32_MAX: Final = (1 << 31) - 1
+
+
+# Tracked by the garbage collector, unlike nodes: only then can a long chain of them be freed.
+class Children:
+    """The children of a node, and the counts of everything below it.
+
+    A node has none of these before it has had a child.
+    """
+
+    __slots__ = ("above", "below", "below_bytes", "names")
+
+    def __init__(self, above: Children | None) -> None:
+        self.names: dict[bytes, None] = {}
+        # Those of the parent, among which the node itself is; None for the root.
+        self.above = above
+        # How many nodes are below, at any depth, and the bytes of their data.
+        self.below: i64 = 0
+        self.below_bytes: i64 = 0
+
+    def count(self, nodes: i64, size: i64) -> None:
+        """Add nodes and bytes, which may be negative, here and on every level above."""
+        here: Children | None = self
+        while here is not None:
+            here.below += nodes
+            here.below_bytes += size
+            here = here.above
+
+
+@mypyc_attr(acyclic=True)
+class Node:
+    """One node. `Tree._touch` must be called before a field changes."""
+
+    __slots__ = (
+        "acl",
+        "aversion",
+        "children",
+        "children_wire",
+        "created",
+        "ctime",
+        "czxid",
+        "data",
+        "epoch",
+        "mtime",
+        "mzxid",
+        "owner",
+        "pzxid",
+        "version",
+        "wire",
+    )
+
+    def __init__(self, data: bytes | None, acl: NodeACL, zxid: i64, time_ms: i64, owner: i64):
+        self.data = data
+        self.acl = acl
+        self.czxid: i64 = zxid
+        self.mzxid: i64 = zxid
+        self.pzxid: i64 = zxid
+        self.ctime: i64 = time_ms
+        self.mtime: i64 = time_ms
+        # The session of an ephemeral node; 0; CONTAINER; or TTL_BASE plus the TTL in ms.
+        self.owner: i64 = owner
+        # Four of 32 bits, side by side: there may be millions of nodes.
+        self.version: i32 = 0
+        # How many children were ever created here. The sequence suffix shows it, and the cversion
+        # on the wire is twice this minus the children there are: creates plus deletes.
+        self.created: i32 = 0
+        self.aversion: i32 = 0
+        # The number of the last snapshot that has this node, or after whose point it was born.
+        self.epoch: i32 = 0
+        self.children: Children | None = None
+        # The answers to get and get_children, if they are cached: see `AnswerCache`.
+        self.wire: bytes | None = None
+        self.children_wire: bytes | None = None
+
+    def child_count(self) -> int:
+        children = self.children
+        return 0 if children is None else len(children.names)
+
+    def child_names(self) -> list[bytes]:
+        children = self.children
+        return [] if children is None else list(children.names)
+
+    def stat(self) -> bytes:
+        """Return the stat as the wire has it."""
+        writer = BytesWriter()
+        self.write_stat(writer)
+        return writer.getvalue()
+
+    def write_stat(self, writer: BytesWriter) -> None:
+        """Write the stat as the wire has it."""
+        data, children = self.data, self.children
+        child_count: i64 = 0 if children is None else len(children.names)
+        # Not as numbers of 32 bits, of which twice as much may be none.
+        created: int = self.created
+        changes: i64 = created * 2 - child_count
+        write_i64_be(writer, self.czxid)
+        write_i64_be(writer, self.mzxid)
+        write_i64_be(writer, self.ctime)
+        write_i64_be(writer, self.mtime)
+        write_i32_be(writer, int(self.version))
+        # The usual case without the arithmetic, which is slow on numbers of any size.
+        fits = -_INT32_MAX <= changes <= _INT32_MAX
+        write_i32_be(writer, int(changes) if fits else to_int32(changes))
+        write_i32_be(writer, int(self.aversion))
+        write_i64_be(writer, max(self.owner, 0))
+        write_i32_be(writer, 0 if data is None else len(data))
+        write_i32_be(writer, int(child_count))
+        write_i64_be(writer, self.pzxid)
+
+    def write_data_and_stat(self, writer: BytesWriter) -> None:
+        """Write the answer to get."""
+        data = self.data
+        if data is None:
+            write_i32_be(writer, -1)
+        else:
+            write_i32_be(writer, len(data))
+            writer.write(data)
+        self.write_stat(writer)
+
+    def write_children(self, writer: BytesWriter) -> None:
+        """Write the answer to get_children."""
+        if self.children is None:
+            write_i32_be(writer, 0)
+        else:
+            names = self.children.names
+            write_i32_be(writer, len(names))
+            for name in names:
+                write_i32_be(writer, len(name))
+                writer.write(name)
+
+
+def data_length(data: bytes | None) -> int:
+    return 0 if data is None else len(data)

@@ -1,0 +1,164 @@
+"""The index of recursive watches: the watches above a path, found by walking down to it.
+
+It is a radix tree over the segments of paths. There are at most two branches for a watched path,
+whatever its depth, which keep at most twice its bytes besides. An event follows its own path from
+the root and stops where no watch lies ahead, so it looks at each of its bytes once at most. A
+removal does not walk at all.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from paddock.state.watcher import RECURSIVE, Watcher
+
+_SLASH: Final = 47
+
+
+class Branch:
+    """A path in the index of recursive watches: one that is watched, or where others part.
+
+    Invariant: it is watched or has two branches at least, unless it is the root.
+    """
+
+    __slots__ = ("branches", "parent", "path", "watchers")
+
+    def __init__(self, path: bytes, parent: Branch | None) -> None:
+        # The root has the empty path here, since it is the beginning of all others.
+        self.path = path
+        self.parent = parent
+        self.watchers: dict[Watcher, int] = {}
+        # By the first segment behind this path, with its slash.
+        self.branches: dict[bytes, Branch] = {}
+
+
+class RecursiveWatches:
+    """The recursive watches of a table."""
+
+    def __init__(self) -> None:
+        # How many there are.
+        self.count: i64 = 0
+        self._root = Branch(b"", None)
+        # The branches that are watched.
+        self._by_path: dict[bytes, Branch] = {}
+
+    def add(self, path: bytes, watcher: Watcher) -> None:
+        """Add a watch that does not stand yet."""
+        if not path.startswith(b"/"):
+            # Nothing is below such a path.
+            return
+        self.count += 1
+        branch = self._by_path.get(path)
+        if branch is None:
+            branch = self._root if path == b"/" else self._grow(path)
+            self._by_path[path] = branch
+        branch.watchers[watcher] = RECURSIVE
+
+    def remove(self, path: bytes, watcher: Watcher) -> None:
+        """Remove a watch that stands."""
+        if not path.startswith(b"/"):
+            return
+        self.count -= 1
+        branch = self._by_path[path]
+        del branch.watchers[watcher]
+        if not branch.watchers:
+            del self._by_path[path]
+            if not self._by_path:
+                self._by_path = {}
+            _prune(branch)
+
+    def collect_above(self, path: bytes, concerned: dict[Watcher, int]) -> None:
+        """Add all watchers above a path, without those at the path itself."""
+        if path == b"/":
+            return
+        branch = self._root
+        concerned.update(branch.watchers)
+        start = 0
+        while branch.branches:
+            end = path.find(b"/", start + 1)
+            if end < 0:
+                return
+            below = branch.branches.get(path[start:end])
+            if below is None:
+                return
+            start = len(below.path)
+            if start != end and not _begins_with(path, below.path, end):
+                return
+            if start == len(path):
+                return
+            concerned.update(below.watchers)
+            branch = below
+
+    def _grow(self, path: bytes) -> Branch:
+        """Return the branch of a path, which is made if it is not there."""
+        # Where each level of a deep path is watched, one after the other, there is no walk.
+        branch = self._by_path.get(path[: path.rfind(b"/")], self._root)
+        start = len(branch.path)
+        while start < len(path):
+            end = path.find(b"/", start + 1)
+            if end < 0:
+                end = len(path)
+            key = path[start:end]
+            below = branch.branches.get(key)
+            if below is None:
+                below = Branch(path, branch)
+                branch.branches[key] = below
+            elif len(below.path) != end and not _begins_with(path, below.path, end):
+                # Only the beginning of the branch is on our way: it gets a branch of its own.
+                shared = _shared(path, below.path, end)
+                middle = Branch(path[:shared], branch)
+                branch.branches[key] = middle
+                middle.branches[_segment(below.path, shared)] = below
+                below.parent = middle
+                below = middle
+            branch = below
+            start = len(branch.path)
+        return branch
+
+
+def _prune(branch: Branch) -> None:
+    """Take a branch out that is not watched any more, unless others part there."""
+    parent = branch.parent
+    if parent is None or len(branch.branches) > 1:
+        return
+    key = _segment(branch.path, len(parent.path))
+    for only in branch.branches.values():
+        only.parent = parent
+        parent.branches[key] = only
+        return
+    del parent.branches[key]
+    if not parent.branches:
+        parent.branches = {}
+    if not parent.watchers:
+        # It has lost one of its branches, so this goes no further up.
+        _prune(parent)
+
+
+def _segment(path: bytes, start: int) -> bytes:
+    """Return the segment that begins at a position, with its slash."""
+    end = path.find(b"/", start + 1)
+    return path[start:] if end < 0 else path[start:end]
+
+
+def _begins_with(path: bytes, above: bytes, known: int) -> bool:
+    """Return whether `above` is the path or above it, if that is `known` up to a position."""
+    length = len(above)
+    if length > len(path) or path[known:length] != above[known:]:
+        return False
+    return length == len(path) or path[length] == _SLASH
+
+
+def _shared(one: bytes, other: bytes, known: int) -> int:
+    """Return how many bytes two paths share, in whole segments; `known` are the same for sure."""
+    low, high = known, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    if (low == len(one) or one[low] == _SLASH) and (low == len(other) or other[low] == _SLASH):
+        return low
+    return one.rfind(b"/", 0, low)
