@@ -27,8 +27,7 @@ def given_acl(entry: str) -> ACL:
         acl = ACL(0, Identity("", ""))
     if not acl.permissions:
         raise click.BadParameter(
-            f"{entry!r} is not SCHEME:ID:PERMISSIONS, such as world:anyone:cdrwa",
-            param_hint="ACL",
+            f"{entry!r} is not SCHEME:ID:PERMISSIONS, such as world:anyone:cdrwa", param_hint="ACL"
         )
     scheme, id = acl.identity.scheme, acl.identity.id
     if scheme != "digest" or ":" not in id or _DIGEST.fullmatch(id):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 
 @contextlib.asynccontextmanager
-async def while_read() -> AsyncIterator[None]:
+async def until_stdout_closes() -> AsyncIterator[None]:
     """Raise BrokenPipeError in this scope when stdout is a pipe and its reader has gone.
 
     For commands that may print nothing for hours.

@@ -30,6 +30,22 @@ _NOT_SERVING: Final = "not currently serving requests"
 # Versions of Apache's have the commit behind them, and the date.
 _VERSION: Final = re.compile(r"(.+?)(?:-[0-9a-f]{40})?(?:, built on .*)?")
 
+# Numbers in the answers, by the name of the field.
+_IN_SRVR: Final = {
+    "received": "Received",
+    "sent": "Sent",
+    "clients": "Connections",
+    "outstanding": "Outstanding",
+    "nodes": "Node count",
+}
+_IN_MNTR: Final = {
+    "sessions": "zk_global_sessions",
+    "watches": "zk_watch_count",
+    "ephemerals": "zk_ephemerals_count",
+    "data_bytes": "zk_approximate_data_size",
+    "open_files": "zk_open_file_descriptor_count",
+}
+
 
 @dataclass(slots=True)
 class Figures:
@@ -136,32 +152,25 @@ def _read_srvr(said: str, figures: Figures) -> None:
     found = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
     if "Mode" not in found:
         raise ValueError("gave no answer that a ZooKeeper server would give")
-    figures.mode = found["Mode"]
+    figures.mode, figures.zxid = found["Mode"], found.get("Zxid")
     figures.version = _version(found.get("Zookeeper version"))
     latencies = [_number(float, one) for one in found.get("Latency min/avg/max", "").split("/")]
     if len(latencies) == 3:
         figures.latency_min_ms, figures.latency_avg_ms, figures.latency_max_ms = latencies
-    figures.received = _number(int, found.get("Received"))
-    figures.sent = _number(int, found.get("Sent"))
-    connections = _number(int, found.get("Connections"))
-    figures.clients = None if connections is None else max(0, connections - 1)
-    figures.outstanding = _number(int, found.get("Outstanding"))
-    figures.nodes = _number(int, found.get("Node count"))
-    figures.zxid = found.get("Zxid")
+    for name, key in _IN_SRVR.items():
+        setattr(figures, name, _number(int, found.get(key)))
+    if figures.clients is not None:
+        figures.clients = max(0, figures.clients - 1)
 
 
 def _read_mntr(said: str, figures: Figures) -> None:
     found = dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
-    if "zk_server_state" not in found:
-        return
-    figures.has_details = True
-    figures.sessions = _number(int, found.get("zk_global_sessions"))
-    figures.watches = _number(int, found.get("zk_watch_count"))
-    figures.ephemerals = _number(int, found.get("zk_ephemerals_count"))
-    figures.data_bytes = _number(int, found.get("zk_approximate_data_size"))
-    figures.open_files = _number(int, found.get("zk_open_file_descriptor_count"))
-    uptime_ms = _number(float, found.get("zk_uptime"))
-    figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
+    figures.has_details = "zk_server_state" in found
+    if figures.has_details:
+        for name, key in _IN_MNTR.items():
+            setattr(figures, name, _number(int, found.get(key)))
+        uptime_ms = _number(float, found.get("zk_uptime"))
+        figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
 
 
 def _reason(error: OSError, has_tls: bool) -> str:

@@ -4,26 +4,22 @@ A change is `created`, `changed` (its data were written) or `deleted`. Before th
 is wanted, comes what is there already: `present`, or `absent` for a watched node that is not there.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paddock.cli.describe import data_fields, stat_fields
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.protocol.records import Stat
+from paddock.client.client import Client
+from paddock.protocol.records import Stat
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NodeChange:
     """One thing that has happened to a node."""
 
-    change: str
+    kind: str
     path: str
     # None if there is no such node, now.
     data: bytes | None
@@ -35,16 +31,16 @@ class News:
         """Return the fields for JSON."""
         return {
             "time": self.time_ms,
-            "change": self.change,
+            "change": self.kind,
             "path": self.path,
             **data_fields(self.data),
             **stat_fields(self.stat),
         }
 
 
-async def news_of(
+async def node_changes(
     client: Client, path: str, *, recursive: bool = False, initially: bool = False
-) -> AsyncGenerator[News, None]:
+) -> AsyncGenerator[NodeChange, None]:
     """Yield the changes of a node, or of a tree, without end.
 
     Nothing is missed over lost connections, though changes in quick succession may come as one; it
@@ -68,4 +64,4 @@ async def news_of(
                 else:
                     change = "created"
             if initially or change not in ("present", "absent"):
-                yield News(change, node, data, stat, time.time_ns() // 1_000_000)
+                yield NodeChange(change, node, data, stat, time.time_ns() // 1_000_000)

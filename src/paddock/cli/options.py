@@ -42,3 +42,12 @@ CONTENDER_NAME = click.option(
 def recursive_option(says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--recursive`, with both letters, as in `rm` and in `ls`."""
     return click.option("--recursive", "-r", "-R", is_flag=True, help=says)
+
+
+def default_option(
+    name: str, metavar: str, type: Any, default: object, says: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add an option whose help shows its default."""
+    return click.option(
+        name, metavar=metavar, type=type, default=default, show_default=True, help=says
+    )

@@ -1,46 +1,19 @@
-"""Paths on the command line: of files and folders, and of nodes.
+"""Paths of files and folders on the command line.
 
-Files are checked by the command that needs them: click would test whether they can be read, in
-words of its own. Paths of nodes are checked here, before a server is looked for, and completed.
+They are checked by the command that needs them: click would test whether they can be read, in words
+of its own.
 """
 
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from paddock.cli.failure import CannotBeDone
 
 PATH: Final = click.Path(readable=False, path_type=Path)
 PATH_OR_DASH: Final = click.Path(readable=False, path_type=Path, allow_dash=True)
-
-
-class NodePath(click.types.StringParamType):
-    """The path of a node, for the type of an argument."""
-
-    name = "path"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from paddock.client.requests.arguments import checked_path
-        from paddock.errors import InvalidArgumentError
-
-        try:
-            checked_path(value)
-        except InvalidArgumentError as error:
-            raise click.UsageError(str(error)) from None
-        return str(value)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from paddock.cli.node_completion import matching_paths
-
-        return [CompletionItem(path) for path in matching_paths(ctx.params, incomplete)]
-
-
-NODE_PATH: Final = NodePath()
 
 
 def check_is_folder(path: Path) -> None:

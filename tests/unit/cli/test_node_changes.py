@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from paddock.cli.node_changes import news_of
+from paddock.cli.node_changes import node_changes
 from paddock.client.client import Client
 from paddock.client.operations.streams import Change
 from paddock.protocol.records import Stat
@@ -41,8 +41,8 @@ class FakeClient:
 def told(changes: Sequence[Change], *, initially: bool) -> list[str]:
     async def listening() -> list[str]:
         client = cast(Client, FakeClient(changes))
-        stream = news_of(client, "/", recursive=True, initially=initially)
-        return [news.change async for news in stream]
+        stream = node_changes(client, "/", recursive=True, initially=initially)
+        return [change.kind async for change in stream]
 
     return asyncio.run(listening())
 

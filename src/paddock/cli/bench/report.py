@@ -7,8 +7,8 @@ width, so none has to wait for the next one.
 import platform
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Final, Protocol
+from contextlib import contextmanager
+from typing import Final
 
 import click
 
@@ -27,116 +27,86 @@ _TITLES: Final = (
 _WIDTHS: Final = (9, 7, 6, 9, 7, 7, 7, 4, 6)
 
 
-class Report(Protocol):
-    """Receives the results."""
-
-    def telling(
-        self, plan: Plan, path: str, servers: Sequence[Figures]
-    ) -> AbstractContextManager[None]:
-        """Say what will be done, and in a scope what comes of it; in the end what it means."""
-
-    def announce(self, cell: Cell) -> None:
-        """Say what is measured now."""
-
-    def add(self, measured: Measurement) -> None:
-        """Say what came of it."""
-
-
-class DocumentReport:
-    """One JSON document, at the end, if all went well."""
+class Report:
+    """Receives the results; this one prints a JSON document at the end."""
 
     def __init__(self) -> None:
         self._measured: list[Measurement] = []
 
     @contextmanager
     def telling(self, plan: Plan, path: str, servers: Sequence[Figures]) -> Iterator[None]:
+        """Report what will be done and, at the end of this scope, what came of it."""
         if sys.stderr.isatty():
             for line in opening(plan, path, servers):
                 click.echo(line, err=True)
         yield
+        shown = ("server", "mode", "version", "build")
+        settings = ("seconds", "clients", "window", "size", "watchers")
         print_json(
             {
-                "servers": [
-                    {
-                        "server": one.server,
-                        "mode": one.mode,
-                        "version": one.version,
-                        "build": one.build,
-                    }
-                    for one in servers
-                ],
+                "servers": [{name: getattr(one, name) for name in shown} for one in servers],
                 "client": {
                     "version": __version__,
                     "build": build(),
                     "python": platform.python_version(),
                 },
                 "path": path,
-                "seconds": plan.seconds,
-                "clients": plan.clients,
-                "window": plan.window,
-                "size": plan.size,
-                "watchers": plan.watchers,
+                **{name: getattr(plan, name) for name in settings},
                 "cells": [one.fields() for one in self._measured],
             }
         )
 
     def announce(self, cell: Cell) -> None:
-        """Nobody reads half a document."""
+        """Report what is measured now."""
 
     def add(self, measured: Measurement) -> None:
+        """Report a result."""
         self._measured.append(measured)
 
 
-class PlainReport:
+class PlainReport(Report):
     """Lines for a pipe, each as soon as it is known."""
-
-    def __init__(self) -> None:
-        self._measured: list[Measurement] = []
 
     @contextmanager
     def telling(self, plan: Plan, path: str, servers: Sequence[Figures]) -> Iterator[None]:
-        for line in [*opening(plan, path, servers), "", joined(_TITLES)]:
+        for line in [*opening(plan, path, servers), ""]:
             self._say(line)
-        yield
-        for line in ["", *closing(self._measured)]:
-            self._say(line)
+        self._say(joined(_TITLES), "bright_black")
+        with self._measuring(len(plan.cells())):
+            yield
+        self._say("")
+        for line in closing(self._measured):
+            self._say(line, "bright_black")
 
-    def announce(self, cell: Cell) -> None:
-        """The next line says it soon enough."""
+    @contextmanager
+    def _measuring(self, cells: int) -> Iterator[None]:
+        yield
 
     def add(self, measured: Measurement) -> None:
-        self._measured.append(measured)
+        super().add(measured)
         self._say(joined(row(measured)))
 
-    def _say(self, line: str) -> None:
+    def _say(self, line: str, style: str = "") -> None:
         print(line, flush=True)
 
 
-class TerminalReport:
-    """The same for people, with colours and with what is going on."""
+class TerminalReport(PlainReport):
+    """The same on a terminal, with colours, and a last line that says what is measured."""
 
     def __init__(self) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self._measured: list[Measurement] = []
+        super().__init__()
         self._console = Console(highlight=False)
-        # It is only there while something is measured.
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._cells = 0
 
     @contextmanager
-    def telling(self, plan: Plan, path: str, servers: Sequence[Figures]) -> Iterator[None]:
-        self._cells = len(plan.cells())
-        for line in opening(plan, path, servers):
-            self._say(line)
-        self._say()
-        self._say(joined(_TITLES), "bright_black")
+    def _measuring(self, cells: int) -> Iterator[None]:
+        self._cells = cells
         with self._live:
             yield
-        self._say()
-        for line in closing(self._measured):
-            self._say(line, "bright_black")
 
     def announce(self, cell: Cell) -> None:
         from rich.text import Text
@@ -155,7 +125,7 @@ class TerminalReport:
         line.rstrip()
         self._console.print(line, soft_wrap=True)
 
-    def _say(self, line: str = "", style: str = "") -> None:
+    def _say(self, line: str, style: str = "") -> None:
         from rich.text import Text
 
         self._console.print(Text(line, style), soft_wrap=True)

@@ -1,8 +1,4 @@
-"""`paddock bench`: how fast a service is, measured with Paddock's own client.
-
-It is bounded in time, in requests under way and in what it writes, and it removes what it has made,
-also when it is ended by a signal or by an error.
-"""
+"""`paddock bench`: measure a service with a bounded load, and remove every trace."""
 
 import sys
 from typing import TYPE_CHECKING, Final
@@ -10,9 +6,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from paddock.cli.bench.plan import OPERATIONS, Plan
-from paddock.cli.paths import NODE_PATH
+from paddock.cli.node_path import NODE_PATH
+from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
+from paddock.cli.run_under.signals import run_with_signals
 from paddock.cli.service import ServiceOptions, run, service_options
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
 
 if TYPE_CHECKING:
     from paddock.cli.bench.report import Report
@@ -23,52 +22,29 @@ _BESIDE_DATA_BYTES: Final = 256
 
 
 @click.command()
-@click.option(
-    "--ops",
-    metavar="NAMES",
-    default=",".join(OPERATIONS),
-    show_default=True,
-    help="What is measured, with commas between.",
+@default_option(
+    "--ops", "NAMES", str, ",".join(OPERATIONS), "What is measured, with commas between."
 )
-@click.option(
+@default_option(
     "--seconds",
-    metavar="SECONDS",
-    type=NumberRange(min=0.01, max=60),
-    default=0.5,
-    show_default=True,
-    help="How long each line of the table is measured.",
+    "SECONDS",
+    NumberRange(min=0.01, max=60),
+    0.5,
+    "How long each line of the table is measured.",
 )
-@click.option(
+@default_option(
     "--clients",
-    metavar="N",
-    type=WholeNumber(1, 100),
-    default=4,
-    show_default=True,
-    help="How many connections ask at the same time, each with its session.",
+    "N",
+    WholeNumber(1, 100),
+    4,
+    "How many connections ask at the same time, each with its session.",
 )
-@click.option(
-    "--window",
-    metavar="N",
-    type=WholeNumber(1, 1000),
-    default=100,
-    show_default=True,
-    help="How many requests each of them has under way.",
+@default_option(
+    "--window", "N", WholeNumber(1, 1000), 100, "How many requests each of them has under way."
 )
-@click.option(
-    "--size",
-    metavar="SIZE",
-    type=parse_size,
-    default="100",
-    show_default=True,
-    help="The data of a node: 100, 10k.",
-)
-@click.option(
-    "--watchers",
-    metavar="N",
-    type=WholeNumber(1, 1000),
-    default=40,
-    show_default=True,
-    help="How many sessions are told of a write.",
+@default_option("--size", "SIZE", parse_size, "100", "The data of a node: 100, 10k.")
+@default_option(
+    "--watchers", "N", WholeNumber(1, 1000), 40, "How many sessions are told of a write."
 )
 @click.option(
     "--path",
@@ -100,7 +76,6 @@ def command(
     something was refused, or a connection lost.
     """
     from paddock.cli.bench.run import measure
-    from paddock.cli.run_under.signals import run_with_signals
 
     plan = Plan(_chosen(ops), seconds, clients, window, size, watchers)
     folder = _folder(path)
@@ -134,8 +109,6 @@ def _folder(given: str | None) -> str:
 
 
 def _check(plan: Plan, folder: str) -> None:
-    from paddock.client.requests.frames import REQUEST_BYTES_MAX
-
     if plan.size + len(folder.encode()) + _BESIDE_DATA_BYTES > REQUEST_BYTES_MAX:
         raise click.BadParameter(
             f"{plan.size} bytes are too many: servers take requests of {REQUEST_BYTES_MAX},"
@@ -148,8 +121,8 @@ def _check(plan: Plan, folder: str) -> None:
 
 
 def _report(as_json: bool) -> "Report":
-    from paddock.cli.bench.report import DocumentReport, PlainReport, TerminalReport
+    from paddock.cli.bench.report import PlainReport, Report, TerminalReport
 
     if as_json:
-        return DocumentReport()
+        return Report()
     return TerminalReport() if sys.stdout.isatty() else PlainReport()

@@ -1,9 +1,4 @@
-"""`paddock demo`: an election, a lock, discovery, a queue and a barrier, with real processes.
-
-On a terminal it is a live screen, which goes through the acts until somebody ends it. In a pipe it
-is one line for each happening, and it goes through them once. Ctrl-C ends it at once, and no
-process is left.
-"""
+"""`paddock demo`: live on a terminal until it is ended; once, as lines, in a pipe."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange
 
 if TYPE_CHECKING:
@@ -33,13 +29,12 @@ _SPEED_ON_A_SCREEN: Final = 1.0
     type=NumberRange(min=0.1, max=100),
     help="How fast the acts are played; 2 is twice as fast.  [default: 1, in a pipe 10]",
 )
-@click.option(
+@default_option(
     "--timeout",
-    metavar="SECONDS",
-    type=NumberRange(min=0.5, max=60),
-    default=1.5,
-    show_default=True,
-    help="The session timeout of the workers: how long a killed one is waited for, at most.",
+    "SECONDS",
+    NumberRange(min=0.5, max=60),
+    1.5,
+    "The session timeout of the workers: how long a killed one is waited for, at most.",
 )
 def demo(
     names: tuple[str, ...], is_list: bool, once: bool, speed: float | None, timeout: float

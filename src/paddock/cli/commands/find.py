@@ -4,22 +4,18 @@ import os
 import re
 import time
 from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any
 
 import click
 
 from paddock.cli.criteria import Criteria
 from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
+from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES
-from paddock.cli.paths import NODE_PATH
 from paddock.cli.quantities import WholeNumber, parse_age, parse_size
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.protocol.records import Stat
-
-_AnyText = TypeVar("_AnyText", str, bytes)
+from paddock.client.client import Client
+from paddock.protocol.records import Stat
 
 
 def parse_session(text: str) -> int:
@@ -32,25 +28,52 @@ def parse_session(text: str) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
+def parse_regex(text: str) -> "re.Pattern[str]":
+    """Compile a regular expression; raises BadParameter."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def parse_data_regex(text: str) -> "re.Pattern[bytes]":
+    """Compile a regular expression for bytes; raises BadParameter."""
+    parse_regex(text)
+    return re.compile(os.fsencode(text))
+
+
+def parse_past(text: str) -> float:
+    """Return the time of an age, in milliseconds since 1970."""
+    return (time.time() - parse_age(text)) * 1000
+
+
 @click.command()
 @click.argument("path", default="/", type=NODE_PATH)
-@click.option("--name", metavar="GLOB", multiple=True, help="The name, as in 'worker-*'.")
+@click.option("--name", "names", metavar="GLOB", multiple=True, help="The name: 'worker-*'.")
 @click.option(
     "--path", "paths", metavar="GLOB", multiple=True, help="The whole path, as in '*/a/*'."
 )
-@click.option("--regex", metavar="REGEX", help="Something in the path.")
-@click.option("--data", metavar="TEXT", help="Something in the data.")
-@click.option("--data-regex", metavar="REGEX", help="Something in the data, as an expression.")
+@click.option("--regex", metavar="REGEX", type=parse_regex, help="A match in the path.")
+@click.option("--data", metavar="TEXT", type=os.fsencode, help="A text in the data.")
+@click.option("--data-regex", metavar="REGEX", type=parse_data_regex, help="A match in the data.")
 @click.option("--ephemeral", is_flag=True, help="Ephemeral nodes alone.")
 @click.option(
     "--owner", metavar="SESSION", type=parse_session, help="Ephemeral nodes of a session."
 )
-@click.option("--no-children", is_flag=True, help="Nodes with nothing below them.")
+@click.option("--no-children", "childless", is_flag=True, help="Nodes with nothing below them.")
 @click.option(
-    "--older", metavar="AGE", type=parse_age, help="Not written for so long: 30s, 12h, 7d."
+    "--older",
+    "written_before_ms",
+    metavar="AGE",
+    type=parse_past,
+    help="Not written for so long: 30s, 12h, 7d.",
 )
 @click.option(
-    "--newer", metavar="AGE", type=parse_age, help="Written since, by this machine's clock."
+    "--newer",
+    "written_after_ms",
+    metavar="AGE",
+    type=parse_past,
+    help="Written since, by this machine's clock.",
 )
 @click.option("--larger", metavar="SIZE", type=parse_size, help="With more data: 0, 10k, 1M.")
 @click.option("--smaller", metavar="SIZE", type=parse_size, help="With less data.")
@@ -62,22 +85,11 @@ def parse_session(text: str) -> int:
 def command(
     service: ServiceOptions,
     path: str,
-    name: tuple[str, ...],
-    paths: tuple[str, ...],
-    regex: str | None,
-    data: str | None,
-    data_regex: str | None,
-    ephemeral: bool,
-    owner: int | None,
-    no_children: bool,
-    older: float | None,
-    newer: float | None,
-    larger: int | None,
-    smaller: int | None,
     depth: int | None,
     limit: int | None,
     is_long: bool,
     as_json: bool,
+    **conditions: Any,
 ) -> int:
     """Print the paths of all nodes at and below PATH that match every condition.
 
@@ -85,28 +97,12 @@ def command(
     tree, and the result is no snapshot: nodes that are created or deleted meanwhile may be missing.
     Status 1: a node could not be read.
     """
-    now_ms = time.time() * 1000
-    criteria = Criteria(
-        names=name,
-        paths=paths,
-        regex=_compiled("--regex", regex),
-        ephemeral=ephemeral,
-        owner=owner,
-        childless=no_children,
-        larger=larger,
-        smaller=smaller,
-        written_before_ms=None if older is None else now_ms - older * 1000,
-        written_after_ms=None if newer is None else now_ms - newer * 1000,
-        data=None if data is None else os.fsencode(data),
-        data_regex=_compiled(
-            "--data-regex", None if data_regex is None else os.fsencode(data_regex)
-        ),
-    )
+    criteria = Criteria(**conditions)
 
-    def wants_data(path: str, stat: "Stat") -> bool:
+    def wants_data(path: str, stat: Stat) -> bool:
         return criteria.needs_data and criteria.fits(path, stat)
 
-    async def finding(client: "Client") -> int:
+    async def finding(client: Client) -> int:
         status = printed = 0
         nodes = client.walk(path, depth=depth, data=wants_data)
         async with aclosing(nodes):
@@ -129,10 +125,3 @@ def command(
         return status
 
     return service.run(finding)
-
-
-def _compiled(option: str, expression: _AnyText | None) -> "re.Pattern[_AnyText] | None":
-    try:
-        return None if expression is None else re.compile(expression)
-    except re.error as error:
-        raise click.BadParameter(f"{error}", param_hint=option) from None

@@ -1,8 +1,4 @@
-"""`paddock status`: one screen about a server, or a row for each of several.
-
-On a terminal it is renewed until Ctrl-C; in a pipe, or with --once, it is said once. Every server
-that --server names is asked, with four-letter words, so nobody needs a session or a permission.
-"""
+"""`paddock status`: metrics of servers, asked with four-letter words, without a session."""
 
 import asyncio
 import sys
@@ -11,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from paddock.cli.describe import print_json
+from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, run, service_options
+from paddock.client.session.hosts import parse_hosts
 
 if TYPE_CHECKING:
     from paddock.cli.monitor import Figures
@@ -24,13 +22,8 @@ _TIMEOUT_MAX = 5.0
 
 @click.command()
 @click.option("--once", is_flag=True, help="Say it once, also on a terminal.")
-@click.option(
-    "--interval",
-    metavar="SECONDS",
-    type=NumberRange(min=0.1, max=3600),
-    default=1.0,
-    show_default=True,
-    help="How often it is renewed.",
+@default_option(
+    "--interval", "SECONDS", NumberRange(min=0.1, max=3600), 1.0, "How often it is renewed."
 )
 @click.option("--json", "as_json", is_flag=True, help="Once, as one JSON document.")
 @service_options
@@ -40,8 +33,6 @@ def command(service: ServiceOptions, once: bool, interval: float, as_json: bool)
     All servers that --server names are asked. Status 1 says that one of them did not answer. More
     is shown of servers whose 4lw.commands.whitelist has mntr.
     """
-    from paddock.client.session.hosts import parse_hosts
-
     hosts, _ = parse_hosts(service.hosts)
     if as_json or once or not sys.stdout.isatty():
         return run(lambda: _say(service, hosts, as_json))

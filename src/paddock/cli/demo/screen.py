@@ -133,8 +133,7 @@ class ScreenView:
     def _split_narrow(self, body: Layout, stage: Stage, room: int) -> None:
         upper = max(1, min(len(stage.players) + _BORDER, room - _HAPPENINGS_ROWS_MIN))
         body.split_column(
-            Layout(self._workers(stage), size=upper),
-            Layout(self._happenings(stage, room - upper)),
+            Layout(self._workers(stage), size=upper), Layout(self._happenings(stage, room - upper))
         )
 
     def _split_medium(self, body: Layout, stage: Stage, room: int) -> None:

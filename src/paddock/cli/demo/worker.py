@@ -45,11 +45,7 @@ Part: TypeAlias = Callable[[Worker], Awaitable[None]]
 
 
 async def _take_part(
-    part: Part,
-    name: str,
-    hosts: str,
-    session_timeout: float,
-    work_seconds: float,
+    part: Part, name: str, hosts: str, session_timeout: float, work_seconds: float
 ) -> None:
     async with paddock.connect(hosts, session_timeout=session_timeout) as client:
         worker = Worker(name, client, work_seconds)

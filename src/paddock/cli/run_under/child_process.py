@@ -1,6 +1,6 @@
 """A command that runs under us, by way of its warden: see `warden` for what that sees to.
 
-command = RunningCommand(["make", "report"], environment, grace=1.0, group=0)
+command = ChildProcess(["make", "report"], environment, grace=1.0, group=0)
 command.live_until(loop.time() + 10)
 print((await command.wait()).status)
 """
@@ -24,7 +24,7 @@ _PATIENCE_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class CommandEnd:
+class ProcessEnd:
     """How a command has ended."""
 
     # As a shell gives it: of what a signal has ended, 128 and its number.
@@ -33,7 +33,7 @@ class CommandEnd:
     was_ended: bool = False
 
 
-class RunningCommand:
+class ChildProcess:
     """A command, from before its start until nothing is left of it. It starts when it may live."""
 
     def __init__(
@@ -67,7 +67,7 @@ class RunningCommand:
         self._group = group
         self._pid = 0
         self._said = b""
-        self._ended: asyncio.Future[CommandEnd | None] = self._loop.create_future()
+        self._ended: asyncio.Future[ProcessEnd | None] = self._loop.create_future()
         self._loop.add_reader(self._control, self._on_readable)
         self._patience: asyncio.TimerHandle | None = None
 
@@ -89,7 +89,7 @@ class RunningCommand:
         if self._patience is None:
             self._patience = self._loop.call_later(_PATIENCE_S, self._warden.kill)
 
-    async def wait(self) -> CommandEnd:
+    async def wait(self) -> ProcessEnd:
         """Wait until nothing is left of it. If this is cancelled, it is killed."""
         try:
             ended = await asyncio.shield(self._ended)
@@ -99,14 +99,14 @@ class RunningCommand:
             raise
         return await self._see_off(ended)
 
-    async def _see_off(self, ended: CommandEnd | None) -> CommandEnd:
+    async def _see_off(self, ended: ProcessEnd | None) -> ProcessEnd:
         if self._patience is not None:
             self._patience.cancel()
         self._warden.wait()
         if ended is None:
             # The warden was killed, and with it the command. What is left of it is ours.
             await self._end_orphans()
-            ended = CommandEnd(128 + signal.SIGKILL, was_ended=self._patience is not None)
+            ended = ProcessEnd(128 + signal.SIGKILL, was_ended=self._patience is not None)
         return ended
 
     async def _end_orphans(self) -> None:
@@ -137,13 +137,13 @@ class RunningCommand:
         self._control.close()
         self._ended.set_result(self._read(self._said.decode()))
 
-    def _read(self, said: str) -> CommandEnd | None:
+    def _read(self, said: str) -> ProcessEnd | None:
         for line in said.splitlines():
             match line.split():
                 case ["started", pid]:
                     self._pid = int(pid)
                 case ["ended", status, how]:
-                    return CommandEnd(int(status), was_ended=how == "ended")
+                    return ProcessEnd(int(status), was_ended=how == "ended")
                 case ["late"]:
-                    return CommandEnd(128 + signal.SIGKILL, was_ended=True)
+                    return ProcessEnd(128 + signal.SIGKILL, was_ended=True)
         return None

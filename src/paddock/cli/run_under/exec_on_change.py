@@ -12,8 +12,8 @@ from typing import Final
 
 import click
 
-from paddock.cli.node_changes import News
-from paddock.cli.run_under.child_process import RunningCommand
+from paddock.cli.node_changes import NodeChange
+from paddock.cli.run_under.child_process import ChildProcess
 from paddock.cli.run_under.signals import Signals
 from paddock.cli.run_under.terminal import Terminal
 from paddock.cli.service import ServiceOptions
@@ -22,7 +22,7 @@ from paddock.cli.service import ServiceOptions
 _GRACE_S: Final = 1.0
 
 
-class Reaction:
+class ExecOnChange:
     """What is done with changes."""
 
     def __init__(
@@ -35,15 +35,15 @@ class Reaction:
         # How the last command ended.
         self.status = 0
 
-    async def react(self, news: News) -> None:
+    async def run(self, change: NodeChange) -> None:
         """Run the command for a change; ends when it has, with all that it has started."""
         terminal = Terminal()
         with tempfile.TemporaryFile() as stdin:
-            stdin.write(self._input(news))
+            stdin.write(self._input(change))
             stdin.seek(0)
-            command = RunningCommand(
+            command = ChildProcess(
                 ["sh", "-c", self._script],
-                self._environment(news),
+                self._environment(change),
                 grace=_GRACE_S,
                 group=os.getpgrp() if terminal.is_there else 0,
                 stdin=stdin,
@@ -53,26 +53,24 @@ class Reaction:
             self.status = (await command.wait()).status
         terminal.close()
         if self.status:
-            click.echo(
-                f"paddock: {news.path}: {news.change}: the command ended with status {self.status}",
-                err=True,
-            )
+            what = f"{change.path}: {change.kind}: the command ended with status {self.status}"
+            click.echo(f"paddock: {what}", err=True)
         if self._signals.asked_to_end is not None:
             raise click.exceptions.Exit(128 + self._signals.asked_to_end)
 
-    def _input(self, news: News) -> bytes:
+    def _input(self, change: NodeChange) -> bytes:
         if self._as_json:
-            return json.dumps(news.fields()).encode() + b"\n"
-        return news.data or b""
+            return json.dumps(change.fields()).encode() + b"\n"
+        return change.data or b""
 
-    def _environment(self, news: News) -> dict[str, str]:
+    def _environment(self, change: NodeChange) -> dict[str, str]:
         variables = {
             **os.environ,
             "PADDOCK_SERVER": self._service.hosts,
-            "PADDOCK_PATH": news.path,
-            "PADDOCK_CHANGE": news.change,
+            "PADDOCK_PATH": change.path,
+            "PADDOCK_CHANGE": change.kind,
         }
-        if news.stat is not None:
-            variables["PADDOCK_VERSION"] = str(news.stat.version)
-            variables["PADDOCK_ZXID"] = str(news.stat.mzxid)
+        if change.stat is not None:
+            variables["PADDOCK_VERSION"] = str(change.stat.version)
+            variables["PADDOCK_ZXID"] = str(change.stat.mzxid)
         return variables

@@ -26,16 +26,12 @@ import click
 
 from paddock.cli.failure import CannotBeDone
 from paddock.cli.run_under import warden
-from paddock.cli.run_under.child_process import CommandEnd, RunningCommand
+from paddock.cli.run_under.child_process import ChildProcess, ProcessEnd
 from paddock.cli.run_under.signals import Signals, run_with_signals
 from paddock.cli.run_under.terminal import Terminal
 from paddock.cli.service import ServiceOptions, run
 from paddock.client.client import Client
-from paddock.errors import (
-    ConnectionLostError,
-    LockStateError,
-    SessionExpiredError,
-)
+from paddock.errors import ConnectionLostError, LockStateError, SessionExpiredError
 from paddock.recipes.locks.grant import Grant, GrantEvent
 
 #: Exit statuses: the lock was not obtained, it was lost. 75 is EX_TEMPFAIL of sysexits.h.
@@ -113,7 +109,7 @@ def execute(plan: Plan) -> int:
     async def hold(signals: Signals) -> int:
         terminal = Terminal()
         try:
-            return await _Holding(plan, signals, terminal).run()
+            return await _Contender(plan, signals, terminal).run()
         finally:
             terminal.close()
 
@@ -147,7 +143,7 @@ class Awake:
         return when >= self._since
 
 
-class _Holding:
+class _Contender:
     """One contender, over any number of sessions."""
 
     def __init__(self, plan: Plan, signals: Signals, terminal: Terminal) -> None:
@@ -184,7 +180,7 @@ class _Holding:
             else:
                 return ended.status
 
-    async def _hold(self, deadline: asyncio.Timeout) -> CommandEnd | None:
+    async def _hold(self, deadline: asyncio.Timeout) -> ProcessEnd | None:
         """Wait until we have it, whatever becomes of sessions meanwhile, and run the command."""
         ended = None
         while True:
@@ -209,11 +205,11 @@ class _Holding:
             async with self._plan.contend(client) as grant:
                 yield client, grant
 
-    async def _run_under(self, client: "Client", grant: "Grant") -> CommandEnd:
+    async def _run_under(self, client: "Client", grant: "Grant") -> ProcessEnd:
         timeout = client.session_timeout
         grace = timeout * _GRACE if self._plan.grace is None else self._plan.grace
         is_on_terminal = self._terminal.is_there
-        command = RunningCommand(
+        command = ChildProcess(
             self._plan.command,
             self._environment(grant),
             grace=min(grace, timeout * _GRACE_MAX),

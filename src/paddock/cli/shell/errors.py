@@ -52,27 +52,15 @@ _WHOLE_SAYINGS: Final[dict[type[ServiceError], str]] = {
         " config - try invoking reconfiguration after new servers are connected and synced"
     ),
 }
+# Names of codes that are not the name of our error without "Error".
 _CODES: Final = {
     errors.SYSTEM_ERROR: "SystemError",
-    errors.RUNTIME_INCONSISTENCY: "RuntimeInconsistency",
-    errors.DATA_INCONSISTENCY: "DataInconsistency",
     errors.CONNECTION_LOSS: "ConnectionLoss",
     errors.MARSHALLING_ERROR: "MarshallingError",
-    errors.UNIMPLEMENTED: "Unimplemented",
-    errors.OPERATION_TIMEOUT: "OperationTimeout",
-    errors.BAD_ARGUMENTS: "BadArguments",
-    errors.NEW_CONFIG_NO_QUORUM: "NewConfigNoQuorum",
-    errors.RECONFIG_IN_PROGRESS: "ReconfigInProgress",
     errors.API_ERROR: "APIError",
-    errors.NO_NODE: "NoNode",
-    errors.NO_AUTH: "NoAuth",
-    errors.BAD_VERSION: "BadVersion",
-    errors.NO_CHILDREN_FOR_EPHEMERALS: "NoChildrenForEphemerals",
-    errors.NODE_EXISTS: "NodeExists",
     errors.NOT_EMPTY: "Directory not empty",
     errors.SESSION_EXPIRED: "Session expired",
     errors.INVALID_CALLBACK: "Invalid callback",
-    errors.INVALID_ACL: "InvalidACL",
     errors.AUTH_FAILED: "AuthFailed",
     errors.SESSION_MOVED: "Session moved",
     errors.NOT_READ_ONLY: "Not a read-only call",
@@ -87,7 +75,9 @@ _CODES: Final = {
 
 def code_line(error: ServiceError) -> str:
     """Name the code of an error, and the path, as upstream's errors do by themselves."""
-    name = _CODES.get(error.code, f"Unknown error {error.code}")
+    name = type(error).__name__.removesuffix("Error")
+    if error.code in _CODES or type(error).code != error.code:
+        name = _CODES.get(error.code, f"Unknown error {error.code}")
     return f"KeeperErrorCode = {name}" + (f" for {error.path}" if error.path else "")
 
 

@@ -26,12 +26,7 @@ _CHAPTERS: Final = (
 )
 
 # What upstream's shell had before, and what fingers know from elsewhere.
-_OTHER_NAMES: Final = {
-    "rmr": "deleteall",
-    "ls2": "ls -s",
-    "rm": "delete",
-    "cat": "get",
-}
+_OTHER_NAMES: Final = {"rmr": "deleteall", "ls2": "ls -s", "rm": "delete", "cat": "get"}
 
 _CLASS_OF_UPSTREAM: Final = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*Exception: ")
 

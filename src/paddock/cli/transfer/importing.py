@@ -46,12 +46,7 @@ _DELETES: Final = 100
 # What the service keeps for itself.
 _RESERVED: Final = "zookeeper"
 # Errors of concurrent writes, or of an unknown outcome.
-_TO_BE_LOOKED_AT: Final = (
-    ConnectionLostError,
-    NodeExistsError,
-    NoNodeError,
-    BadVersionError,
-)
+_TO_BE_LOOKED_AT: Final = (ConnectionLostError, NodeExistsError, NoNodeError, BadVersionError)
 
 
 @dataclass(slots=True)

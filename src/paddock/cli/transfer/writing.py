@@ -53,7 +53,7 @@ class LineWriter:
 
 
 class PartWriter:
-    """Writes an export to a file, by way of its part."""
+    """Writes an export to a file, through a part file."""
 
     def __init__(self, stream: IO[bytes], path: Path, target: Path, acls: bool) -> None:
         self._stream = stream

@@ -1,6 +1,7 @@
-"""Completion of node paths in bash, zsh and fish: the server is asked, with a short deadline.
+"""Paths of nodes on the command line: checked before a server is looked for, and completed.
 
-Without a server, a permission or an answer in time there is nothing to complete, and no message.
+Completion in bash, zsh and fish asks the server, with a short deadline. Without a server, a
+permission or an answer in time there is nothing to complete, and no message.
 """
 
 import asyncio
@@ -10,9 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from paddock.cli.service import DEFAULT_HOSTS, ServiceOptions, identity_of, tls_of
-from paddock.errors import PaddockError, RequestError
+from paddock.client.requests.arguments import checked_path
+from paddock.errors import InvalidArgumentError, PaddockError, RequestError
 from paddock.protocol.paths import child_path
 
 # The variable is for slow machines.
@@ -21,7 +24,26 @@ _DEADLINE_S: Final = float(os.environ.get("PADDOCK_COMPLETION_SECONDS", "0.8"))
 _CHILDREN_MAX: Final = 10_000
 
 
-def matching_paths(options: Mapping[str, Any], incomplete: str) -> list[str]:
+class NodePath(click.types.StringParamType):
+    """The path of a node, for the type of an argument."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            checked_path(value)
+        except InvalidArgumentError as error:
+            raise click.UsageError(str(error)) from None
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(path) for path in _completions(ctx.params, incomplete)]
+
+
+NODE_PATH: Final = NodePath()
+
+
+def _completions(options: Mapping[str, Any], incomplete: str) -> list[str]:
     """Return the paths of nodes that begin with a text; of a single one, also its children.
 
     `options` are those of the command line so far, with the names that `service_options` has.
