@@ -3,10 +3,8 @@
 import fnmatch
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from paddock.protocol.records import Stat
+from paddock.protocol.records import Stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class Criteria:
     def needs_data(self) -> bool:
         return self.data is not None or self.data_regex is not None
 
-    def fits(self, path: str, stat: "Stat") -> bool:
+    def fits(self, path: str, stat: Stat) -> bool:
         """Return whether path and stat match."""
         return self._fits_path(path) and self._fits_stat(stat)
 
@@ -50,7 +48,7 @@ class Criteria:
             return False
         return self.regex is None or self.regex.search(path) is not None
 
-    def _fits_stat(self, stat: "Stat") -> bool:
+    def _fits_stat(self, stat: Stat) -> bool:
         return not (
             (self.ephemeral and not stat.ephemeral_owner)
             or (self.owner is not None and stat.ephemeral_owner != self.owner)

@@ -6,16 +6,14 @@ The guard is the node of the grant. Its name is never used twice, and the servic
 writes in one transaction. A write without a guard may come late: see `paddock.recipes.locks.grant`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from paddock.cli.failure import CannotBeDone
+from paddock.client.client import Client
+from paddock.client.transaction import Transaction
 from paddock.errors import NoNodeError, TransactionFailedError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.transaction import Transaction
 
 GUARD = click.option(
     "--guard",
@@ -30,12 +28,12 @@ class GuardLost(CannotBeDone):
     exit_code = 76
 
 
-def guarded(client: "Client", guard: str) -> "Transaction":
+def guarded(client: Client, guard: str) -> Transaction:
     """Begin a write that only succeeds while the guard is there; `committed` ends it."""
     return client.transaction().check(guard)
 
 
-async def committed(transaction: "Transaction", guard: str) -> Any:
+async def committed(transaction: Transaction, guard: str) -> Any:
     """Carry out a guarded write; give its result. Raises GuardLost, or why else it was refused."""
     try:
         return (await transaction.commit())[1]

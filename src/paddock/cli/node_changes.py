@@ -4,19 +4,15 @@ A change is `created`, `changed` (its data were written) or `deleted`. Before th
 is wanted, comes what is there already: `present`, or `absent` for a watched node that is not there.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paddock.cli.describe import data_fields, stat_fields
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.protocol.records import Stat
+from paddock.client.client import Client
+from paddock.protocol.records import Stat
 
 
 @dataclass(frozen=True, slots=True)

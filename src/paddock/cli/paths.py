@@ -1,7 +1,7 @@
 """Paths of files and folders on the command line.
 
-They are checked by the command that needs them: click would test whether they can be read, in
-words of its own.
+They are checked by the command that needs them: click would test whether they can be read, in words
+of its own.
 """
 
 import os

@@ -11,8 +11,6 @@ A failure is one line and status 1, or 2 for an argument that cannot be used. Ct
 work, closes the session and exits with 130.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses
@@ -21,23 +19,24 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import click
 from click.core import ParameterSource
 
+from paddock.api import connect
 from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.paths import PATH
 from paddock.cli.quantities import NumberRange
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from paddock.client.client import Client
+from paddock.client.client import Client
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.session.hosts import parse_hosts
+from paddock.client.states import SessionState
+from paddock.errors import PaddockError
 
 T = TypeVar("T")
 
@@ -70,10 +69,8 @@ class ServiceOptions:
         """Return a client whose scope opens the session and authenticates."""
         return self._connect()
 
-    def resolved(self, path: str) -> tuple[ServiceOptions, str]:
+    def resolved(self, path: str) -> "tuple[ServiceOptions, str]":
         """Return the same service without its chroot, and a path of the chroot in it."""
-        from paddock.client.session.hosts import parse_hosts
-
         hosts, chroot = parse_hosts(self.hosts)
         whole = dataclasses.replace(self, hosts=",".join(map(str, hosts)))
         return whole, chroot + path if path != "/" else chroot or path
@@ -89,9 +86,6 @@ class ServiceOptions:
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
-        from paddock.api import connect
-        from paddock.client.requests.frames import REQUEST_BYTES_MAX
-
         async with contextlib.AsyncExitStack() as stack:
             with _tells_that_it_looks(self.hosts, self.session_timeout):
                 client = await stack.enter_async_context(
@@ -153,8 +147,6 @@ def _looking(hosts: str, seconds: float) -> str:
 
 def tell_states(client: Client) -> None:
     """Print to stderr when the connection is lost and restored, for commands that run long."""
-    from paddock.client.states import SessionState
-
     says = {
         SessionState.DISCONNECTED: "the connection was lost; looking for a server",
         SessionState.OVERDUE: "no server was found in time; the session may be over",
@@ -234,9 +226,6 @@ def given_by(parameter: str, option: str, variable: str) -> str:
 
 def check_hosts(given: str, option: str) -> None:
     """Check a connection string; raises click.BadParameter."""
-    from paddock.client.session.hosts import parse_hosts
-    from paddock.errors import PaddockError
-
     try:
         parse_hosts(given)
     except PaddockError as error:

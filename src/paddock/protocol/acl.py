@@ -80,6 +80,8 @@ SUPER: Final = Identity("super", "")
 # Typed as tuples of any length, since they are compared by identity: compiled code copies a tuple
 # of a fixed length.
 OPEN: Final[tuple[ACL, ...]] = (ACL(ALL, ANYONE),)
+# What users call it.
+OPEN_TO_ALL: Final = OPEN
 READ_ONLY: Final[tuple[ACL, ...]] = (ACL(READ, ANYONE),)
 CREATOR_ALL: Final[tuple[ACL, ...]] = (ACL(ALL, CREATOR),)
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from time import perf_counter as clock
 
+from paddock.cli.bench.load import run_timed
 from paddock.cli.bench.tally import Tally
 from paddock.cli.failure import line_about
 from paddock.client.client import Client
@@ -32,12 +33,7 @@ class FanOut:
 
     async def run(self, warm_up_s: float, seconds: float) -> None:
         """Do so for a time, which is that of the warm-up and that in which they are counted."""
-        async with asyncio.TaskGroup() as tasks:
-            rounds = tasks.create_task(self._go_round())
-            await asyncio.wait((rounds,), timeout=warm_up_s)
-            self._tally.begin()
-            await asyncio.wait((rounds,), timeout=seconds)
-            self._tally.end()
+        await run_timed(self._tally, [self._go_round()], warm_up_s, seconds)
 
     async def _go_round(self) -> None:
         while not self._tally.is_over:

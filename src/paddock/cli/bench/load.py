@@ -4,13 +4,28 @@ How long a request took is what the program that asked would say: from the call 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from time import perf_counter as clock
+from typing import Any
 
 from paddock.cli.bench.operations import Ask
 from paddock.cli.bench.tally import Tally
 from paddock.cli.failure import line_about
 from paddock.errors import RequestError
+
+
+async def run_timed(
+    tally: Tally, works: Iterable[Coroutine[Any, Any, None]], warm_up_s: float, seconds: float
+) -> None:
+    """Run work that ends when the tally is over: a warm-up, then the time that counts."""
+    async with asyncio.TaskGroup() as tasks:
+        workers = [tasks.create_task(work) for work in works]
+        if warm_up_s:
+            await asyncio.wait(workers, timeout=warm_up_s)
+        tally.begin()
+        # They end earlier if a limit is reached.
+        await asyncio.wait(workers, timeout=seconds)
+        tally.end()
 
 
 class Load:
@@ -23,14 +38,8 @@ class Load:
 
     async def run(self, asks: Sequence[Ask], window: int, warm_up_s: float, seconds: float) -> None:
         """Run each call, `window` at once, and count for so many seconds."""
-        async with asyncio.TaskGroup() as tasks:
-            workers = [tasks.create_task(self._work(ask)) for ask in asks for _ in range(window)]
-            if warm_up_s:
-                await asyncio.wait(workers, timeout=warm_up_s)
-            self._tally.begin()
-            # All have ended before it is over if that was the limit.
-            await asyncio.wait(workers, timeout=seconds)
-            self._tally.end()
+        works = (self._work(ask) for ask in asks for _ in range(window))
+        await run_timed(self._tally, works, warm_up_s, seconds)
 
     async def _work(self, ask: Ask) -> None:
         tally = self._tally

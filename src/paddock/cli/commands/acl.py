@@ -2,18 +2,17 @@
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.acls import given_acl
 from paddock.cli.describe import print_json, stat_fields, tell_problem
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import recursive_option, version_option
 from paddock.cli.service import ServiceOptions, service_options
+from paddock.client.client import Client
 from paddock.errors import RequestError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
+from paddock.protocol.acl import format_acl
 
 # How many requests are in flight.
 _BATCH = 256
@@ -33,9 +32,8 @@ def get(service: ServiceOptions, path: str, as_json: bool) -> None:
 
     Digests are masked unless we may ADMIN the node.
     """
-    from paddock.protocol.acl import format_acl
 
-    async def getting(client: "Client") -> None:
+    async def getting(client: Client) -> None:
         entries, stat = await client.get_acl(path)
         shown = [format_acl(one) for one in entries]
         if as_json:
@@ -66,13 +64,11 @@ def set_(
     Permissions are c (create), d (delete), r (read), w (write), a (admin), such as
     world:anyone:r, auth::cdrwa or digest:user:password:cdrwa. A password is stored as its hash.
     """
-    from paddock.cli.acls import given_acl
-
     wanted = [given_acl(one) for one in entries]
     if recursive and version >= 0:
         raise click.UsageError("--version is of one node, and --recursive changes many")
 
-    async def setting(client: "Client") -> int:
+    async def setting(client: Client) -> int:
         status = 0
         paths = [path]
         if recursive:

@@ -1,8 +1,4 @@
-"""`paddock bench`: how fast a service is, measured with Paddock's own client.
-
-It is bounded in time, in requests under way and in what it writes, and it removes what it has made,
-also when it is ended by a signal or by an error.
-"""
+"""`paddock bench`: measure a service with a bounded load, and remove every trace."""
 
 import sys
 from typing import TYPE_CHECKING, Final
@@ -13,7 +9,9 @@ from paddock.cli.bench.plan import OPERATIONS, Plan
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
+from paddock.cli.run_under.signals import run_with_signals
 from paddock.cli.service import ServiceOptions, run, service_options
+from paddock.client.requests.frames import REQUEST_BYTES_MAX
 
 if TYPE_CHECKING:
     from paddock.cli.bench.report import Report
@@ -78,7 +76,6 @@ def command(
     something was refused, or a connection lost.
     """
     from paddock.cli.bench.run import measure
-    from paddock.cli.run_under.signals import run_with_signals
 
     plan = Plan(_chosen(ops), seconds, clients, window, size, watchers)
     folder = _folder(path)
@@ -112,8 +109,6 @@ def _folder(given: str | None) -> str:
 
 
 def _check(plan: Plan, folder: str) -> None:
-    from paddock.client.requests.frames import REQUEST_BYTES_MAX
-
     if plan.size + len(folder.encode()) + _BESIDE_DATA_BYTES > REQUEST_BYTES_MAX:
         raise click.BadParameter(
             f"{plan.size} bytes are too many: servers take requests of {REQUEST_BYTES_MAX},"

@@ -1,15 +1,14 @@
-"""`paddock create`: make a node, and say its path.
-
-An ephemeral node lives as long as its session, so a command that makes one stays and holds it.
-"""
+"""`paddock create`: create a node and print its path; hold it if it is ephemeral."""
 
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import click
 
+from paddock.cli.acls import given_acl
+from paddock.cli.data import given_data
 from paddock.cli.describe import print_json, stat_fields
 from paddock.cli.failure import CannotBeDone, line_about
 from paddock.cli.guard import GUARD, committed, guarded
@@ -17,12 +16,11 @@ from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import DATA_FILE
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, service_options, tell_states
+from paddock.client.client import Client
+from paddock.client.states import SessionState
 from paddock.errors import NoNodeError, SessionExpiredError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.states import SessionState
-    from paddock.protocol.records import Stat
+from paddock.protocol.acl import OPEN
+from paddock.protocol.records import Stat
 
 
 @click.command()
@@ -71,16 +69,12 @@ def command(
 
     It has no data unless there are DATA, "-" for stdin, or --file.
     """
-    from paddock.cli.acls import given_acl
-    from paddock.cli.data import given_data
-    from paddock.protocol.acl import OPEN
-
     if guard is not None and parents:
         raise click.UsageError("--guard is for one node, and --parents makes several")
     allowed = [given_acl(one) for one in acl] or OPEN
     content = given_data(data, file) or b""
 
-    async def creating(client: "Client") -> None:
+    async def creating(client: Client) -> None:
         # Before the node can be seen, and a signal sent.
         hold = _Hold(client) if ephemeral else None
         stat: Stat | None
@@ -120,13 +114,13 @@ class _Kind(TypedDict):
 class _Hold:
     """What keeps an ephemeral node: we stay until we are told to end, or the session is over."""
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._over = asyncio.Event()
         client.add_listener(self._listen)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._over.set)
 
-    def _listen(self, state: "SessionState") -> None:
+    def _listen(self, state: SessionState) -> None:
         if state.is_final:
             self._over.set()
 

@@ -1,13 +1,8 @@
-"""`paddock delete`: nodes, or whole trees.
-
-Nothing is asked before. What is safe about it: a node with children goes only with --recursive, and
-neither everything nor what the service keeps for itself can be named by it.
-"""
+"""`paddock delete`: delete nodes or trees, without a question."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,10 +11,9 @@ from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import VERSION, recursive_option
 from paddock.cli.service import ServiceOptions, service_options
+from paddock.client.client import Client
+from paddock.client.session.hosts import parse_hosts
 from paddock.errors import NoNodeError, NotEmptyError, RequestError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
 
 # How many deletes are under way at once.
 _BATCH = 256
@@ -53,7 +47,7 @@ def command(
     if recursive and guard is not None:
         raise click.UsageError("--guard is of one write, and --recursive makes many")
 
-    async def deleting(client: "Client") -> int:
+    async def deleting(client: Client) -> int:
         status = 0
         if dry_run:
             outcomes = _would_go(client, paths, recursive, silent=as_json)
@@ -77,8 +71,6 @@ def command(
 
 def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, version: int) -> None:
     """Refuse all of them before any of them is deleted."""
-    from paddock.client.session.hosts import parse_hosts
-
     kept = {"/"} if parse_hosts(service.hosts)[1] else {"/", "/zookeeper"}
     for path in paths:
         if path in kept:
@@ -88,7 +80,7 @@ def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, ver
 
 
 async def _nodes(
-    client: "Client", paths: tuple[str, ...], version: int, guard: str | None
+    client: Client, paths: tuple[str, ...], version: int, guard: str | None
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
     def delete(path: str) -> Awaitable[None]:
         if guard is None:
@@ -105,7 +97,7 @@ async def _nodes(
 
 
 async def _trees(
-    client: "Client", paths: tuple[str, ...]
+    client: Client, paths: tuple[str, ...]
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
     for path in paths:
         try:
@@ -118,7 +110,7 @@ async def _trees(
 
 
 async def _would_go(
-    client: "Client", paths: tuple[str, ...], recursive: bool, *, silent: bool
+    client: Client, paths: tuple[str, ...], recursive: bool, *, silent: bool
 ) -> AsyncIterator[tuple[str, int | RequestError]]:
     for path in paths:
         count = 0

@@ -1,9 +1,4 @@
-"""`paddock demo`: an election, a lock, discovery, a queue and a barrier, with real processes.
-
-On a terminal it is a live screen, which goes through the acts until somebody ends it. In a pipe it
-is one line for each happening, and it goes through them once. Ctrl-C ends it at once, and no
-process is left.
-"""
+"""`paddock demo`: live on a terminal until it is ended; once, as lines, in a pipe."""
 
 from __future__ import annotations
 

@@ -1,22 +1,17 @@
-"""`paddock elect`: a command that runs while we lead.
-
-When the leadership is lost the command is ended, and we stand in the line again. When the command
-ends by itself we leave with its status, unless --restart says otherwise.
-"""
+"""`paddock elect`: a command that runs while we lead."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import click
 
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import CONTENDER_NAME, GRACE
+from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.recipes.locks.grant import Grant
+from paddock.client.client import Client
+from paddock.recipes.locks.election import Election
+from paddock.recipes.locks.grant import Grant
 
 
 @click.command()
@@ -47,13 +42,10 @@ def command(
 
     The status is the command's, when it has ended by itself.
     """
-    from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
-    from paddock.recipes.locks.election import Election
-
     check(command, grace, service)
 
     @asynccontextmanager
-    async def contend(client: "Client") -> "AsyncIterator[Grant]":
+    async def contend(client: Client) -> AsyncIterator[Grant]:
         async with Election(client, path, data=name_data(name)) as election:
             yield await election.wait_leader()
 

@@ -1,13 +1,11 @@
 """`paddock export`: write a tree of a service to a file, or to stdout."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -15,13 +13,13 @@ from paddock.cli.failure import CannotBeDone, line_about
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.paths import PATH_OR_DASH, check_output_file
 from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.transfer.changes import watched
+from paddock.cli.transfer.progress import is_watched, progress
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
+from paddock.cli.transfer.writing import LineWriter, PartWriter, part_of, part_writer
 from paddock.cli.wording import counted
+from paddock.client.client import Client
 from paddock.errors import PaddockError, RequestError
-
-if TYPE_CHECKING:
-    from paddock.cli.transfer.tree_reader import ReadOptions
-    from paddock.cli.transfer.writing import LineWriter, PartWriter
-    from paddock.client.client import Client
 
 _ON: Final = "what was read is kept, and --resume goes on"
 
@@ -55,8 +53,6 @@ def export(
     keeps for itself below /zookeeper, unless that is PATH. What is written meanwhile may be in the
     export or not; that something was is told.
     """
-    from paddock.cli.transfer.tree_reader import ReadOptions
-
     service, root = service.resolved(path)
     to_stdout = str(file) == "-"
     if file.is_symlink():
@@ -75,8 +71,6 @@ def export(
     request = {"path": root, "acls": options.acls, "ephemerals": options.keeps_ephemerals}
 
     async def exporting(client: Client) -> dict[str, Any]:
-        from paddock.cli.transfer.writing import LineWriter, part_writer
-
         if to_stdout:
             lines = LineWriter(sys.stdout.buffer, acls=options.acls)
             return await _export(client, root, options, lines)
@@ -96,8 +90,6 @@ def export(
 
 
 def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
-    from paddock.cli.transfer.writing import part_of
-
     check_output_file(file)
     if overwrite:
         return
@@ -114,10 +106,6 @@ async def _export(
     client: Client, root: str, options: ReadOptions, writer: LineWriter | PartWriter
 ) -> dict[str, Any]:
     """Export a tree; return the fields of the summary."""
-    from paddock.cli.transfer.changes import watched
-    from paddock.cli.transfer.progress import progress
-    from paddock.cli.transfer.tree_reader import TreeReader
-
     reader = TreeReader(client, root, options)
     resumed = writer.nodes
     # A server of an ensemble may be behind what others have written.
@@ -141,8 +129,6 @@ async def _export(
 
 async def _total(client: Client, root: str) -> int | None:
     """Return the number of nodes for a progress bar; servers before 3.6 do not count."""
-    from paddock.cli.transfer.progress import is_watched
-
     if not is_watched():
         return None
     try:

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,10 +14,8 @@ from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES
 from paddock.cli.quantities import WholeNumber, parse_age, parse_size
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.protocol.records import Stat
+from paddock.client.client import Client
+from paddock.protocol.records import Stat
 
 
 def parse_session(text: str) -> int:
@@ -101,10 +99,10 @@ def command(
     """
     criteria = Criteria(**conditions)
 
-    def wants_data(path: str, stat: "Stat") -> bool:
+    def wants_data(path: str, stat: Stat) -> bool:
         return criteria.needs_data and criteria.fits(path, stat)
 
-    async def finding(client: "Client") -> int:
+    async def finding(client: Client) -> int:
         status = printed = 0
         nodes = client.walk(path, depth=depth, data=wants_data)
         async with aclosing(nodes):

@@ -1,8 +1,4 @@
-"""`paddock fsck`: check a data folder, and write a repaired copy of it.
-
-Status 0: fine, though there may be something to tell. 1: damage, or it could not be done. 2: the
-command was given wrongly.
-"""
+"""`paddock fsck`: check a data folder, and write a repaired copy of it."""
 
 import json
 from dataclasses import asdict

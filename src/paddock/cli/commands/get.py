@@ -1,21 +1,13 @@
-"""`paddock get`: the data of a node.
-
-In a pipe and in a file they are the bytes that the node has, no more and no less. On a terminal
-they are shown: text with what a terminal would obey made visible, all else as hexadecimal digits,
-and a line break at the end.
-"""
+"""`paddock get`: the data of a node, raw in a pipe, escaped on a terminal."""
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from paddock.cli.describe import data_fields, print_json, shown_data, stat_fields, stat_lines
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
+from paddock.client.client import Client
 
 
 @click.command()
@@ -30,7 +22,7 @@ def command(service: ServiceOptions, path: str, with_stat: bool, as_json: bool) 
     --json, "encoding" says whether "data" is the text ("utf-8") or "base64".
     """
 
-    async def getting(client: "Client") -> None:
+    async def getting(client: Client) -> None:
         data, stat = await client.get(path)
         if as_json:
             print_json({"path": path, **data_fields(data), **stat_fields(stat)})

@@ -1,13 +1,11 @@
 """`paddock import`: make a service hold what a file says, or what another service holds."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -23,14 +21,16 @@ from paddock.cli.service import (
     service_options,
     tls_of,
 )
+from paddock.cli.transfer.changes import watched
+from paddock.cli.transfer.importing import Import
+from paddock.cli.transfer.node import Node, is_below
 from paddock.cli.transfer.progress import progress
+from paddock.cli.transfer.reading import opened
+from paddock.cli.transfer.rights import Rights, rights_of
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
+from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally
 from paddock.cli.wording import counted
-
-if TYPE_CHECKING:
-    from paddock.cli.transfer.node import Node
-    from paddock.cli.transfer.rights import Rights
-    from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally
-    from paddock.client.client import Client
+from paddock.client.client import Client
 
 # What `--diff` ends with if there are differences: neither success nor failure.
 DIFFERENT: Final = 3
@@ -95,8 +95,6 @@ def import_(
     --diff shows every node that SOURCE has more (+), otherwise (~), or not (-), and ends with
     status 3 if there are any.
     """
-    from paddock.cli.transfer.verdicts import Existing
-
     if overwrite and keep:
         raise click.UsageError("--overwrite and --keep cannot both be meant")
     service, root = service.resolved(path)
@@ -134,8 +132,6 @@ class _Job:
     as_json: bool
 
     def import_file(self, path: Path) -> int:
-        from paddock.cli.transfer.reading import opened
-
         with one_line(), opened(path) as export:
             # Nothing is done with a file that is not whole.
             total = export.check()
@@ -147,8 +143,6 @@ class _Job:
             return self.service.run(lambda client: self._import(client, nodes, total))
 
     def import_tree(self, other: ServiceOptions, path: str) -> int:
-        from paddock.cli.transfer.node import is_below
-
         other, root = other.resolved(path)
         is_within = is_below(root, self.root) or is_below(self.root, root)
         if is_within and set(other.hosts.split(",")) & set(self.service.hosts.split(",")):
@@ -156,9 +150,6 @@ class _Job:
             raise click.UsageError(f"{root} and {self.root}: one of the trees is in the other")
 
         async def importing() -> int:
-            from paddock.cli.transfer.changes import watched
-            from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
-
             async with other.connect() as source, self.service.connect() as client:
                 await source.sync(root)
                 async with watched(source, root) as changes:
@@ -172,8 +163,6 @@ class _Job:
         return run(importing)
 
     async def _import(self, client: Client, nodes: _Nodes, total: int | None) -> int:
-        from paddock.cli.transfer.rights import rights_of
-
         rights = await rights_of(client, self.service.identities)
         try:
             return await self._carry_out(client, rights, nodes, total)
@@ -185,9 +174,6 @@ class _Job:
     async def _carry_out(
         self, client: Client, rights: Rights, nodes: _Nodes, total: int | None
     ) -> int:
-        from paddock.cli.transfer.importing import Import
-        from paddock.cli.transfer.verdicts import Existing, ImportOptions
-
         options = ImportOptions(existing=self.existing, deletes=self.deletes)
         differences = _Differences(self.is_diff, self.as_json)
 

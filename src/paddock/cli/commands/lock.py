@@ -1,23 +1,18 @@
-"""`paddock lock`: a command that runs while a lock is held.
-
-Its status is the command's. 75: the lock was not obtained; 76: it was lost, so the command was
-ended. 126 and 127: the command cannot be run, as in a shell.
-"""
+"""`paddock lock`: a command that runs while a lock is held."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import click
 
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import CONTENDER_NAME, GRACE
 from paddock.cli.quantities import NumberRange
+from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.recipes.locks.grant import Grant
+from paddock.client.client import Client
+from paddock.recipes.locks.grant import Grant
+from paddock.recipes.locks.lock import Lock
 
 
 @click.command()
@@ -51,15 +46,12 @@ def command(
 
     The status is the command's; 75 if the lock was not obtained, 76 if it was lost.
     """
-    from paddock.cli.run_under.run_while_held import Plan, check, execute, name_data
-    from paddock.recipes.locks.lock import Lock
-
     if no_wait and wait is not None:
         raise click.UsageError("--wait and --no-wait exclude each other")
     check(command, grace, service)
 
     @asynccontextmanager
-    async def contend(client: "Client") -> "AsyncIterator[Grant | None]":
+    async def contend(client: Client) -> AsyncIterator[Grant | None]:
         lock = Lock(client, path, data=name_data(name))
         grant = await lock.try_acquire() if no_wait else await lock.acquire()
         try:

@@ -1,10 +1,6 @@
-"""`paddock ls`: the children of a node, or everything below it.
-
-Names are lines: a name has no line break in it. With --json each node is an object on a line.
-"""
+"""`paddock ls`: the children of a node, or everything below it."""
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +8,8 @@ from paddock.cli.describe import long_line, print_json, stat_fields, tell_proble
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES, recursive_option
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.operations.walk import WalkedNode
+from paddock.client.client import Client
+from paddock.client.operations.walk import WalkedNode
 
 
 @click.command()
@@ -38,14 +32,14 @@ def command(
     PATH is the root unless it is given. Status 1 says that something could not be read.
     """
 
-    def show(found: "WalkedNode") -> None:
+    def show(found: WalkedNode) -> None:
         name = found.path if recursive else found.name
         if as_json:
             print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
         else:
             print(long_line(found.stat, name) if is_long else name)
 
-    async def listing(client: "Client") -> int:
+    async def listing(client: Client) -> int:
         if not (recursive or is_long or as_json):
             # The plain names take one request, however many they are.
             for name in sorted(await client.children(path)):

@@ -118,16 +118,12 @@ def _server_config(
         config = settings.config()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    return _with_folders_as_they_are(config), settings.warnings
-
-
-def _with_folders_as_they_are(config: ServerConfig) -> ServerConfig:
-    """Resolve ".." in the paths of folders, for messages."""
-    return dataclasses.replace(
+    config = dataclasses.replace(
         config,
         data_directory=_without_dots(config.data_directory),
         data_log_directory=_without_dots(config.data_log_directory),
     )
+    return config, settings.warnings
 
 
 def _without_dots(path: Path | None) -> Path | None:

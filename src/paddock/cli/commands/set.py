@@ -1,18 +1,16 @@
 """`paddock set`: write the data of a node that is there."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.data import given_data
 from paddock.cli.describe import print_json, stat_fields
 from paddock.cli.guard import GUARD, committed, guarded
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import DATA_FILE, VERSION
 from paddock.cli.service import ServiceOptions, service_options
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
+from paddock.client.client import Client
 
 
 @click.command()
@@ -37,13 +35,11 @@ def command(
     "-" as DATA stands for stdin. The bytes are taken as they are: what `echo` says has a line break
     at its end, what `printf` says has not. DATA that begins with a hyphen stands behind "--".
     """
-    from paddock.cli.data import given_data
-
     content = given_data(data, file)
     if content is None:
         raise click.UsageError('expected DATA, "-" for stdin, or --file')
 
-    async def setting(client: "Client") -> None:
+    async def setting(client: Client) -> None:
         if guard is None:
             stat = await client.set(path, content, version=version)
         else:

@@ -1,16 +1,13 @@
 """`paddock stat`: what the service keeps about a node beside its data."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from paddock.cli.describe import print_json, stat_fields, stat_lines
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.service import ServiceOptions, service_options
+from paddock.client.client import Client
 from paddock.errors import NoNodeError
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
+from paddock.protocol.acl import format_acl
 
 
 @click.command()
@@ -23,9 +20,8 @@ def command(service: ServiceOptions, path: str, with_acl: bool, as_json: bool) -
 
     It needs no permission of the node, but --acl does.
     """
-    from paddock.protocol.acl import format_acl
 
-    async def looking(client: "Client") -> None:
+    async def looking(client: Client) -> None:
         stat = await client.exists(path)
         if stat is None:
             raise NoNodeError("stat", path)

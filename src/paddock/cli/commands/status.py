@@ -1,8 +1,4 @@
-"""`paddock status`: one screen about a server, or a row for each of several.
-
-On a terminal it is renewed until Ctrl-C; in a pipe, or with --once, it is said once. Every server
-that --server names is asked, with four-letter words, so nobody needs a session or a permission.
-"""
+"""`paddock status`: metrics of servers, asked with four-letter words, without a session."""
 
 import asyncio
 import sys
@@ -14,6 +10,7 @@ from paddock.cli.describe import print_json
 from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, run, service_options
+from paddock.client.session.hosts import parse_hosts
 
 if TYPE_CHECKING:
     from paddock.cli.monitor import Figures
@@ -36,8 +33,6 @@ def command(service: ServiceOptions, once: bool, interval: float, as_json: bool)
     All servers that --server names are asked. Status 1 says that one of them did not answer. More
     is shown of servers whose 4lw.commands.whitelist has mntr.
     """
-    from paddock.client.session.hosts import parse_hosts
-
     hosts, _ = parse_hosts(service.hosts)
     if as_json or once or not sys.stdout.isatty():
         return run(lambda: _say(service, hosts, as_json))

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,11 +18,9 @@ from paddock.cli.node_path import NODE_PATH
 from paddock.cli.quantities import WholeNumber, size_text
 from paddock.cli.service import ServiceOptions, service_options
 from paddock.cli.wording import counted
-
-if TYPE_CHECKING:
-    from paddock.client.client import Client
-    from paddock.client.operations.walk import WalkedNode
-    from paddock.protocol.records import Stat
+from paddock.client.client import Client
+from paddock.client.operations.walk import WalkedNode
+from paddock.protocol.records import Stat
 
 
 @click.command()
@@ -49,7 +46,7 @@ def command(
     said where it stands.
     """
 
-    async def drawing(client: "Client") -> int:
+    async def drawing(client: Client) -> int:
         status = 0
         picture = _Document() if as_json else _Drawing(is_long)
         async with aclosing(client.walk(path, depth=depth, max_children=limit)) as nodes:
@@ -69,7 +66,7 @@ class _Document:
         # How deep the node is that was written last; its children may follow.
         self._depth = -1
 
-    def add(self, found: "WalkedNode") -> None:
+    def add(self, found: WalkedNode) -> None:
         is_first = found.depth == self._depth + 1
         self._close(found.depth)
         fields = {"path": found.path, "name": found.name, **stat_fields(found.stat)}
@@ -122,7 +119,7 @@ class _Drawing:
         self._bytes = 0
         self._is_whole = True
 
-    def add(self, found: "WalkedNode") -> None:
+    def add(self, found: WalkedNode) -> None:
         self._leave(found.depth)
         self._nodes += 1
         self._is_whole &= not found.omitted
@@ -157,12 +154,12 @@ class _Drawing:
             if hidden:
                 self._print(before + self._guides.last, before, f"({hidden} more)", "bright_black")
 
-    def _line(self, first: str, further: str, name: str, found: "WalkedNode") -> None:
+    def _line(self, first: str, further: str, name: str, found: WalkedNode) -> None:
         notes = ", ".join(self._notes(found))
         style = _style(found.stat)
         self._print(first, further, name, style, f"  {notes}" if notes else "")
 
-    def _notes(self, found: "WalkedNode") -> Iterator[str]:
+    def _notes(self, found: WalkedNode) -> Iterator[str]:
         stat = found.stat
         if self._is_long and stat is not None:
             yield size_text(stat.data_length)
@@ -195,7 +192,7 @@ def _can_be_written(text: str) -> bool:
     return True
 
 
-def _style(stat: "Stat | None") -> str:
+def _style(stat: Stat | None) -> str:
     if stat is None:
         return ""
     return "cyan" if stat.ephemeral_owner else "bold" if stat.num_children else ""

@@ -1,8 +1,4 @@
-"""`paddock upgrade`: make a data folder of ours from one of Apache ZooKeeper's.
-
-What was read goes to stdout, one line each, or as one JSON object. What is not as it should be, and
-was passed over, goes to stderr. What cannot be taken over ends with status 1 and one line.
-"""
+"""`paddock upgrade`: make a data folder of ours from one of Apache ZooKeeper's."""
 
 import json
 from pathlib import Path

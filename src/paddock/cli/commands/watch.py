@@ -2,22 +2,23 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import click
 
+from paddock.cli.closed_stdout import until_stdout_closes
 from paddock.cli.describe import preview, print_json, time_text
+from paddock.cli.node_changes import NodeChange, node_changes
 from paddock.cli.node_path import NODE_PATH
 from paddock.cli.options import JSON_LINES, recursive_option
 from paddock.cli.quantities import WholeNumber
-from paddock.cli.service import ServiceOptions, service_options, tell_states
-
-if TYPE_CHECKING:
-    from paddock.cli.node_changes import NodeChange
-    from paddock.client.client import Client
+from paddock.cli.run_under.exec_on_change import ExecOnChange
+from paddock.cli.run_under.signals import Signals, run_with_signals
+from paddock.cli.service import ServiceOptions, run, service_options, tell_states
+from paddock.client.client import Client
 
 # What is done with each change; the next one waits until it is done.
-Telling: TypeAlias = Callable[["NodeChange"], Awaitable[None]]
+Telling: TypeAlias = Callable[[NodeChange], Awaitable[None]]
 
 _COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
 
@@ -58,22 +59,17 @@ def command(
     is that of the last one.
     """
 
-    async def watching(client: "Client", tell: Telling) -> None:
+    async def watching(client: Client, tell: Telling) -> None:
         tell_states(client)
         await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
 
-    async def printing(client: "Client") -> None:
-        from paddock.cli.closed_stdout import until_stdout_closes
-
+    async def printing(client: Client) -> None:
         async with until_stdout_closes():
             await watching(client, _print_json if as_json else _print_line)
 
     if script is None:
         service.run(printing)
         return 0
-    from paddock.cli.run_under.exec_on_change import ExecOnChange
-    from paddock.cli.run_under.signals import Signals, run_with_signals
-    from paddock.cli.service import run
 
     async def executing(signals: Signals) -> int:
         executor = ExecOnChange(script, service, signals, as_json=as_json)
@@ -85,7 +81,7 @@ def command(
 
 
 async def watch(
-    client: "Client",
+    client: Client,
     path: str,
     tell: Telling,
     *,
@@ -94,8 +90,6 @@ async def watch(
     count: int | None = None,
 ) -> None:
     """Report changes, `count` of them or without end."""
-    from paddock.cli.node_changes import node_changes
-
     told = 0
     async with aclosing(
         node_changes(client, path, recursive=recursive, initially=initial)
@@ -107,11 +101,11 @@ async def watch(
                 return
 
 
-async def _print_json(change: "NodeChange") -> None:
+async def _print_json(change: NodeChange) -> None:
     print_json(change.fields())
 
 
-async def _print_line(change: "NodeChange") -> None:
+async def _print_line(change: NodeChange) -> None:
     kind = click.style(f"{change.kind:7}", fg=_COLOURS.get(change.kind))
     line = f"{time_text(change.time_ms)}  {kind}  {change.path}"
     if change.stat is not None and change.data is not None:

@@ -12,6 +12,8 @@ import click
 from paddock.cli.paths import PATH
 from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import DEFAULT_HOSTS, given_by, run
+from paddock.client.session.hosts import parse_hosts
+from paddock.errors import PaddockError
 
 
 class _Upstream(click.Command):
@@ -81,8 +83,6 @@ def shell(
     """
     from paddock.cli.shell import pipe
     from paddock.cli.shell.connection import Settings
-    from paddock.client.session.hosts import parse_hosts
-    from paddock.errors import PaddockError
 
     try:
         parse_hosts(hosts)
