@@ -12,9 +12,10 @@ import enum
 from collections.abc import Iterable
 from typing import Final
 
-from paddock.client.operations.compound import ATTEMPTS_MAX, child
+from paddock.client.operations.compound import ATTEMPTS_MAX
 from paddock.client.operations.operations import Operations
 from paddock.errors import ConnectionLostError, NoNodeError, NotEmptyError
+from paddock.protocol.paths import child_path
 
 # How many nodes are listed at once: the children of so many may have to be held.
 _LISTS_MAX: Final = 64
@@ -107,4 +108,4 @@ class _TreeDeletion:
                 continue
             if isinstance(answer, BaseException):
                 raise answer
-            self._push(_Known.NOTHING, (child(node, name) for name in answer))
+            self._push(_Known.NOTHING, (child_path(node, name) for name in answer))
