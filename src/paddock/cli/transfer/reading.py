@@ -1,4 +1,4 @@
-"""An export that is read: every line is checked, and the whole of it before anything is done.
+"""Read an export: every line is checked, and the whole file before anything is written.
 
     with opened(Path("app.jsonl")) as export:
         nodes = export.check()
