@@ -1,7 +1,6 @@
 """Ten workers swap two nodes, from either side, each node behind its own lock: no deadlock.
 
-b'left' and b'right'
-"""
+b'left' and b'right'"""
 
 import asyncio
 import sys
@@ -17,7 +16,8 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
             await grant.guard().set(nodes[0], there).set(nodes[1], here).commit()
 
     async with paddock.connect(hosts) as client:
-        await client.transaction().create("/a", b"left").create("/b", b"right").commit()
+        for node, data in ("/a", b"left"), ("/b", b"right"):
+            await client.create(node, data, exist_ok=True)
         await asyncio.gather(*(swap(*pair) for pair in (("/a", "/b"), ("/b", "/a")) * 5))
         print((await client.get("/a")).data, "and", (await client.get("/b")).data)
 

@@ -1,4 +1,4 @@
-"""Names that resolve, and numbers that nobody has twice.
+"""Names that resolve, and unique numbers.
 
 the printer is at 10.0.0.7
 the printer is at 10.0.0.8
@@ -14,6 +14,7 @@ from paddock.recipes import Naming
 async def main(hosts: str = "127.0.0.1:2181") -> None:
     async with paddock.connect(hosts) as client:
         naming = Naming(client, "/naming")
+        await naming.unbind("printer")
         await naming.bind("printer", b"10.0.0.7")
         print("the printer is at", (await naming.resolve("printer") or b"?").decode())
         await naming.rebind("printer", b"10.0.0.8")

@@ -9,7 +9,7 @@ packages=$(tools/judges.sh missing)
 
 echo 'make test: lint, types, and every test, on a compiled build and on plain Python.'
 [ -n "$new_environment" ] &&
-  echo "  It installs the development tools from PyPI into $new_environment: about 400 MB, in a minute or two."
+  echo "  It installs the development tools from PyPI into $new_environment: about 500 MB, in a minute or two."
 if [ -n "$packages" ]; then
   echo "  It installs Debian packages, as root: $packages."
   echo '  Without the right to do so, it goes on and skips the tests that need them.'

@@ -300,7 +300,8 @@ def _attributes(kind: type[Any]) -> dict[str, property]:
         if inspect.isclass(twin) and issubclass(twin, Twin) and twin is not kind:
             return {
                 name: value
-                for name, value in vars(twin).items()
+                for one in twin.__mro__
+                for name, value in vars(one).items()
                 if isinstance(value, property) and not hasattr(kind, name)
             }
     return {}

@@ -111,7 +111,7 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
     has_followed = asyncio.Event()
     async with paddock.connect(hosts) as client, asyncio.TaskGroup() as group:
         nothing = json.dumps({"first": 0, "files": []}).encode()
-        await client.create(CHECKPOINT, nothing, make_parents=True)
+        await client.create(CHECKPOINT, nothing, make_parents=True, exist_ok=True)
         group.create_task(play_alpha(hosts, has_followed))
 
         beta = Master("beta", client)

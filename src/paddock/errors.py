@@ -57,23 +57,29 @@ class PaddockError(Exception):
 
 
 class ServiceError(PaddockError):
-    """An answer of the service, with the operation, the path and the code it is about.
+    """A reply of the service with an error code: operation, path, code and reason.
 
-    Where more is known than the code says, the reason stands in the place of its meaning.
+    The reason is the meaning of the code, unless more is known. A hint names what helps.
     """
 
-    # The one of its class, or, for a code that nobody knows, its own.
+    # That of the class, or an unknown one of its own.
     code: int = API_ERROR
     meaning: ClassVar[str] = "the service refused the request"
 
     def __init__(
-        self, operation: str = "request", path: str | None = None, reason: str | None = None
+        self,
+        operation: str = "request",
+        path: str | None = None,
+        reason: str | None = None,
+        *,
+        hint: str | None = None,
     ) -> None:
         self.operation = operation
         self.path = path
         self.reason = self.meaning if reason is None else reason
+        self.hint = hint
         subject = operation if path is None else f"{operation} {path}"
-        super().__init__(f"{subject}: {self.reason}")
+        super().__init__(f"{subject}: {self.reason}" + ("" if hint is None else f"; {hint}"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What it was made of is not in its text, so it is not made again from that.

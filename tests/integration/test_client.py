@@ -17,6 +17,7 @@ from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
     InvalidACLError,
+    InvalidArgumentError,
     NoAuthError,
     NodeExistsError,
     NoNodeError,
@@ -89,12 +90,33 @@ def test_a_node_from_its_creation_to_its_end(server: Service, path: str) -> None
         names, above = await client.children_with_stat(path)
         assert (names, above.num_children) == (["child"], 1)
         assert await client.count_descendants(path) == 1
-        with pytest.raises(NotEmptyError, match=f"delete {path}: the node has children"):
+        with pytest.raises(
+            NotEmptyError,
+            match=f"delete {path}: the node has children; delete_tree deletes them, too",
+        ):
             await client.delete(path)
         await client.sync(path)
         await client.delete(f"{path}/child")
         await client.delete(path, version=1)
         assert await client.exists(path) is None
+
+    run(server, scenario)
+
+
+def test_a_node_that_exists_may_be_accepted(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        assert (
+            await client.create(f"{path}/a", b"x", make_parents=True, exist_ok=True) == f"{path}/a"
+        )
+        assert await client.create(f"{path}/a", b"y", exist_ok=True) == f"{path}/a"
+        created, stat = await client.create_with_stat(f"{path}/a", b"y", exist_ok=True)
+        assert (created, stat) == (f"{path}/a", await client.exists(f"{path}/a"))
+        assert (await client.get(f"{path}/a")).data == b"x"
+        with pytest.raises(NoNodeError, match="its parent does not exist"):
+            await client.create(f"{path}/none/a", exist_ok=True)
+        with pytest.raises(InvalidArgumentError, match="exist_ok: expected True or False"):
+            await client.create(f"{path}/a", exist_ok="yes")  # type: ignore[arg-type]
+        await client.delete_tree(path)
 
     run(server, scenario)
 
@@ -111,12 +133,12 @@ def test_errors_name_operation_and_path(server: Service, path: str) -> None:
             (
                 client.create(f"{missing}/a"),
                 NoNodeError,
-                f"create {missing}/a: its parent does not",
+                f"create {missing}/a: its parent does not exist; make_parents=True creates it",
             ),
             (
                 client.transaction().create(f"{missing}/a", container=True).commit(),
                 TransactionFailedError,
-                f"create {missing}/a: its parent does not exist",
+                f"create {missing}/a: its parent does not exist$",
             ),
             (client.create(path), NodeExistsError, f"create {path}: the node exists already"),
             (client.create_with_stat(path), NodeExistsError, f"create {path}: the node exists"),

@@ -1,4 +1,4 @@
-"""Every example runs, prints what it says, and is short."""
+"""Every example runs, prints what it says, can be run again, and is short."""
 
 from __future__ import annotations
 
@@ -34,14 +34,18 @@ def test_an_example_prints_what_its_docstring_ends_with(example: Path) -> None:
     assert documented is not None
     _, _, expected = documented.partition("\n\n")
     with ServerThread() as server:
-        done = subprocess.run(
-            [sys.executable, str(example), server.hosts],
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
+        done, again = (
+            subprocess.run(
+                [sys.executable, str(example), server.hosts],
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+            for _ in range(2)
         )
     assert (done.returncode, done.stderr) == (0, "")
+    assert (again.returncode, again.stderr) == (0, "")
     assert expected
     # What stands before the last blank line of the docstring is about the example.
     assert done.stdout.rstrip("\n") == expected.rpartition("\n\n")[2]

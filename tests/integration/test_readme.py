@@ -1,4 +1,4 @@
-"""The README keeps its word: every block of code in it runs, against a server of its own."""
+"""The README is true: every block of code in it runs, against a server of its own."""
 
 import re
 import subprocess
@@ -93,6 +93,36 @@ def test_make_serve_takes_another_port_and_folder() -> None:
     command = ["make", "--dry-run", "serve", "PORT=2182", "DATA=/tmp/a folder"]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
     assert "--port 2182 --data '/tmp/a folder'" in shown
+
+
+def dry_run(target: str, **variables: str) -> list[str]:
+    """Return the lines that a target would run."""
+    command = ["make", "--dry-run", target, *(f"{name}={one}" for name, one in variables.items())]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout.splitlines()
+
+
+def test_make_serve_does_not_wait_for_the_compiler() -> None:
+    lines = dry_run("serve", COMPILES="yes")
+    assert lines[-3].endswith("-m tools.build --background")
+    assert "paddock serve " in lines[-1]
+    assert not any("setup.py" in line or "pip install --target" in line for line in lines)
+    assert not any("tools.build --background" in line for line in dry_run("serve", COMPILES=""))
+
+
+def test_make_test_says_first_what_it_installs_and_how_long_it_takes() -> None:
+    assert dry_run("test")[0].startswith("tools/announce.sh")
+    said = subprocess.check_output([ROOT / "tools" / "announce.sh", ".venv"], text=True)
+    assert "from PyPI into .venv" in said
+    (minutes,) = re.findall(r"It takes (\d+ to \d+ minutes) on two cores", said)
+    assert minutes in README.text
+
+
+def test_make_quick_runs_every_unit_test_and_a_server() -> None:
+    assert dry_run("quick")[-1].endswith(
+        "tests/unit tests/scenarios tests/integration/test_readme.py"
+    )
 
 
 def links(page: Path) -> set[Path]:

@@ -60,6 +60,7 @@ class Writer:
         owner = self._owner_of(node, skip=0)
         if owner is None:
             raise self._refused(node, f"{node.name} takes nothing that has a twin")
+        self._types.imports.add(f"from {_BRIDGE} import bridge_of")
         made = getattr(self._types.source.module, node.name)
         outcome = self._outcome_of(node, made, "bridge")
         call = self._asked(outcome, f"async_{node.name}", node, skip=0, bridge="bridge")
@@ -151,16 +152,15 @@ class Writer:
         return ""
 
     def _constructor(self, name: str, method: Function) -> list[str]:
-        owner = self._owner_of(method, skip=1)
-        if owner is None or name in self._rules.made_inside:
+        owner = None if name in self._rules.made_inside else self._owner_of(method, skip=1)
+        if owner is None:
             # It is made by others only.
             return []
         passed = self._types.passed(method, skip=1, bridge="bridge")
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
         documented = self._docstring(method, 8, required=False)
-        found = f"        bridge = bridge_of({owner!r}, {owner})\n"
-        made = f"lambda: Async{name}({', '.join(passed)})"
-        return [f"{head}{documented}{found}        self._make(bridge, {owner}, {made})"]
+        made = f"lambda bridge: Async{name}({', '.join(passed)})"
+        return [f"{head}{documented}        self._make({owner!r}, {owner}, {made})"]
 
     def _attributes(self, method: Function) -> list[str]:
         """Write a property for each public attribute that a constructor sets."""
@@ -281,7 +281,6 @@ class Writer:
         for one in all_arguments(node)[skip:]:
             is_twin = self._types.twin_of(one.annotation) is not None
             if is_twin or self._types.is_sequence_of_twins(one):
-                self._types.imports.add(f"from {_BRIDGE} import bridge_of")
                 return one.arg
         return None
 

@@ -21,7 +21,8 @@ def line_about(error: PaddockError) -> str:
     """
     text = str(error)
     if isinstance(error, RequestError) and text.startswith(f"{error.operation} {error.path}: "):
-        return text.removeprefix(f"{error.operation} ")
+        # A hint names an option of Python's.
+        return text.removeprefix(f"{error.operation} ").removesuffix(f"; {error.hint}")
     return text
 
 

@@ -77,9 +77,11 @@ class ACL:
 ANYONE: Final = Identity("world", "anyone")
 CREATOR: Final = Identity("auth", "")
 SUPER: Final = Identity("super", "")
-# Of any length by their type, since they are known by being these objects: compiled code takes a
-# tuple of a fixed length for its items, and makes another one of them each time.
+# Typed as tuples of any length, since they are compared by identity: compiled code copies a tuple
+# of a fixed length.
 OPEN: Final[tuple[ACL, ...]] = (ACL(ALL, ANYONE),)
+# What users call it.
+OPEN_TO_ALL: Final = OPEN
 READ_ONLY: Final[tuple[ACL, ...]] = (ACL(READ, ANYONE),)
 CREATOR_ALL: Final[tuple[ACL, ...]] = (ACL(ALL, CREATOR),)
 
@@ -96,24 +98,21 @@ def encode_acls(acls: tuple[ACL, ...] | list[ACL]) -> bytes:
     return writer.getvalue()
 
 
-# Known by being this object: a request may hold an equal ACL, which is just invalid.
+# Compared by identity: an equal ACL in a request is just invalid.
 NOT_UNDERSTOOD: Final = ACL(0, Identity("", ""))
 OPEN_WIRE: Final = encode_acls(OPEN)
-# The open ACL of a request, the same list each time: whoever gets it must not change it.
+# The open ACL of a request, the same list each time: it must not be changed.
 OPEN_LIST: Final[list[ACL | None]] = [*OPEN]
-# Known by being this object, too.
+# Compared by identity, too.
 TOO_LONG: Final[list[ACL | None]] = [None]
 
 
 def read_acls(reader: Reader) -> list[ACL | None] | None:
-    """Take a vector of ACLs. It may be null, and an ACL that nobody can ever match stands as None.
+    """Read a vector of ACLs, which may be null. An invalid ACL is None.
 
-    What a null id means is upstream's: nothing for `auth`, which needs none; for the schemes that
-    would look at it, something that cannot be understood, which stands as NOT_UNDERSTOOD; an
-    invalid ACL for all others.
-
-    An ACL with more entries than the reader allows is TOO_LONG: nobody wants it, and to read it
-    would take long.
+    As upstream, a null id is an empty one for `auth`, NOT_UNDERSTOOD for the schemes that look at
+    it, and an invalid ACL for all others. A vector with more entries than the reader allows is
+    TOO_LONG and is not decoded.
     """
     if reader.data.startswith(OPEN_WIRE, int(reader.position)):
         # Nearly every create has this one.
@@ -147,7 +146,7 @@ def read_acls(reader: Reader) -> list[ACL | None] | None:
 
 
 def read_whole_acls(reader: Reader) -> list[ACL]:
-    """Take a vector of ACLs in which nothing is missing, as a server sends it."""
+    """Read a vector of ACLs without nulls, as a server sends it."""
     acls = read_acls(reader)
     if acls is None:
         raise DecodeError("null ACL")
@@ -170,7 +169,7 @@ def encode_identities(identities: tuple[Identity, ...]) -> bytes:
 
 
 def read_identities(reader: Reader) -> tuple[Identity, ...]:
-    """Take a vector of identities, as the log has it: nothing in it is null or malformed."""
+    """Read a vector of identities without nulls, as the log has it."""
     count = reader.int32()
     try:
         return tuple(

@@ -35,7 +35,7 @@ _ENDS: Final = ",+;"
 
 
 def is_distinguished_name(text: str) -> bool:
-    """Tell whether Java could read this as a distinguished name. The empty one is fine."""
+    """Return whether Java could read this as a distinguished name. The empty one is fine."""
     if not text:
         return True
     for level in _divided(text, ",;"):
@@ -90,7 +90,7 @@ def _is_keyword(keyword: str) -> bool:
 
 
 def _is_encoding(digits: str) -> bool:
-    """Tell whether it is one whole value in DER, in hexadecimal digits."""
+    """Return whether it is one whole value in DER, in hexadecimal digits."""
     if len(digits) % 2 or any(one not in _HEXADECIMAL for one in digits):
         return False
     encoding = bytes.fromhex(digits)
@@ -140,7 +140,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _escape(value: str, position: int, escapable: str) -> int:
-    """Give the length of an escape, 0 if it is none: two digits, or what may be escaped."""
+    """Return the length of an escape, 0 if it is none: two digits, or what may be escaped."""
     first = value[position + 1 : position + 2]
     if first and first in _HEXADECIMAL:
         second = value[position + 2 : position + 3]

@@ -1,4 +1,4 @@
-"""What a watcher is told: event types, session states, and the notification frame."""
+"""Events: their types, the session states, and the notification frame."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ EXPIRED: Final = -112
 
 
 NO_ZXID: Final = -1
-"""What the header of an event has that no change caused, such as one that setWatches fires."""
+"""The zxid of an event without a change, such as one that setWatches fires."""
 
 
 def notification(kind: int, path: bytes, zxid: int) -> bytes:
-    """Return the whole frame that tells of an event; it is the same for everybody who gets it.
+    """Return the frame of an event, with its length; it is the same for every watcher.
 
     Its header has the zxid of the change, as in 3.9.
     """

@@ -1,7 +1,7 @@
 """Frames: four bytes of length, then that many bytes.
 
-A frame's memory is only taken as its bytes come: a length that is announced and never sent costs
-nothing, and however small the pieces in which a frame comes, it takes no more than its own size.
+Memory is allocated as bytes arrive, not when a length is announced. However small the pieces in
+which a frame arrives, it takes no more than its own size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FrameBuffer:
 
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit
-        # Bytes received and not yet given out: the beginning of a frame.
+        # The beginning of a frame that is not complete.
         self._rest = bytearray()
         # Whether there are any: as a rule there are none.
         self._has_rest = False
@@ -42,9 +42,9 @@ class FrameBuffer:
         return len(self._rest)
 
     def receive_data(self, data: bytes) -> list[bytes]:
-        """Take what has come and give every frame that is whole now, without its length.
+        """Take received bytes; return every frame that is complete now, without its length.
 
-        After a bad length `error` is set, and nothing more comes out.
+        After a bad length `error` is set, and no frame is returned any more.
         """
         frames: list[bytes] = []
         if self.error is not None:

@@ -140,7 +140,7 @@ TABLE: Final[tuple[Operation, ...]] = (
               abbreviation="REMW"),
     Operation(opcodes.SET_WATCHES, "set_watches", MEMORY, OldSetWatchesRequest, None,
               is_heavy=True, abbreviation="SETW"),
-    # The client adds two watches at once with it; after a reconnect nobody waits for its reply.
+    # The client adds a persistent and a recursive watch with it, and sets all after a reconnect.
     Operation(opcodes.SET_WATCHES2, "set_watches2", MEMORY, SetWatchesRequest, None,
               is_heavy=True, abbreviation="STW2", method="add_watch"),
     Operation(opcodes.PING, "ping", CONNECTION, None, None, abbreviation="PING"),

@@ -1,9 +1,8 @@
-"""The records that every conversation has: the handshake, headers, Stat, and events.
+"""The records of every connection: the handshake, headers, Stat, and events.
 
-Each record of the protocol writes itself and can be read, so client and server cannot disagree on
-its shape. Field order is wire order. What a request asks is in `requests`, what a reply says in
-`replies`. Records are not frozen, since that would make decoding half as fast again; nobody changes
-one after it was read.
+A record has its encoder and its decoder, so client and server cannot disagree on its shape. Field
+order is wire order. The bodies of requests and replies are in `requests` and `replies`. Records are
+not frozen, which would slow down decoding by half, but are never changed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _STAT_BYTES: Final = 68
 
 
 class Stat(NamedTuple):
-    """What the service keeps about a node beside its data.
+    """The metadata of a node.
 
     A zxid is the number of a write, larger than those of all writes before it. `czxid` is that of
     the write that created the node, `mzxid` that of the last one to its data, `pzxid` that of the

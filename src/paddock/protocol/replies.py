@@ -1,4 +1,4 @@
-"""What a reply says: a record for each shape of reply; several operations share one."""
+"""The bodies of replies: a record for each shape; several operations share one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a request asks: a record for each shape of request; several operations share one.
+"""The bodies of requests: a record for each shape; several operations share one.
 
-Those that come by the thousand are made by an `__init__` that is written out and named: that of a
-dataclass is made when the program starts, and compiled code can only have it interpreted.
+The most frequent ones have an `__init__` of their own: that of a dataclass is made at run time, so
+it is interpreted even in compiled code.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Access control: who asks, and what a node's ACL grants.
+"""Access control: the identities of a client, and what a node's ACL grants them.
 
-The schemes are upstream's: `world:anyone` is everybody; `digest` ids are equal or not; `ip` ids
+The schemes are upstream's: `world:anyone` is every client; `digest` ids are equal or not; `ip` ids
 are an address or a network with a prefix length; `x509` ids are the names of certificates, equal or
 not; an identity of the scheme `super` may do everything.
 
-A client chooses how many identities it has and how long an ACL is, and has many nodes checked with
-one request. So a check costs no more than the shorter of the two, by tables that are made once; and
-what is only kept, not checked, is kept as its bytes.
+A client chooses how many identities it has and how long an ACL is, and one request may check many
+nodes. So a check costs no more than the shorter of the two, by tables that are made once; an ACL
+that is never checked is kept as bytes only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 
 class Identities:
-    """Everybody that one client is, with what the log writes for it."""
+    """The identities of one client, with their encoding in the log."""
 
     __slots__ = ("_addresses", "_keys", "_who_am_i", "entries", "is_super", "wire")
 
@@ -105,7 +105,7 @@ class NodeACL:
         self.is_former = former_crc >= 0
         # What it is known by among all ACLs: two that are equal may have different digests.
         self.key = wire if former_crc < 0 else wire + b"former %d" % former_crc
-        # What everybody may do; nearly every check ends here.
+        # The permissions of world:anyone; nearly every check ends here.
         anyone = 0
         for entry in entries:
             if entry.identity == ANYONE:
@@ -116,22 +116,22 @@ class NodeACL:
         # Its number in the snapshot being written, and which snapshot that is.
         self.number = 0
         self.epoch = 0
-        # Made when somebody first needs more than what everybody may do.
+        # Made at the first check that needs more than `anyone`.
         self._view: ACLView | None = None
 
     @property
     def entries(self) -> tuple[ACL, ...]:
-        """Who may do what."""
+        """The ACL, decoded."""
         return tuple(read_whole_acls(Reader(self.wire))) if self.wire else ()
 
     def permits(self, permission: int, identities: Identities) -> bool:
-        """Tell whether any of the identities has any of the permissions."""
+        """Return whether any of the identities has any of the permissions."""
         if self.anyone & permission or identities.is_super:
             return True
         return self.granted(identities) & permission != 0
 
     def granted(self, identities: Identities) -> int:
-        """Return what entries for these identities grant, without what everybody may do."""
+        """Return the permissions of these identities, without those of world:anyone."""
         return self._seen().granted(identities)
 
     def masked(self) -> bytes:
@@ -152,7 +152,7 @@ class NodeACL:
 
 
 class ACLView:
-    """What an ACL grants to whom, to be looked up.
+    """The permissions of an ACL, indexed by identity and network.
 
     A network is found by the bits that its prefix has, so an address costs one look for each
     different length of a prefix, and not one for each network.
@@ -245,7 +245,7 @@ def _network_number(value: int, width: int, prefix: int) -> int:
 
 
 def user_name(identity: Identity) -> str:
-    """Return the part of an identity that may be shown to anybody."""
+    """Return the part of an identity that is no secret."""
     if identity.scheme == "digest":
         return identity.id.split(":", 1)[0]
     return identity.id

@@ -157,5 +157,5 @@ def _encoded(identity: Identity) -> bytes:
 
 
 def _is_digest(identifier: str) -> bool:
-    """Tell whether it is `user:hash`. Colons at the very end do not count, as upstream."""
+    """Return whether it is `user:hash`. Colons at the very end do not count, as upstream."""
     return len(identifier.rstrip(":").split(":")) == 2

@@ -1,4 +1,4 @@
-"""Quotas as nodes have them: what is written in a limits and a statistics node, and who governs.
+"""Quotas as nodes hold them: limits, statistics, and the quota that governs a path.
 
 A quota on `/app` is two nodes below `/zookeeper/quota/app`. Both hold numbers by name:
 
@@ -8,8 +8,8 @@ A quota on `/app` is two nodes below `/zookeeper/quota/app`. Both hold numbers b
 `count` and `bytes` of the limits are the soft ones, -1 is no limit. The odd `=` before the first
 `;` lets clients of 3.4 read the line, who know the two names in front only.
 
-What a node holds is read once and remembered together with the very bytes that were read: the
-memory is good as long as the node has these bytes, whoever wrote or restored or undid them.
+The data of a node is parsed once and cached together with the bytes object that was parsed. The
+cache is valid as long as the node has this object.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATISTICS: Final = b"/zookeeper_stats"
 NO_LIMIT: Final = -1
 
 _INT64_MAX: Final = (1 << 63) - 1
-# Nobody writes more into these nodes; who does it to make every write slow does not succeed.
+# More is not parsed, so that long data cannot make every write slow.
 _TEXT_BYTES_MAX: Final = 1000
 
 _SEPARATORS: Final = re.compile("[,;]+")
@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
 
 
 class Quota:
-    """The quota of one node, with what its two nodes were last seen to say."""
+    """The quota of one node, with the parsed data of its two nodes."""
 
     __slots__ = (
         "_limits_read",
@@ -77,7 +77,7 @@ class Quota:
         self._statistics_read: bytes | None = None
 
     def read_limits(self, data: bytes | None) -> bool:
-        """Look at what the limits node holds, and tell whether it makes sense."""
+        """Parse the data of the limits node; return whether it is valid."""
         if data is not self._limits_read:
             numbers = read_numbers(data)
             self._limits_read = data
@@ -90,7 +90,7 @@ class Quota:
         return self.has_limits
 
     def read_statistics(self, data: bytes | None) -> bool:
-        """Look at what the statistics node holds, and tell whether it makes sense."""
+        """Parse the data of the statistics node; return whether it is valid."""
         if data is not self._statistics_read:
             numbers = read_numbers(data)
             self._statistics_read = data
@@ -104,7 +104,7 @@ class Quota:
         return self.has_statistics
 
     def add(self, nodes: int, size: int) -> bytes:
-        """Count more or less, and give what the statistics node is to hold then."""
+        """Add to the counts; return the new data of the statistics node."""
         self.nodes = _to_int64(self.nodes + nodes)
         self.size = _to_int64(self.size + size)
         text = b"count=%d,bytes=%d" % (self.nodes, self.size) + self._rest
@@ -114,7 +114,7 @@ class Quota:
 
 
 class _Point:
-    """A name on the way to nodes that have a quota."""
+    """A name on the path of nodes that have a quota."""
 
     __slots__ = ("children", "quota")
 
@@ -124,7 +124,7 @@ class _Point:
 
 
 class Quotas:
-    """All quotas, by the names that lead to them, so that looking costs no more than these."""
+    """All quotas, in a tree of the names of their paths."""
 
     __slots__ = ("_root", "size")
 
@@ -134,7 +134,7 @@ class Quotas:
         self._root = _Point()
 
     def add(self, governed: bytes) -> None:
-        """Take in the quota of a node; the root cannot have one."""
+        """Add the quota of a node; the root cannot have one."""
         if not governed:
             return
         point = self._root
@@ -149,7 +149,7 @@ class Quotas:
             self.size += 1
 
     def remove(self, governed: bytes) -> None:
-        """Forget the quota of a node, and the way to it if nothing else needs that."""
+        """Remove the quota of a node, and the points that only it needs."""
         if not governed:
             return
         names = governed[1:].split(b"/")
@@ -165,7 +165,7 @@ class Quotas:
             del points[-1].children[names.pop()]
 
     def governor(self, path: bytes) -> Quota | None:
-        """Give the quota that counts for a node: that of the nearest one, from itself upwards."""
+        """Return the quota of the nearest node, from a path upwards."""
         found = None
         point: _Point | None = self._root
         start = 1
@@ -181,7 +181,7 @@ class Quotas:
         return found
 
     def __iter__(self) -> Iterator[Quota]:
-        """Go through all of them, in no order that means anything."""
+        """Iterate over all quotas, in no particular order."""
         waiting = [self._root]
         while waiting:
             point = waiting.pop()
@@ -191,20 +191,19 @@ class Quotas:
 
 
 def governed_by_limits(path: bytes) -> bytes | None:
-    """Give the node whose limits are kept at a path, `b""` for the root; None if it is no such."""
+    """Return the node whose limits are at a path, `b""` for the root; None for other paths."""
     return _governed(path, LIMITS)
 
 
 def governed_by_statistics(path: bytes) -> bytes | None:
-    """Give the node whose statistics are kept at a path, `b""` for the root; or None."""
+    """Return the node whose statistics are at a path, `b""` for the root; or None."""
     return _governed(path, STATISTICS)
 
 
 def read_numbers(data: bytes | None) -> dict[str, int] | None:
-    """Read numbers by their names, as tolerantly and as strictly as upstream; None if it cannot be.
+    """Parse numbers by their names, exactly as upstream; None if they are malformed.
 
-    Of a name that comes twice the last counts; a value that is left out (`count==`) is -1, one
-    that is missing altogether (`count=`) is nonsense.
+    Of a name that comes twice the last counts. `count==` is -1; `count=` is malformed.
     """
     if data is None or len(data) > _TEXT_BYTES_MAX:
         return None

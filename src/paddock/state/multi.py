@@ -1,4 +1,4 @@
-"""Transactions: several operations that all happen or none, and several reads in one request.
+"""Transactions, which are atomic, and multi-reads, which are several reads in one request.
 
 On the wire a list of operations is a header and a body for each, ended by a header that says
 `done`. A transaction that fails is answered with a record for each operation all the same: 0 for
@@ -75,7 +75,7 @@ def read_reads(body: bytes) -> list[tuple[int, bytes]]:
 
 
 def run(steps: list[Step], operations: Operations) -> tuple[bytes, int]:
-    """Carry a transaction out. Gives the reply, and the code that stopped it or OK.
+    """Run a transaction; return the reply, and the code that stopped it or OK.
 
     After a failure the caller has to undo what the earlier operations did.
     """

@@ -17,9 +17,9 @@ TTL_MS_MAX: Final = (1 << 40) - 1
 _INT32_MAX: Final = (1 << 31) - 1
 
 
-# Known to the garbage collector, unlike nodes: only then may a long chain of them be freed.
+# Tracked by the garbage collector, unlike nodes: only then can a long chain of them be freed.
 class Children:
-    """The children of a node, and what is kept about everything below the node.
+    """The children of a node, and the counts of everything below it.
 
     A node has none of these before it has had a child.
     """
@@ -35,7 +35,7 @@ class Children:
         self.below_bytes: i64 = 0
 
     def count(self, nodes: i64, size: i64) -> None:
-        """Count nodes and bytes that are new here or gone, if below zero, on every level above."""
+        """Add nodes and bytes, which may be negative, here and on every level above."""
         here: Children | None = self
         while here is not None:
             here.below += nodes
@@ -45,7 +45,7 @@ class Children:
 
 @mypyc_attr(acyclic=True)
 class Node:
-    """One node. Whoever changes a field has called `Tree._touch` before."""
+    """One node. `Tree._touch` must be called before a field changes."""
 
     __slots__ = (
         "acl",
@@ -84,7 +84,7 @@ class Node:
         # The number of the last snapshot that has this node, or after whose point it was born.
         self.epoch: i32 = 0
         self.children: Children | None = None
-        # What get and get_children answer, while they are kept: see `AnswerCache`.
+        # The answers to get and get_children, if they are cached: see `AnswerCache`.
         self.wire: bytes | None = None
         self.children_wire: bytes | None = None
 
@@ -97,7 +97,7 @@ class Node:
         return [] if children is None else list(children.names)
 
     def stat(self) -> bytes:
-        """Give the stat as the wire has it."""
+        """Return the stat as the wire has it."""
         writer = BytesWriter()
         self.write_stat(writer)
         return writer.getvalue()
@@ -124,7 +124,7 @@ class Node:
         write_i64_be(writer, self.pzxid)
 
     def write_data_and_stat(self, writer: BytesWriter) -> None:
-        """Write what get answers."""
+        """Write the answer to get."""
         data = self.data
         if data is None:
             write_i32_be(writer, -1)
@@ -134,7 +134,7 @@ class Node:
         self.write_stat(writer)
 
     def write_children(self, writer: BytesWriter) -> None:
-        """Write what get_children answers."""
+        """Write the answer to get_children."""
         if self.children is None:
             write_i32_be(writer, 0)
         else:

@@ -1,8 +1,8 @@
-"""What an operator should know about an entry that was applied.
+"""Notices for the operator about an entry that was applied.
 
-The state does not log; it hands out a notice with the outcome, and the server decides what becomes
-of it. A notice is no part of the state. Its sentence is made when it is asked for, since most
-notices about quotas are never read: a client can cause them as fast as it can write.
+The state does not log: an outcome carries a notice, and the server logs it. A notice is no part of
+the state. Its sentence is formatted on demand, since most notices about quotas are never logged: a
+client can cause them as fast as it can write.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from paddock.state.limits import Quota
 
 
 class Notice:
-    """Something to be told."""
+    """A notice for the operator."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class Notice:
 
 
 class Fault(Notice):
-    """Something went wrong that never should."""
+    """An internal error."""
 
     __slots__ = ("_text",)
 
@@ -32,7 +32,7 @@ class Fault(Notice):
 
 
 class QuotaNotice(Notice):
-    """Something about the quota of a node."""
+    """A notice about the quota of a node."""
 
     __slots__ = ("governed", "kind")
 
@@ -43,7 +43,7 @@ class QuotaNotice(Notice):
 
 
 class OverLimit(QuotaNotice):
-    """A write goes over a limit, or would have and was refused."""
+    """A write exceeds a limit, or was refused because of it."""
 
     __slots__ = ("is_hard", "is_refused", "_amount", "_limit", "_unit")
 
@@ -71,7 +71,7 @@ class OverLimit(QuotaNotice):
 
 
 class UnusableQuota(QuotaNotice):
-    """A quota limits nothing, since one of its nodes is not there or cannot be read."""
+    """A quota without effect, since one of its nodes is missing or malformed."""
 
     __slots__ = ("_path",)
 

@@ -1,8 +1,8 @@
-"""The operations that change the tree: what each checks, in upstream's order, and what it does.
+"""The operations that change the tree: their checks, in upstream's order, and their changes.
 
-An operation either does all it should or raises `Refused`; the order of its checks decides which
-code a request gets that is wrong in two ways, so it is part of the protocol. Each leaves its
-changes in `changes`, in the order in which watchers must hear of them.
+An operation succeeds as a whole or raises `Refused`. The order of its checks decides which code a
+request gets that is wrong in two ways, so it is part of the protocol. Each adds its changes to
+`changes`, in the order of their events.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ EPHEMERALS_MAX: Final = 50_000
 
 @mypyc_attr(acyclic=True)
 class Change:
-    """Something that happened to a node.
+    """A change of a node.
 
-    `node` and `parent` are live: whoever wants to keep more than a look must copy it before the
-    next entry is applied.
+    `node` and `parent` are live: copy what is needed before the next entry is applied.
     """
 
     __slots__ = ("kind", "node", "parent", "path", "zxid")
@@ -80,7 +79,7 @@ class Change:
 
 
 class Operations:
-    """Carries out operations of one entry after another on a tree."""
+    """Applies operations of one entry after another to a tree."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -119,10 +118,10 @@ class Operations:
         flags: int,
         ttl_ms: int,
     ) -> tuple[bytes, Node]:
-        """Create a node, and give the path it got and the node.
+        """Create a node; return its path and the node.
 
-        What kind of node it becomes is said by the operation for containers and TTL nodes, and by
-        the flags for the rest; that the two may disagree is upstream's, and so is the result.
+        The operation decides on containers and TTL nodes, the flags on the rest. They may disagree,
+        as upstream; so is the result.
         """
         owner = self._owner(operation, flags, ttl_ms)
         cut = path.rfind(b"/")
@@ -152,26 +151,20 @@ class Operations:
         return path, node
 
     def delete(self, path: bytes | None, version: int) -> None:
-        if path is None:
-            raise Refused(MARSHALLING_ERROR)
-        parent = self._parent(path)
-        self._require(parent, DELETE)
+        path = self._deletable(path)
         node = self._node(path)
         _check_version(node.version, version)
-        self._remove(path, node, parent)
+        self._remove(path, node)
 
     def delete_container(self, path: bytes | None) -> None:
         """Delete a node unless it is ephemeral. A client needs DELETE on the parent for it."""
-        if path is None:
-            raise Refused(MARSHALLING_ERROR)
-        parent = self._parent(path)
-        self._require(parent, DELETE)
+        path = self._deletable(path)
         node = self._node(path)
         if node.child_count():
             raise Refused(NOT_EMPTY)
         if node.owner > 0:
             raise Refused(BAD_VERSION)
-        self._remove(path, node, parent)
+        self._remove(path, node)
 
     def set_data(self, path: bytes | None, data: bytes | None, version: int) -> Node:
         path = self._valid(path)
@@ -211,8 +204,7 @@ class Operations:
         """Delete all nodes of a session that is over, each as a full delete."""
         # Sorted, since the order in which they were created is forgotten by a snapshot.
         for path in sorted(self.tree.ephemerals.get(session, ())):
-            node = self.tree.nodes[path]
-            self._remove(path, node, self.tree.nodes[path[: path.rfind(b"/")]])
+            self._remove(path, self.tree.nodes[path])
 
     def reap(self, path: bytes, czxid: int, mzxid: int) -> bool:
         """Delete an empty container or TTL node, if it is still the one that was decided on."""
@@ -225,7 +217,7 @@ class Operations:
             or node.mzxid != mzxid
         ):
             return False
-        self._remove(path, node, self.tree.nodes[path[: path.rfind(b"/")]])
+        self._remove(path, node)
         return True
 
     def _owner(self, operation: int, flags: int, ttl_ms: int) -> int:
@@ -258,19 +250,20 @@ class Operations:
         return resolver.resolve(acls)
 
     def _has_room(self, session: int) -> bool:
-        """Tell whether a session may have one more ephemeral node."""
+        """Return whether a session may have one more ephemeral node."""
         mine = self.tree.ephemerals.get(session)
         return mine is None or len(mine) < EPHEMERALS_MAX or self._entry.rules == UNBOUNDED
 
-    def _remove(self, path: bytes, node: Node, parent: Node) -> None:
+    def _remove(self, path: bytes, node: Node) -> None:
         if node.child_count():
             raise Refused(NOT_EMPTY)
+        parent = self.tree.nodes[path[: path.rfind(b"/")]]
         self.tree.delete(path, self._zxid)
         quota.deleted(self.tree, path, node.data)
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
 
     def _ask(self, governor: Quota, nodes: int, size: int) -> None:
-        """Ask a quota whether so much more may be there."""
+        """Check a quota before nodes and bytes are added."""
         is_enforced = self._entry.flags & ENFORCE_QUOTA != 0
         notice = quota.examine(self.tree, governor, nodes, size, is_enforced)
         if notice is None:
@@ -293,11 +286,15 @@ class Operations:
             raise Refused(NO_NODE)
         return node
 
-    def _parent(self, path: bytes) -> Node:
+    def _deletable(self, path: bytes | None) -> bytes:
+        """Check that a path may be deleted; its parent must exist and grant DELETE."""
+        if path is None:
+            raise Refused(MARSHALLING_ERROR)
         cut = path.rfind(b"/")
         if cut < 0 or paths.NUL in path or path in SPECIAL:
             raise Refused(BAD_ARGUMENTS)
-        return self._node(path[:cut])
+        self._require(self._node(path[:cut]), DELETE)
+        return path
 
     def _require(self, node: Node, permission: int) -> None:
         acl = node.acl

@@ -1,4 +1,4 @@
-"""Paths in no order, that can be walked a few at a time while they change.
+"""A set of paths that can be walked in steps while it changes.
 
     at = len(bag)
     while at > 0:
@@ -6,9 +6,9 @@
         path = bag[at]
         …
 
-Walked from the end like this, nothing that stays is missed although paths are added and removed
-between two steps: what is removed is replaced by the last one, which has been seen, and what is
-added comes behind. `at` may have to be lowered to `len(bag)` before a step.
+Walked from the end like this, no path that stays is missed although paths are added and removed
+between two steps: a removed path is replaced by the last one, which has been visited, and a new one
+is appended. `at` may have to be lowered to `len(bag)` before a step.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class PathBag:
         return self._paths[place]
 
     def add(self, path: bytes) -> None:
-        """Put a path behind the others, unless it is there."""
+        """Append a path, unless it is there."""
         if path not in self._places:
             self._places[path] = len(self._paths)
             self._paths.append(path)
 
     def remove(self, path: bytes) -> None:
-        """Take a path out; the last one takes its place. Raises KeyError if it is not there."""
+        """Remove a path; the last one takes its place. Raises KeyError if it is not there."""
         place = self._places.pop(path)
         last = self._paths.pop()
         if place < len(self._paths):

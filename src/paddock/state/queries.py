@@ -1,14 +1,14 @@
-"""Everything that is answered from memory: reads, and the setting and removing of watches.
+"""Queries: reads, and adding and removing watches. They are answered from memory.
 
-A query never changes the state. It is answered at one point of the log, whichever the caller has
-chosen, and a watch it sets stands from that same point on.
+A query never changes the state. It is answered at one point of the log, which the caller chooses,
+and a watch that it adds is active from that point on.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_be
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from paddock.errors import (
@@ -43,13 +43,12 @@ from paddock.state.watches import Watches, WatchTable
 
 _STAT_BYTES: Final = 68
 _LENGTH_BYTES: Final = 4
-# What is at least as large is not copied into an answer.
+# Data from this size on is not copied into an answer.
 LARGE_BYTES: Final = 1 << 14
-# Who asks for a stat alone has no more data than this kept with it.
+# Data up to this size is cached with a stat.
 SMALL_BYTES: Final = 1 << 10
-# A small multi-read may name a large node many thousand times, and is answered in one go. What no
-# longer fits into the reply, what is beyond this many reads, and lists for which more names than
-# this would have to be encoded, is refused, one by one.
+# A small multi-read may name a large node many thousand times, and is answered in one go. Its
+# reads over these limits of the reply, of reads and of names to encode are refused, one by one.
 MULTI_READ_BYTES_MAX: Final = 16 << 20
 MULTI_READS_MAX: Final = 10_000
 MULTI_READ_NAMES_MAX: Final = 300_000
@@ -153,7 +152,7 @@ class Queries:
         return len(data).to_bytes(_LENGTH_BYTES, "big") + node.stat()
 
     def _exists(self, reader: Reader, watcher: Watcher, identities: Identities) -> bytes:
-        """Answer exists. A node that is there needs READ; one that is not can be waited for."""
+        """Answer exists: an existing node needs READ; a missing one can be watched."""
         path = reader.string()
         watch = reader.boolean()
         node = self.machine.tree.nodes.get(path)
@@ -164,9 +163,7 @@ class Queries:
             if watch:
                 self._watch(self.watches.data, path, watcher)
             raise Refused(NO_NODE)
-        acl = node.acl
-        if not acl.anyone & READ and not acl.permits(READ, identities):
-            raise Refused(NO_AUTH)
+        _require_read(node, identities)
         if watch:
             self._watch(self.watches.data, path, watcher)
         return self._stat(node)
@@ -183,7 +180,7 @@ class Queries:
         return self._behind(self.machine.tree.answers.child_list(node), stat)
 
     def _behind(self, wire: bytes, stat: bytes) -> bytes:
-        """Answer with something that is kept, and a stat behind it."""
+        """Answer with cached bytes and a stat behind them."""
         if len(wire) < LARGE_BYTES:
             return wire + stat
         self.large = wire
@@ -211,9 +208,7 @@ class Queries:
         node = self.machine.tree.nodes.get(path)
         if node is None:
             raise Refused(NO_NODE)
-        acl = node.acl
-        if not acl.anyone & READ and not acl.permits(READ, identities):
-            raise Refused(NO_AUTH)
+        _require_read(node, identities)
         return node
 
     def _get_acl(self, path: bytes, identities: Identities) -> bytes:
@@ -273,12 +268,9 @@ class Queries:
 
     def _count_descendants(self, path: bytes, identities: Identities) -> bytes:
         self._readable(path, identities)
-        writer = BytesWriter()
         # Upstream counts what starts with the path and a slash, so the root's other name has one
         # descendant more: the root.
-        count = self.machine.tree.descendants(path or b"/") + (0 if path else 1)
-        write_i32_be(writer, count)
-        return writer.getvalue()
+        return _int32(self.machine.tree.descendants(path or b"/") + (0 if path else 1))
 
     def _add_watch(self, request: AddWatchRequest, watcher: Watcher) -> bytes:
         path, watches = request.path, self.watches
@@ -292,12 +284,10 @@ class Queries:
             watches.add_recursive(path, watcher)
         else:
             raise Refused(MARSHALLING_ERROR)
-        writer = BytesWriter()
-        write_i32_be(writer, OK)
-        return writer.getvalue()
+        return _int32(OK)
 
     def watch_setting(self, operation: int, body: bytes, watcher: Watcher) -> WatchSetting:
-        """Return what setWatches asks for, to be done in steps. Raises Refused, DecodeError."""
+        """Return the watches of setWatches, to be set in steps. Raises Refused, DecodeError."""
         reader = Reader(body)
         request: SetWatchesRequest
         if operation == opcodes.SET_WATCHES:
@@ -310,7 +300,7 @@ class Queries:
         return setting
 
     def _check_room(self, paths: list[bytes], watcher: Watcher) -> None:
-        """Refuse to set watches of which not all might fit."""
+        """Refuse watches of which not all would fit."""
         if not self.watches.has_room(watcher, len(paths), sum(len(path) for path in paths)):
             raise Refused(QUOTA_EXCEEDED)
 
@@ -330,7 +320,7 @@ class Queries:
         return b""
 
     def _meant(self, kind: int) -> list[tuple[WatchTable, int]]:
-        """Return the tables and modes that a kind means; raises Refused if it is none."""
+        """Return the tables and modes of a kind; raises Refused for an unknown one."""
         data, child = self.watches.data, self.watches.child
         if kind == _CHILDREN:
             return [(child, ONE_SHOT)]
@@ -348,6 +338,16 @@ class Queries:
 def _data_bytes(node: Node) -> int:
     data = node.data
     return _STAT_BYTES + _LENGTH_BYTES + (0 if data is None else len(data))
+
+
+def _require_read(node: Node, identities: Identities) -> None:
+    acl = node.acl
+    if not acl.anyone & READ and not acl.permits(READ, identities):
+        raise Refused(NO_AUTH)
+
+
+def _int32(number: int) -> bytes:
+    return number.to_bytes(4, "big", signed=True)
 
 
 def _buffer(value: bytes | None) -> bytes:

@@ -1,14 +1,14 @@
-"""Quotas: what is counted below a node that has one, and what is refused.
+"""Quotas: counting nodes and bytes below a node, and refusing writes over a limit.
 
 A quota on `/app` is the node `/zookeeper/quota/app/zookeeper_limits`; what is below `/app`, itself
 included, is counted in `zookeeper_stats` beside it. Formats and rules are upstream's: the counts
 change without a version, a zxid or an event, and only while there are limits. Of several quotas
 above a node the nearest counts, and no other.
 
-A soft limit gives a notice. A hard one refuses what goes over it, if the entry says that limits
-are enforced. Who is over a hard limit may still delete, and write data that is as long as before
-or short enough. Unlike upstream, each step of a transaction is judged by what the ones before it
-left, so that a transaction cannot go over a limit and can put one node in place of another.
+A soft limit gives a notice. A hard one refuses writes over it, if the entry says that limits are
+enforced; deletes, and data that does not grow, are never refused. Unlike upstream, each step of a
+transaction is checked after the ones before it, so that a transaction cannot exceed a limit and can
+replace one node by another.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from paddock.state.tree import Tree
 def examine(
     tree: Tree, quota: Quota, nodes: int, size: int, is_enforced: bool
 ) -> QuotaNotice | None:
-    """Look what a quota says to so many nodes and bytes more.
+    """Check a quota against more nodes and bytes.
 
-    An OverLimit that is refused means no; anything else is only to be told.
+    A refused OverLimit refuses the write; any other notice is only reported.
     """
     limits = tree.nodes.get(quota.limits_path)
     if limits is None or not quota.read_limits(limits.data):
@@ -37,26 +37,25 @@ def examine(
     statistics = tree.nodes.get(quota.statistics_path)
     if statistics is None or not quota.read_statistics(statistics.data):
         return UnusableQuota(quota, quota.statistics_path)
-    total_nodes, total_size = quota.nodes + nodes, quota.size + size
-    notice: QuotaNotice | None = None
-    if counts_nodes:
-        if count_hard != NO_LIMIT and total_nodes > count_hard:
-            notice = OverLimit(quota.governed, total_nodes, "nodes", count_hard, True, is_enforced)
+    first: QuotaNotice | None = None
+    for counts, unit, total, soft, hard in (
+        (counts_nodes, "nodes", quota.nodes + nodes, count_soft, count_hard),
+        (counts_bytes, "bytes", quota.size + size, bytes_soft, bytes_hard),
+    ):
+        notice: QuotaNotice | None = None
+        if counts and hard != NO_LIMIT and total > hard:
+            notice = OverLimit(quota.governed, total, unit, hard, True, is_enforced)
             if is_enforced:
                 return notice
-        elif count_soft != NO_LIMIT and total_nodes > count_soft:
-            notice = OverLimit(quota.governed, total_nodes, "nodes", count_soft, False, False)
-    if counts_bytes:
-        if bytes_hard != NO_LIMIT and total_size > bytes_hard:
-            if notice is None or is_enforced:
-                return OverLimit(quota.governed, total_size, "bytes", bytes_hard, True, is_enforced)
-        elif notice is None and bytes_soft != NO_LIMIT and total_size > bytes_soft:
-            notice = OverLimit(quota.governed, total_size, "bytes", bytes_soft, False, False)
-    return notice
+        elif counts and soft != NO_LIMIT and total > soft:
+            notice = OverLimit(quota.governed, total, unit, soft, False, False)
+        if first is None:
+            first = notice
+    return first
 
 
 def created(tree: Tree, path: bytes, data: bytes | None) -> None:
-    """Count a node that was created; or begin to count, if that is what it stands for."""
+    """Count a node that was created; start counting, if it is a statistics node."""
     governed = governed_by_statistics(path)
     if governed is not None:
         _count_anew(tree, path, governed)
@@ -71,7 +70,7 @@ def deleted(tree: Tree, path: bytes, data: bytes | None) -> None:
 
 
 def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
-    """Count more or less below a quota; nothing if its statistics are gone or make no sense."""
+    """Add to the counts of a quota, unless its statistics are missing or malformed."""
     node = tree.nodes.get(quota.statistics_path)
     if node is None or not quota.read_statistics(node.data):
         return
@@ -80,7 +79,7 @@ def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
 
 
 def statistics_text(nodes: int, size: int) -> bytes:
-    """Return what a statistics node holds that was just counted."""
+    """Return the data of a new statistics node."""
     return b"count=%d,bytes=%d" % (nodes, size)
 
 

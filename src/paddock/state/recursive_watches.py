@@ -70,7 +70,7 @@ class RecursiveWatches:
             _prune(branch)
 
     def collect_above(self, path: bytes, concerned: dict[Watcher, int]) -> None:
-        """Add everybody who watches above a path; at the path itself is not above it."""
+        """Add all watchers above a path, without those at the path itself."""
         if path == b"/":
             return
         branch = self._root
@@ -143,7 +143,7 @@ def _segment(path: bytes, start: int) -> bytes:
 
 
 def _begins_with(path: bytes, above: bytes, known: int) -> bool:
-    """Tell whether `above` is the path or above it, if that is `known` up to a position."""
+    """Return whether `above` is the path or above it, if that is `known` up to a position."""
     length = len(above)
     if length > len(path) or path[known:length] != above[known:]:
         return False

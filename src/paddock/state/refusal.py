@@ -1,4 +1,4 @@
-"""How an operation says no."""
+"""The refusal of an operation."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Snapshots: the whole state at one point of the log, taken while the server goes on.
 
-A snapshot is begun between two entries. From then on the tree tells it of every node before that
-node changes, so it writes the image that the node had at the point; nodes that nobody touches are
-written as their turn comes; nodes born after the point are skipped. Which node has been written is
-marked in the node, by the number of the snapshot, so nothing has to be remembered beside the tree.
+A snapshot begins between two entries. From then on the tree calls it before a node changes, so that
+it writes the image that the node had at that point. Unchanged nodes are written in turn; nodes
+created after the point are skipped. A node holds the number of the last snapshot that has it, so
+nothing has to be kept beside the tree.
 
 The format is a sequence of records, in chunks of any size: one header, all sessions, then nodes
 and ACLs, each ACL before the first node that has it, and one record that ends it. Nodes come in
@@ -51,9 +51,9 @@ class SnapshotError(PaddockError):
 class Snapshot:
     """One snapshot being taken of a live state machine.
 
-    `spill` is handed what waits, in parts to be put together, as soon as that is much, also in the
-    middle of an entry, and must not raise. Without it the backlog is as large as the nodes that
-    change between two pieces. Larger data is not copied: a small entry may delete a lot of it.
+    `spill` gets the backlog, in parts, when it exceeds a limit, also in the middle of an entry; it
+    must not raise. Without it the backlog is as large as the nodes that change between two pieces.
+    Large data is not copied: a small entry may delete a lot of it.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class Snapshot:
         self._nodes = 0
         self._acls = 0
         self._digest = machine.digest()
-        # Those to come, the next one last: each is let go of in its turn, since to let go of a
-        # million at once is a pause for everybody.
+        # The paths to come, the next one last. Each is freed in turn: to free a million at once
+        # stops the server for a while.
         self._paths = list(tree.nodes)
         self._paths.reverse()
         writer = self._writer
@@ -91,11 +91,11 @@ class Snapshot:
         tree.images = self
 
     def backlog(self) -> int:
-        """Count the bytes that wait to be taken."""
+        """Return the bytes that wait to be taken."""
         return self._parts_bytes + len(self._writer)
 
     def take(self) -> bytes:
-        """Take what waits; what was taken before comes before it."""
+        """Take the backlog; it follows what was taken before."""
         return b"".join(self._take_parts())
 
     def _take_parts(self) -> list[bytes]:
@@ -112,7 +112,7 @@ class Snapshot:
         self._parts_bytes += len(written) + len(data)
 
     def chunks(self, nodes_a_chunk: int = _NODES_A_CHUNK) -> Iterator[bytes]:
-        """Give the snapshot piece by piece; entries may be applied between two pieces."""
+        """Iterate over the snapshot in pieces; entries may be applied between two pieces."""
         nodes = self._tree.nodes
         epoch = self._tree.epoch
         looked = 0
@@ -131,7 +131,7 @@ class Snapshot:
         yield self.take()
 
     def abandon(self) -> None:
-        """Let the tree go; a snapshot that is not wanted any more must be abandoned."""
+        """Detach from the tree; an unfinished snapshot must be abandoned."""
         if self._tree.images is self:
             self._tree.images = None
 
@@ -201,7 +201,7 @@ def restore(chunks: Iterable[bytes]) -> StateMachine:
 def _read_record(
     reader: Reader, machine: StateMachine, tree: Tree, acls: dict[int, NodeACL]
 ) -> bool:
-    """Read one record, and tell whether it was the last."""
+    """Read one record; return whether it was the last."""
     kind = reader.byte()
     if kind == _NODE:
         path = reader.string()

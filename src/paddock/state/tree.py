@@ -4,13 +4,12 @@ Nodes are found by their whole path, in one dictionary, because that is one look
 depth. `""` is another name of the root, as upstream, so that the parent of `/a` is found by
 cutting at the last slash.
 
-Before a node changes, `_touch` is told. That one place serves three masters: the journal, which
-can undo everything since it was last cleared; the digest of the state; and a snapshot being
-written, which needs the old image of every node that it has not written yet.
+`_touch` is called before a node changes. It serves the journal, which can undo everything since it
+was last cleared; the digest of the state; and a snapshot being written, which needs the old image
+of every node that it has not written yet.
 
-What is asked of a whole subtree is kept, not counted: how many nodes are below a node, and how
-many bytes of data they have. A change costs one step for each level above it, which is less than
-reading its path did.
+The number of nodes below a node and the bytes of their data are kept, not counted. A change costs
+one step for each level above it, which is less than reading its path did.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
 
 
 class NodeImages(Protocol):
-    """Who must see a node before it changes: a snapshot being written."""
+    """A snapshot being written, which must see a node before it changes."""
 
     def save(self, path: bytes, node: Node) -> None: ...
 
 
 @mypyc_attr(acyclic=True)
 class Before:
-    """A node's changeable fields as they were, or that it was not there, or that it was."""
+    """A journal record: a node with its fields before a change, a creation or a deletion."""
 
     __slots__ = ("acl", "data", "kind", "node", "numbers", "path")
 
@@ -74,7 +73,7 @@ class Before:
 
 
 class Tree:
-    """All nodes, with what is kept about them together."""
+    """All nodes, and their indexes."""
 
     def __init__(self) -> None:
         self.nodes: dict[bytes, Node] = {}
@@ -102,20 +101,19 @@ class Tree:
 
     @classmethod
     def fresh(cls) -> Tree:
-        """Give the tree of a service that nobody has used yet."""
+        """Return the tree of a new service."""
         tree = cls()
-        everybody, readers = OPEN, READ_ONLY
-        tree.plant(b"/", Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
-        tree.plant(ZOOKEEPER, Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
-        tree.plant(QUOTA, Node(b"", tree.acls.acquire(everybody), 0, 0, 0))
-        config = tree.plant(CONFIG, Node(b"", tree.acls.acquire(readers), 0, 0, 0))
+        tree.plant(b"/", Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
+        tree.plant(ZOOKEEPER, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
+        tree.plant(QUOTA, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
+        config = tree.plant(CONFIG, Node(b"", tree.acls.acquire(READ_ONLY), 0, 0, 0))
         config.aversion = -1
         tree.link()
         tree.adopt_digest()
         return tree
 
     def plant(self, path: bytes, node: Node) -> Node:
-        """Put a node where a snapshot had it. Nobody is told; `link` must follow the last one."""
+        """Add a node of a snapshot, without a journal; `link` must follow the last one."""
         self.nodes[path] = node
         if path == b"/":
             self.nodes[b""] = node
@@ -123,7 +121,7 @@ class Tree:
         return node
 
     def link(self) -> bytes | None:
-        """Make all planted nodes known to their parents; return the first that has none, if any."""
+        """Link all planted nodes to their parents; return the first without a parent, if any."""
         for path, node in self.nodes.items():
             if len(path) > 1:
                 cut = path.rfind(b"/")
@@ -165,21 +163,18 @@ class Tree:
         node.epoch = self.epoch
         if path not in self._unsettled:
             self._unsettled[path] = 0
-        self.nodes[path] = node
         self._journal.append(Before(Before.CREATED, path, node))
-        self._count(path, node)
         children = parent.children
         if children is None:
             children = Children(self._siblings(above) if above else None)
             parent.children = children
-        children.names[path[cut + 1 :]] = None
-        children.count(1, data_length(data))
+        self._attach(path, node, children, path[cut + 1 :])
         parent.created = _next(parent.created)
         parent.pzxid = zxid
         return node
 
     def delete(self, path: bytes, zxid: i64) -> Node:
-        """Remove a node that is there and has no children, and give it back."""
+        """Remove a node that is there and has no children, and return it."""
         cut = path.rfind(b"/")
         above = path[:cut]
         parent = self.nodes[above]
@@ -197,11 +192,7 @@ class Tree:
         self._journal.append(Before(Before.DELETED, path, node))
         children = parent.children
         assert children is not None
-        del self.nodes[path]
-        self._discount(path, node)
-        children.count(-1, -data_length(node.data))
-        self.acls.release(node.acl)
-        del children.names[path[cut + 1 :]]
+        self._detach(path, node, children, path[cut + 1 :])
         parent.pzxid = zxid
         return node
 
@@ -216,45 +207,35 @@ class Tree:
         node.version = _next(node.version)
 
     def set_silently(self, path: bytes, node: Node, data: bytes) -> None:
-        """Write what the server itself keeps in a node: no version, zxid or time shows it."""
+        """Set data that the server itself keeps: version, zxid and time stay."""
         self._touch(path, node)
         self._grow(path, len(data) - data_length(node.data))
         node.data = data
 
     def set_acl(self, path: bytes, node: Node, acl: NodeACL) -> None:
-        """Give a node another ACL, which has been acquired for it."""
+        """Replace the ACL of a node by one that has been acquired for it."""
         self._touch(path, node)
         self.acls.release(node.acl)
         node.acl = acl
         node.aversion = _next(node.aversion)
 
     def begin(self) -> None:
-        """Start a new journal: what was done before is there to stay."""
+        """Start a new journal: earlier changes cannot be undone any more."""
         self._journal.clear()
 
     def undo(self) -> None:
-        """Take back everything since `begin`."""
+        """Undo everything since `begin`."""
         for before in reversed(self._journal):
             path, node = before.path, before.node
-            cut = path.rfind(b"/")
-            if before.kind == Before.CREATED:
-                del self.nodes[path]
-                self._discount(path, node)
-                parent = self.nodes[path[:cut]]
-                children = parent.children
+            if before.kind != Before.CHANGED:
+                cut = path.rfind(b"/")
+                children = self.nodes[path[:cut]].children
                 assert children is not None
-                del children.names[path[cut + 1 :]]
-                children.count(-1, -data_length(node.data))
-                self.acls.release(node.acl)
-            elif before.kind == Before.DELETED:
-                self.acls.retain(node.acl)
-                self.nodes[path] = node
-                self._count(path, node)
-                parent = self.nodes[path[:cut]]
-                children = parent.children
-                assert children is not None
-                children.names[path[cut + 1 :]] = None
-                children.count(1, data_length(node.data))
+                if before.kind == Before.CREATED:
+                    self._detach(path, node, children, path[cut + 1 :])
+                else:
+                    self.acls.retain(node.acl)
+                    self._attach(path, node, children, path[cut + 1 :])
             else:
                 self._grow(path, data_length(before.data) - data_length(node.data))
                 node.data = before.data
@@ -273,9 +254,9 @@ class Tree:
         self._journal.clear()
 
     def digest(self) -> int:
-        """Return the sum over all nodes of what each contributes, brought up to date.
+        """Return the digest of all nodes, brought up to date.
 
-        It is asked for between two entries: what was settled within one is not undone.
+        It is for use between two entries: `undo` does not undo it.
         """
         if self._unsettled:
             total = self._digest
@@ -300,7 +281,7 @@ class Tree:
         self._digest = total
 
     def _term(self, path: bytes, node: Node) -> int:
-        """Return what a node contributes to the digest."""
+        """Return the term of a node in the digest."""
         data = node.data
         if data is None or len(data) < _LARGE_BYTES:
             if self._large:
@@ -317,12 +298,12 @@ class Tree:
         return header_term(name, node) + known[1]
 
     def descendants(self, path: bytes) -> int:
-        """Return how many nodes are below one."""
+        """Return the number of nodes below one."""
         children = self.nodes[path].children
         return 0 if children is None else int(children.below)
 
     def subtree(self, path: bytes) -> tuple[int, int]:
-        """Return how many nodes there are at a path and below, and the bytes of their data."""
+        """Return the number of nodes at and below a path, and the bytes of their data."""
         node = self.nodes.get(path)
         if node is None:
             return 0, 0
@@ -332,12 +313,26 @@ class Tree:
             return 1, size
         return int(children.below) + 1, int(children.below_bytes) + size
 
+    def _attach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
+        self.nodes[path] = node
+        self._count(path, node)
+        children.names[name] = None
+        children.count(1, data_length(node.data))
+
+    def _detach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
+        del self.nodes[path]
+        self._discount(path, node)
+        children.count(-1, -data_length(node.data))
+        self.acls.release(node.acl)
+        # Last: should the parent not know the child, `undo` finds everything else done.
+        del children.names[name]
+
     def _siblings(self, path: bytes) -> Children | None:
         """Return the children among which a node is; None for the root, by either name."""
         return None if len(path) < 2 else self.nodes[path[: path.rfind(b"/")]].children
 
     def _grow(self, path: bytes, size: int) -> None:
-        """Count that the data of a node becomes longer, or shorter."""
+        """Count that the data of a node grows by `size`, which may be negative."""
         if size:
             self.data_bytes += size
             siblings = self._siblings(path)
@@ -350,7 +345,7 @@ class Tree:
         self.answers.forget_data(node)
 
     def _settle_later(self, path: bytes, node: Node) -> None:
-        """Keep what the digest has of a node, and what a snapshot wants of it, as it still is."""
+        """Save a node for the digest and the snapshot, before it changes."""
         if path not in self._unsettled:
             data = node.data
             if data is None or len(data) < _LARGE_BYTES:
@@ -400,5 +395,5 @@ class Tree:
 
 
 def _next(number: i32) -> i32:
-    """Count one more, as 32 bits do: the lowest number follows the highest."""
+    """Add 1, in 32 bits: the lowest number follows the highest."""
     return number + 1 if number < _INT32_MAX else _INT32_MIN

@@ -1,9 +1,9 @@
-"""Setting watches again after a reconnect, in as many steps as it takes.
+"""Setting watches again after a reconnect, in steps.
 
-A request may hold as many watches as a session may have. A one-shot watch is judged when it is set,
-against the last zxid that the client saw: what changed since then, also between two steps, fires at
-once. Lasting watches are not told what came before them, as upstream. So it does not matter when a
-watch is set, and others may be served between two steps.
+A request may hold as many watches as a session may have. A one-shot watch is compared with the last
+zxid that the client saw when it is set: it fires at once for any later change, also between two
+steps. Lasting watches do not fire for earlier changes, as upstream. So it does not matter when a
+watch is set, and other clients can be served between two steps.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class WatchSetting:
         self._reserved = 0
 
     def reserve(self) -> bool:
-        """Reserve room for all of them; tell whether there is any."""
+        """Reserve room for all of them; return whether there is any."""
         count = size = 0
         for kind, paths in enumerate(self._lists):
             # A persistent watch stands in two tables.
@@ -63,12 +63,12 @@ class WatchSetting:
         return True
 
     def abandon(self) -> None:
-        """Give back the room of those that are not set."""
+        """Release the room of the watches that are not set."""
         self._watches.reserved -= self._reserved
         self._reserved = 0
 
     def step(self, limit: int) -> bool:
-        """Set at most so many of them, and tell whether some are left."""
+        """Set at most `limit` of them; return whether some are left."""
         while self._kind < len(self._lists) and not self._watcher.is_leaving:
             paths = self._lists[self._kind]
             end = min(self._at + limit, len(paths))

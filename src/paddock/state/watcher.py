@@ -32,5 +32,5 @@ class Watcher:
         raise NotImplementedError
 
     def notify_all(self, frames: bytes, count: int) -> None:
-        """Take the frames of so many events, one behind the other."""
+        """Take the frames of `count` events in one piece."""
         self.notify(frames)

@@ -1,31 +1,28 @@
-"""Watches: who is told when what happens.
+"""Watches: which watchers get which events.
 
-There are two tables, as upstream: data watches hear of a node's creation, data and deletion, child
-watches of its children and its deletion. A watcher may watch one path in several modes, which are
-independent of each other, as in 3.9:
+There are two tables, as upstream: data watches fire on a node's creation, change and deletion,
+child watches on changes of its children and on its deletion. A watcher may watch one path in
+several modes, which are independent of each other, as in 3.9:
 
-* one-shot: in one of the tables. The first event takes it away, and leaves the other modes.
+* one-shot: in one of the tables. The first event removes it, and leaves the other modes.
 * persistent: stays, in both tables.
-* recursive: stays, in the data table, and hears of everything at and below its path. It never hears
-  that children changed, since it hears of the children themselves.
+* recursive: stays, in the data table, and fires for every node at and below its path. It gets no
+  event that children changed, since it gets those of the children themselves.
 
-An event of one table is told once to a watcher, however many of its watches it concerns; so is a
-deletion, which both tables have. An event is encoded once for everybody who gets it, carries the
-zxid of its change, and is withheld from those without READ. Events of one entry that follow each
-other and concern the same watchers are told as one piece: a transaction, or the end of a session,
-may be fifty thousand events for everybody who watches above it.
+A watcher gets an event of one table once, however many of its watches fire; likewise a deletion,
+which fires in both. An event is encoded once for all watchers, carries the zxid of its change, and
+is withheld without READ. Consecutive events of one entry for the same watchers are sent as one
+batch: a transaction, or the end of a session, may be fifty thousand events.
 
-What it costs, and what counts:
+Costs and limits:
 
-* Setting, removing and looking for a watch, and an event, cost the same whatever is watched at
-  other paths. An event costs the watchers it concerns, and the levels of its path that lead to
-  recursive watches.
+* Adding, removing and finding a watch, and an event, cost the same whatever is watched at other
+  paths. An event costs its watchers, and the levels of its path that lead to recursive watches.
 * Each mode in each table counts as one watch with the bytes of its path: a persistent watch counts
-  twice. A watch that stands already is not counted again.
-* A watcher is removed at once or in parts (`remove_some`). From the first part on it is told
-  nothing, and sets no watch any more.
-* A table that was large and is nearly empty is copied into a small one, since dictionaries do not
-  shrink.
+  twice. A watch that exists is not counted again.
+* A watcher is removed at once or in parts (`remove_some`). From the first part on it gets no event
+  and can add no watch.
+* A table that was large and is nearly empty is copied, since dictionaries do not shrink.
 """
 
 from __future__ import annotations
@@ -69,14 +66,14 @@ class WatchTable:
         self.size: i64 = 0
 
     def paths(self) -> list[bytes]:
-        """List the paths that somebody watches."""
+        """Return all watched paths."""
         return list(self._by_path)
 
     def paths_of(self, watcher: Watcher) -> list[bytes]:
         return list(self._by_watcher.get(watcher, {}))
 
     def watchers(self) -> list[Watcher]:
-        """List everybody who watches something."""
+        """Return all watchers."""
         return list(self._by_watcher)
 
     def watchers_of(self, path: bytes) -> list[Watcher]:
@@ -89,7 +86,7 @@ class WatchTable:
         return len(self._by_watcher)
 
     def add(self, path: bytes, watcher: Watcher, mode: i64) -> None:
-        """Add a watch of one mode, unless it stands already."""
+        """Add a watch of one mode, unless it exists."""
         if watcher.is_leaving:
             return
         here = self._by_path.get(path)
@@ -115,11 +112,11 @@ class WatchTable:
             self._recursive.add(path, watcher)
 
     def has(self, watcher: Watcher) -> bool:
-        """Tell whether somebody watches anything."""
+        """Return whether a watcher has a watch."""
         return watcher in self._by_watcher
 
     def contains(self, path: bytes, watcher: Watcher, modes: i64) -> bool:
-        """Tell whether somebody watches a path in one of the modes."""
+        """Return whether a watcher watches a path in one of the modes."""
         here = self._by_path.get(path)
         if here is None:
             return False
@@ -127,7 +124,7 @@ class WatchTable:
         return found & modes != 0
 
     def remove(self, path: bytes, watcher: Watcher, modes: i64) -> bool:
-        """Take the watches of some modes away, and tell whether there was one."""
+        """Remove the watches of some modes; return whether there was one."""
         here = self._by_path.get(path)
         if here is None:
             return False
@@ -144,7 +141,7 @@ class WatchTable:
         return True
 
     def remove_some(self, watcher: Watcher, limit: i64) -> i64:
-        """Take everything away from up to `limit` paths of somebody; tell from how many."""
+        """Remove the watches at up to `limit` paths of a watcher; return the number of paths."""
         mine = self._by_watcher.get(watcher)
         if mine is None:
             return 0
@@ -167,10 +164,10 @@ class WatchTable:
         told: dict[Watcher, int] | None,
         batch: EventBatch | None = None,
     ) -> dict[Watcher, int] | None:
-        """Tell everybody whom an event concerns, but not those who were `told` already.
+        """Notify the watchers of an event, but not those that were `told` already.
 
-        They hear of it in the order in which they came to watch. Returns all whom it concerned,
-        also those who may not see it.
+        They are notified in the order in which they came to watch. Returns all of them, including
+        those without READ.
         """
         # Not a set, whose order would differ from one run to the next.
         concerned: dict[Watcher, int] | None = None
@@ -199,10 +196,10 @@ class WatchTable:
         return concerned
 
     def _fire(self, path: bytes, here: dict[Watcher, int]) -> None:
-        """Take the one-shot watches of a path away.
+        """Remove the one-shot watches of a path.
 
-        What stays is in a new dictionary, and the old one is the caller's: who is told may do
-        anything to the table.
+        The remaining ones are in a new dictionary, and the old one is the caller's: a watcher that
+        is notified may change the table.
         """
         lasting: dict[Watcher, int] | None = None
         for watcher, found in here.items():
@@ -223,14 +220,14 @@ class WatchTable:
             self._by_path[path] = lasting
 
     def _forget(self, path: bytes, watcher: Watcher) -> None:
-        """Take a path out of those of its watcher."""
+        """Remove a path from those of its watcher."""
         mine = self._by_watcher[watcher]
         del mine[path]
         if not mine:
             del self._by_watcher[watcher]
 
     def _drop(self, path: bytes, here: dict[Watcher, int], watcher: Watcher) -> None:
-        """Take a watcher out of those of a path."""
+        """Remove a watcher from those of a path."""
         modes: i64 = here.pop(watcher)
         self.size -= 1
         self._uncount(path, watcher, modes)
@@ -245,7 +242,7 @@ class WatchTable:
             self._path_count_max = len(by_path)
 
     def _uncount(self, path: bytes, watcher: Watcher, modes: i64) -> None:
-        """Count the watches of these modes no longer."""
+        """Subtract the watches of these modes from the counts."""
         count = _MODE_COUNTS[modes]
         watcher.watch_count -= count
         watcher.watch_bytes -= len(path) * count
@@ -254,7 +251,7 @@ class WatchTable:
 
 
 class EventBatch:
-    """The events of one entry with many changes, for as long as they concern the same watchers."""
+    """Consecutive events of one entry for the same watchers."""
 
     def __init__(self) -> None:
         self._watchers: dict[Watcher, int] = {}
@@ -270,7 +267,7 @@ class EventBatch:
         concerned: dict[Watcher, int],
         told: dict[Watcher, int] | None,
     ) -> None:
-        """Tell of an event, now or with the next ones, all of `concerned` who may see it."""
+        """Add an event for those of `concerned` that may see it."""
         if told:
             concerned = {one: modes for one, modes in concerned.items() if one not in told}
         if not acl.anyone & READ:
@@ -288,7 +285,7 @@ class EventBatch:
         self._size += len(event)
 
     def tell(self) -> None:
-        """Tell of all that has batch."""
+        """Send the events."""
         if self._events:
             piece, count = b"".join(self._events), len(self._events)
             for watcher in self._watchers:
@@ -299,7 +296,7 @@ class EventBatch:
 
 
 class Watches:
-    """All watches of this server. Limits: those of one watcher, in number and bytes, and of all."""
+    """All watches of this server, with limits for one watcher and for all."""
 
     def __init__(self, count_max: int = 0, bytes_max: int = 0, total_max: int = 0) -> None:
         self.data = WatchTable()
@@ -312,7 +309,7 @@ class Watches:
         self.reserved = 0
 
     def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
-        """Tell whether somebody may have so many more watches, of so many bytes together."""
+        """Return whether a watcher may have `count` more watches, of `size` bytes together."""
         return not (
             0 < self._count_max < watcher.watch_count + count
             or 0 < self._total_max < self.data.size + self.child.size + self.reserved + count
@@ -327,12 +324,12 @@ class Watches:
         self.data.add(path, watcher, RECURSIVE)
 
     def remove_watcher(self, watcher: Watcher) -> None:
-        """Remove somebody with all of its watches."""
+        """Remove a watcher with all of its watches."""
         while self.remove_some(watcher, _PART):
             pass
 
     def remove_some(self, watcher: Watcher, limit: i64) -> bool:
-        """Remove up to `limit` watches of somebody who leaves; tell whether some are left.
+        """Remove up to `limit` watches of a watcher that leaves; return whether some are left.
 
         A path counts once for each table that it is in.
         """
@@ -342,7 +339,7 @@ class Watches:
         return self.data.has(watcher) or self.child.has(watcher)
 
     def publish(self, changes: list[Change]) -> None:
-        """Tell everybody of what has just been applied, before anything else is."""
+        """Notify all watchers of the changes of an entry, before the next one is applied."""
         data, child = self.data, self.child
         batch = EventBatch() if len(changes) > _FEW else None
         for change in changes:

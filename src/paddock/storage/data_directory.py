@@ -83,13 +83,12 @@ class DataDirectory:
                 if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             Disk().sync_folder(path)
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise DataDirectoryError(
-                f"data folder {path}: cannot be written: {error.strerror}"
-            ) from error
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError):
+                raise DataDirectoryError(
+                    f"data folder {path}: cannot be written: {error.strerror}"
+                ) from error
             raise
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ def _load_settled(folder: Path, up_to: int | None) -> Loaded:
         if is_interrupted(folder):
             # The snapshots may be there and their log not: that is neither state.
             raise LogError(
-                f"{folder}: a restore is under way, or was interrupted and a server that starts"
+                f"{folder}: a restore is in progress, or was interrupted and a server that starts"
                 " finishes it; try again then"
             )
         try:

@@ -63,7 +63,6 @@ class SnapshotWriter:
         self._disk = disk
         self._path = path
         self._temporary = path.with_suffix(".tmp")
-        self._checksum = 0
         self._count = 0
         self._offset = 0
         self._synced = 0

@@ -2,7 +2,7 @@
 
     1. Stage: the new state is written to a folder of its own, as a snapshot, and synced.
     2. Commit: a journal, the file `exchange`, names the staged state and the place for the old one.
-       Whoever claims the folder after a crash finishes the swap.
+       After a crash the next process that claims the folder finishes the swap.
     3. Log and snapshots are moved aside, the staged snapshot replaces them, the journal is removed.
 
 A swap that fails is undone in the same way; the journal is renamed first, which needs no space on a
@@ -106,7 +106,7 @@ def generation(folder: Path) -> tuple[int, ...]:
 
 
 def swap_state(folder: Path, staged: str, now_text: str, disk: Disk) -> StateSwap:
-    """Give the folder the staged state; `now_text` names the place of the old one.
+    """Replace the state of the folder by the staged one; `now_text` names the place of the old one.
 
     Raises LogError if that fails; then the old state is back.
     """

@@ -85,10 +85,11 @@ class Twin(Generic[T]):
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
 
-    def _make(self, bridge: Bridge, owner: object, make: Callable[[], T]) -> None:
-        """Make the asyncio object, on the loop of the twin that it belongs to."""
+    def _make(self, name: str, owner: object, make: Callable[[Bridge], T]) -> None:
+        """Make the asyncio object, on the loop of the argument `name` that it belongs to."""
+        bridge = bridge_of(name, owner)
         make.__name__ = type(self).__name__
-        Twin.__init__(self, bridge, bridge.run(make), owner)
+        Twin.__init__(self, bridge, bridge.run(make, bridge), owner)
 
     @classmethod
     def _of(cls, bridge: Bridge, inner: T) -> Self:

@@ -102,7 +102,7 @@ class _Call(Generic[T]):
         # It holds the error, whose traceback will hold us.
         self.future = None
         if future.cancelled():
-            self.error = asyncio.CancelledError()
+            self.error = cancellation(future)
         else:
             self.error = future.exception()
             if self.error is None:
@@ -269,7 +269,8 @@ class Portal:
                 self._give_up(call)
                 call.wait(None)
                 if isinstance(call.error, asyncio.CancelledError):
-                    raise TimeoutError(f"{call.subject}: no answer in time")
+                    whom = "".join(f", {one}" for one in getattr(call.error, "__notes__", ()))
+                    raise TimeoutError(f"{call.subject}: no answer in time{whom}")
         except BaseException:
             # Ctrl-C above all. Nobody waits for it now.
             self._give_up(call)
@@ -346,6 +347,15 @@ class Portal:
         elif not future.cancelled():
             # Or the loop would complain that nobody has looked.
             future.exception()
+
+
+def cancellation(future: asyncio.Future[Any]) -> asyncio.CancelledError:
+    """Return the error of a cancelled future, whose notes say what it waited for."""
+    try:
+        future.exception()
+    except asyncio.CancelledError as error:
+        return error
+    raise AssertionError("it was cancelled")
 
 
 async def _within(seconds: float, functions: Sequence[Callable[[], Awaitable[object]]]) -> None:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Generic, TypeVar, cast
 
 from paddock.errors import SessionExpiredError
-from paddock.sync.portal import Portal
+from paddock.sync.portal import Portal, cancellation
 
 T = TypeVar("T")
 
@@ -83,8 +83,11 @@ class _Held(Generic[T]):
         entered = asyncio.create_task(self._is_entered.wait())
         try:
             await asyncio.wait((entered, task), return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             await self.abandon()
+            if task.cancelled():
+                for note in getattr(cancellation(task), "__notes__", ()):
+                    error.add_note(note)
             raise
         finally:
             entered.cancel()

@@ -1,4 +1,4 @@
-"""What tests are made of, for Paddock's own and for those of its users.
+"""Test support, for Paddock's own tests and for those of its users.
 
 `FaultyServer` is a server whose clients can be cut off, and lose sessions and replies; under pytest
 there are fixtures for it. Servers alone: `EmbeddedServer` on the event loop of a test,
@@ -13,8 +13,8 @@ threads without waiting for time.
             proxy.cut()
             print(await client.exists("/worker") is not None)  # True
 
-Like the package itself, this imports a module when something of it is first used: pytest looks for
-fixtures here in every run of everybody who has Paddock installed.
+Like the package itself, this imports a module at its first use: pytest looks for fixtures here in
+every run where Paddock is installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that blocking tests can have what asyncio runs."""
+"""An event loop in a thread, for blocking tests."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 DEADLINE: Final = 30.0
-"""Seconds that anything in such a loop may take, before its caller is told that it hangs."""
+"""Timeout of a call into such a loop, in seconds."""
 
 
 class BackgroundLoop:
-    """Runs from `beginning` to `ending`. What its callbacks failed with is in `problems`."""
+    """Runs from `beginning` to `ending`. `problems` are the failures of its callbacks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = asyncio.new_event_loop() if loop is None else loop
         self.problems: list[str] = []
-        # Nobody who forgets to end it has a process that does not end.
+        # A daemon, so that a forgotten one does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name="paddock-testing", daemon=True)
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Start it for what begins in this scope; if that fails, it is not left running."""
+        """Start it; stop it again if the scope fails."""
         self.loop.set_exception_handler(self._report)
         self._thread.start()
         try:
@@ -40,11 +40,10 @@ class BackgroundLoop:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(DEADLINE)
 
     @contextmanager
-    def ending(self, error: BaseException | None) -> Iterator[None]:
-        """Stop it after what ends in this scope.
+    def ending(self, error: object) -> Iterator[None]:
+        """Stop it at the end of this scope.
 
-        Raises RuntimeError for the first thing that went wrong unseen, unless there is an error
-        already that its user will see.
+        Raises RuntimeError for the first failed callback, unless there is an error already.
         """
         try:
             yield

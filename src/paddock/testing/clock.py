@@ -71,7 +71,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         self._network = VirtualNetwork(self)
 
     def time(self) -> float:
-        """Give the virtual time in seconds."""
+        """Return the virtual time in seconds."""
         return self._jumping.now
 
     def stall(self, seconds: float) -> None:
@@ -80,7 +80,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
 
     @property
     def passes(self) -> int:
-        """Tell how often it has gone round: each time it calls all that is ready then."""
+        """The number of passes so far; each calls all that is ready."""
         return self._jumping.passes
 
     def call_at_pass(self, number: int, callback: Callable[[], object]) -> None:
@@ -139,8 +139,8 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         port: int,
         **_: Any,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        """Connect to whoever listens there in this loop; raises ConnectionRefusedError."""
-        # A network takes a moment: whoever was about to listen does by then.
+        """Connect to a server of this loop; raises ConnectionRefusedError."""
+        # A network takes a moment: a server that was about to listen does by then.
         await asyncio.sleep(0)
         return self._network.connect(protocol_factory, host, port)
 

@@ -1,4 +1,4 @@
-"""What is said on a connection, read from outside: requests, the replies to them, and events.
+"""The messages of a connection, decoded in passing: requests, their replies, and events.
 
 Bytes in, messages out; nothing here knows of sockets. A reply has no operation on the wire, so a
 conversation remembers the requests and finds the one that it answers by its xid. The handshake
@@ -86,7 +86,7 @@ class SeenReply:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenEvent:
-    """What a watch of a client was told."""
+    """An event of a client's watch."""
 
     connection: int
     kind: int
@@ -100,7 +100,7 @@ Seen = SeenRequest | SeenReply | SeenEvent
 
 
 class History:
-    """Everything that was seen on all connections, in order; or the last of it."""
+    """The messages of all connections, in order; or the last of them."""
 
     def __init__(self, messages_max: int | None = None) -> None:
         self.messages: deque[Seen] = deque(maxlen=messages_max)
@@ -128,7 +128,7 @@ class Conversation:
         self.session_id = 0
 
     def is_answered_but(self, request: SeenRequest) -> bool:
-        """Tell whether every other request has its reply."""
+        """Return whether every other request has its reply."""
         if self._handshake is not None:
             return self._handshake is request
         waiting = [one for same_xid in self._open.values() for one in same_xid]

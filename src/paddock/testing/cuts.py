@@ -77,7 +77,7 @@ BEFORE_AND_AFTER: Final = (Cut.BEFORE, Cut.AFTER)
 def cut_points(
     requests: Sequence[SeenRequest], cuts: Sequence[Cut] = BEFORE_AND_AFTER
 ) -> list[CutPoint]:
-    """Give every way to cut these requests, which a proxy has seen, in their order."""
+    """Return every way to cut these requests, which a proxy has seen, in their order."""
     return [CutPoint(cut, request) for request in requests for cut in cuts]
 
 
@@ -86,7 +86,7 @@ async def at_every_cut(
     scenario: Scenario,
     cuts: Sequence[Cut] = BEFORE_AND_AFTER,
 ) -> list[CutPoint]:
-    """Run a scenario without a cut, then with each one; give the cuts that there were.
+    """Run a scenario without a cut, then with each one; return the cuts that there were.
 
     What the scenario raises comes with a note that says where it was cut. AssertionError if it
     never came to that request, since then nothing was shown.

@@ -18,7 +18,6 @@ import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from paddock.log.file.disk import Disk
@@ -26,6 +25,7 @@ from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.testing.background import BackgroundLoop
 from paddock.testing.clock import VirtualClockLoop
+from paddock.testing.port import Listening
 
 
 def _wall_clock_ms() -> int:
@@ -33,12 +33,12 @@ def _wall_clock_ms() -> int:
 
 
 def _wall_clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], int]:
-    """Give a time of day that passes as the loop's own does."""
+    """Return a wall clock that follows the loop's time."""
     began_ms = _wall_clock_ms() - int(loop.time() * 1000)
     return lambda: began_ms + int(loop.time() * 1000)
 
 
-class EmbeddedServer:
+class EmbeddedServer(Listening):
     """A server on the running event loop.
 
         async with EmbeddedServer() as server:
@@ -78,11 +78,6 @@ class EmbeddedServer:
         return self._address
 
     @property
-    def hosts(self) -> str:
-        """The same as `host:port`, as clients want it."""
-        return f"{self.address[0]}:{self.address[1]}"
-
-    @property
     def secure_address(self) -> tuple[str, int]:
         """Where TLS is spoken, if the config says so."""
         assert self._secure_address is not None, "no TLS is spoken"
@@ -90,19 +85,14 @@ class EmbeddedServer:
 
     @property
     def is_running(self) -> bool:
-        """Tell whether it has been started and not stopped."""
+        """Whether it has been started and not stopped."""
         return self._server is not None
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *details: object) -> None:
         if self._server is not None:
             await self.stop()
 
@@ -114,7 +104,7 @@ class EmbeddedServer:
         if virtual and self._config.data_directory is not None:
             raise ValueError("in virtual time a server must be in memory: time waits for no disk")
         if self._wall_clock_ms is None:
-            # Kept over restarts: no time of day that nobody set goes back.
+            # Kept over restarts: the time of day must not go back.
             self._wall_clock_ms = _wall_clock_of(loop) if virtual else _wall_clock_ms
         server = Server(
             self._config,
@@ -141,14 +131,14 @@ class EmbeddedServer:
         await self.start()
 
 
-class ServerThread:
+class ServerThread(Listening):
     """A server in this process, on an event loop in a thread of its own.
 
         with ServerThread(tmp_path) as server:
             print(server.hosts)  # 127.0.0.1:...
 
     It takes what `EmbeddedServer` takes, or an event loop to run on. Leaving the `with` raises
-    RuntimeError if one of the loop's callbacks has failed, which nobody would have seen.
+    RuntimeError if one of the loop's callbacks has failed.
     """
 
     def __init__(
@@ -168,18 +158,13 @@ class ServerThread:
         return self._embedded.address
 
     @property
-    def hosts(self) -> str:
-        """The same as `host:port`, as clients want it."""
-        return self._embedded.hosts
-
-    @property
     def secure_address(self) -> tuple[str, int]:
         """Where TLS is spoken, if the config says so."""
         return self._embedded.secure_address
 
     @property
     def problems(self) -> list[str]:
-        """What callbacks of the loop have failed with."""
+        """The failures of the loop's callbacks."""
         return self._background.problems
 
     def __enter__(self) -> Self:
@@ -187,13 +172,8 @@ class ServerThread:
             self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._background.ending(error):
+    def __exit__(self, *details: object) -> None:
+        with self._background.ending(details[1]):
             if self._embedded.is_running:
                 self.stop()
 

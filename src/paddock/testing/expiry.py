@@ -1,9 +1,9 @@
-"""The end of a session, brought about from outside: its client finds that it has expired.
+"""Expiry of a session from outside: its client finds that it has expired.
 
     await expire_session(server.address, client.session_id, client.session_password)
 
-It works on any server, and at once: somebody else goes on with the session and closes it. Where
-time is virtual, a session that is silent for long enough expires by itself.
+It works on any server, and at once: another connection attaches to the session and closes it. In
+virtual time, a session that is silent for long enough expires by itself.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def expire_session_blocking(address: tuple[str, int], session_id: int, password:
 
 
 async def _close(address: tuple[str, int], session_id: int, password: bytes) -> bool:
-    """Attach to the session and close it; tell whether it was over before that."""
+    """Attach to the session and close it; return whether it was over before that."""
     handshake, close = BytesWriter(), BytesWriter()
     ConnectRequest(0, 0, _TIMEOUT_MS, session_id, password, False).write(handshake)
     RequestHeader(1, opcodes.CLOSE_SESSION).write(close)

@@ -1,6 +1,6 @@
-"""What can be done to a connection, and at which request.
+"""Faults of a connection, and the requests at which they happen.
 
-A `Trigger` chooses requests, a `Fault` is what happens to them. Both are made through a proxy:
+A `Trigger` chooses requests, a `Fault` happens to them. Both are made through a proxy:
 
     fault = proxy.when(operation="create", path="/app", nth=2).cut_after()
 """
@@ -31,7 +31,7 @@ BOTH: Final = frozenset(Direction)
 
 
 class FaultKind(enum.Enum):
-    """What happens, and when."""
+    """The kinds of faults."""
 
     CUT_BEFORE = "cut before the server has the request"
     CUT_AFTER = "cut before the client has the reply"
@@ -43,7 +43,7 @@ class FaultKind(enum.Enum):
 
 
 CUTS: Final = frozenset({FaultKind.CUT_BEFORE, FaultKind.CUT_AFTER, FaultKind.TRUNCATE})
-"""What ends the connection."""
+"""Faults that end the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which requests are meant: all that is given must fit."""
+    """A choice of requests: all fields that are given must fit."""
 
     operation: int | None
     path: str | None
@@ -68,7 +68,7 @@ class Choice:
 
     def fits(self, request: SeenRequest) -> bool:
         if self.operation is None:
-            # Nobody who does not say so means a ping: when one comes is a matter of time.
+            # A ping has to be named: when one comes is a matter of time.
             if request.operation == opcodes.PING:
                 return False
         elif request.operation != self.operation:
@@ -79,7 +79,7 @@ class Choice:
 
 
 class Fault:
-    """A fault that waits for its request, and says afterwards which one it was."""
+    """A fault that waits for its request, and records it."""
 
     def __init__(self, choice: Choice, effect: Effect, nth: int, times: int | None) -> None:
         self.effect = effect
@@ -98,14 +98,14 @@ class Fault:
             return tuple(self._hits)
 
     def wait(self, deadline: float = 30.0) -> SeenRequest:
-        """Block until it has happened; give the request. Raises TimeoutError."""
+        """Block until it has happened; return the request. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._hits, deadline):
                 raise TimeoutError(f"it did not come to this: {self.effect.kind.value}")
             return self._hits[0]
 
     async def happened(self) -> SeenRequest:
-        """Wait until it has happened, in asyncio; give the request."""
+        """Wait until it has happened, in asyncio; return the request."""
         loop = asyncio.get_running_loop()
         event = asyncio.Event()
 
@@ -121,7 +121,7 @@ class Fault:
         return self.hits[0]
 
     def takes(self, request: SeenRequest, *, is_free: bool) -> bool:
-        """Tell whether this request is the one; each request is asked about once.
+        """Return whether this request is the one; each request is asked about once.
 
         One that is not free is another fault's: it is counted, but not taken.
         """
@@ -137,7 +137,7 @@ class Fault:
         return True
 
     def hit(self, request: SeenRequest) -> None:
-        """Take down that it has happened."""
+        """Record that it has happened."""
         with self._changed:
             self._hits.append(request)
             waiting, self._waiting = self._waiting, []
@@ -147,7 +147,7 @@ class Fault:
 
 
 class Trigger:
-    """Chosen requests, to which something is to happen. Each method arms one fault."""
+    """Chosen requests. Each method arms one fault for them."""
 
     def __init__(
         self, arm: Callable[[Fault], None], choice: Choice, nth: int, times: int | None
@@ -184,11 +184,11 @@ class Trigger:
         return self._fault(Effect(FaultKind.DROP_REPLY))
 
     def delay(self, seconds: float) -> Fault:
-        """Hold the request, and what the client sends after it, for so long."""
+        """Hold the request, and everything that the client sends after it."""
         return self._fault(Effect(FaultKind.DELAY, seconds=seconds))
 
     def delay_reply(self, seconds: float) -> Fault:
-        """Hold the reply, and what the server sends after it, for so long."""
+        """Hold the reply, and everything that the server sends after it."""
         return self._fault(Effect(FaultKind.DELAY_REPLY, seconds=seconds))
 
     def blackhole(self, *directions: Direction) -> Fault:
@@ -211,7 +211,7 @@ def choose(
     path: str | None,
     predicate: Callable[[SeenRequest], bool] | None,
 ) -> Choice:
-    """Make a choice of what a test says; raises ValueError for an operation that there is not."""
+    """Return a choice; raises ValueError for an unknown operation."""
     if isinstance(operation, str):
         if operation not in _NUMBERS:
             raise ValueError(f"operation: there is no {operation!r}; there are {list(_NUMBERS)}")

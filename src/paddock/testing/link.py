@@ -1,8 +1,8 @@
 """One connection through a proxy: two sockets, and a lane for each direction between them.
 
-A lane takes frames in and lets them out in order, one after the other, unless something holds it. A
-frame is looked at when it is let out: one that is held has not been seen. The server is connected
-to when there is something for it, so that nothing reaches it through a lane that is held.
+A lane forwards frames in order, unless it is held. A frame is decoded when it is forwarded: a held
+one has not been seen. The connection to the server is made for the first frame, so that nothing
+reaches it through a held lane.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from paddock.protocol.framing import FrameBuffer
 from paddock.testing.conversation import Conversation, SeenReply, SeenRequest
 from paddock.testing.faults import CUTS, Direction, Fault, FaultKind
 
-# Larger than anything that servers allow; this only keeps nonsense from being waited for.
+# Larger than servers allow; a nonsensical length is not waited for.
 _FRAME_BYTES_MAX: Final = 1 << 28
-# What a lane that is held takes in, before its source has to wait.
+# Backpressure: a held lane with more than this pauses its source.
 _HELD_BYTES_MAX: Final = 1 << 20
 _LINGER_NOT: Final = struct.pack("ii", 1, 0)
 
@@ -36,7 +36,7 @@ class Owner(Protocol):
 
 
 class Lane:
-    """What goes in one direction."""
+    """One direction of a connection."""
 
     def __init__(self, let_out: Callable[[bytes | None, bool], None]) -> None:
         self._let_out = let_out
@@ -284,7 +284,7 @@ class Link:
         if self._is_cut:
             return
         if frame is None:
-            # The client has left: there is nobody to answer any more.
+            # The client has left.
             self.cut()
         elif not self._was_connected:
             self._was_connected = True

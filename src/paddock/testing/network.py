@@ -20,7 +20,7 @@ _HIGH_WATER_BYTES: Final = 1 << 16
 
 
 class VirtualNetwork:
-    """Knows who listens where."""
+    """The listeners of one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -58,7 +58,7 @@ class VirtualNetwork:
 
 
 class VirtualServer(asyncio.AbstractServer):
-    """Somebody who listens. Connections outlive it, as they outlive any listener."""
+    """A listener. Connections outlive it, as with any listener."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class VirtualServer(asyncio.AbstractServer):
 
 
 class VirtualSocket:
-    """What can be asked of a socket that listens."""
+    """The part of a listening socket that is needed."""
 
     def __init__(self, server: VirtualServer) -> None:
         self._server = server
@@ -111,7 +111,7 @@ class VirtualSocket:
         return self._server.address
 
     def fileno(self) -> int:
-        """Give any number: there is no file."""
+        """Return 0: there is no file."""
         return 0
 
     def getsockopt(self, level: int, option: int) -> int:
@@ -120,7 +120,7 @@ class VirtualSocket:
 
 
 class VirtualOptions:
-    """What can be set on the socket of a connection: that its end is a reset."""
+    """The option of a connected socket that is needed: that its end is a reset."""
 
     def __init__(self) -> None:
         self.resets = False
@@ -130,7 +130,7 @@ class VirtualOptions:
         self.resets = True
 
     def fileno(self) -> int:
-        """Give what says that there is no file to write to."""
+        """Return -1: there is no file to write to."""
         return -1
 
 

@@ -6,8 +6,8 @@
         paddock_server.expire(holder)
         assert other.Lock("/lock").acquire(timeout=10)
 
-pytest imports this module in every run, so it imports nothing of ours before a test asks for it.
-And it has fixtures only, no hooks: who does not use them does not notice.
+pytest imports this module in every run, so it imports the rest of Paddock only for a test that uses
+it. It has fixtures only, no hooks: other tests are not affected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 
 if TYPE_CHECKING:
     from paddock import sync
-    from paddock.testing._breaking import Breaking
+    from paddock.testing.fault_injection import FaultInjection
     from paddock.testing.faulty import FaultyServer
     from paddock.testing.virtual import VirtualServer, VirtualTime
 
@@ -166,13 +166,13 @@ def paddock_virtual_server(
 
 
 def _let_back(server: FaultyServer) -> None:
-    """Have everybody reach the server: who cannot takes long to say goodbye."""
+    """Let all clients reach the server: without it they are slow to close."""
     server.heal()
     if not server.is_running:
         server.start()
 
 
-def _tell(request: pytest.FixtureRequest, server: Breaking, *, after: int = 0) -> None:
+def _tell(request: pytest.FixtureRequest, server: FaultInjection, *, after: int = 0) -> None:
     """Have pytest show what came by, should the test have failed."""
     if recent := server.recent(after):
         request.node.add_report_section("teardown", "paddock", recent)

@@ -1,14 +1,28 @@
-"""A port that stays ours while nobody listens on it.
+"""Addresses, and a port that stays reserved while no server listens on it.
 
 Between the end of one server and the start of the next, the system may give the same port to
-anybody who asks for some port. A socket that is bound to it and never listens keeps it: servers can
-still be bound to it, and whoever connects meanwhile is refused.
+another process. A socket that is bound to it and never listens keeps it: servers can still be bound
+to it, and connections are refused meanwhile.
 """
 
 from __future__ import annotations
 
 import socket
 import sys
+
+
+class Listening:
+    """A server or a proxy, which listens at an address."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where clients are to connect."""
+        raise NotImplementedError
+
+    @property
+    def hosts(self) -> str:
+        """The address as `host:port`, as clients take it: ours, kazoo's and others."""
+        return f"{self.address[0]}:{self.address[1]}"
 
 
 class ReservedPort:

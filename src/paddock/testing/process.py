@@ -11,10 +11,9 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
-from paddock.testing.port import ReservedPort
+from paddock.testing.port import Listening, ReservedPort
 
 _START_DEADLINE: Final = 60.0
 _STOP_DEADLINE: Final = 30.0
@@ -25,7 +24,7 @@ class ServerProcessError(Exception):
     """The process did not come up or did not stop; the message has the end of its log."""
 
 
-class ServerProcess:
+class ServerProcess(Listening):
     """`paddock serve` on a port of its own, which it keeps over any number of starts.
 
         with ServerProcess(tmp_path) as server:
@@ -50,11 +49,6 @@ class ServerProcess:
         return self._port.address
 
     @property
-    def hosts(self) -> str:
-        """The same as `host:port`, as clients want it."""
-        return f"{self.address[0]}:{self.address[1]}"
-
-    @property
     def pid(self) -> int:
         """The id of the process that runs."""
         assert self._process is not None, "the server does not run"
@@ -62,12 +56,12 @@ class ServerProcess:
 
     @property
     def is_running(self) -> bool:
-        """Tell whether there is a process, and it has not ended."""
+        """Whether there is a process, and it has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def log(self) -> str:
-        """What it has logged so far, over all starts."""
+        """Its log so far, over all starts."""
         # Not through the file's position, which is the one where the process writes.
         size = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), size, 0).decode(errors="replace")
@@ -80,12 +74,7 @@ class ServerProcess:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         try:
             if self.is_running:
                 self.stop()

@@ -24,7 +24,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self, TypeVar
 
 from paddock.testing.background import DEADLINE, BackgroundLoop
@@ -39,13 +38,13 @@ from paddock.testing.conversation import (
 from paddock.testing.faults import BOTH, Direction, Fault, Trigger, choose
 from paddock.testing.link import End, Link
 from paddock.testing.partition import Partition
-from paddock.testing.port import ReservedPort
+from paddock.testing.port import Listening, ReservedPort
 
 T = TypeVar("T")
 
 
-class FaultProxy:
-    """Passes everything on to a server, but for what it was told to break.
+class FaultProxy(Listening):
+    """Forwards everything to a server, but for the faults that it was told to inject.
 
     Its methods can be called from any thread, and have taken effect when they return. Frames are
     passed on whole and in order; four-letter words are passed on, too. It remembers everything that
@@ -63,14 +62,14 @@ class FaultProxy:
         self._listening: socket.socket | None = None
         self._opening: asyncio.Task[None] | None = None
         self._listener: asyncio.AbstractServer | None = None
-        # In the order in which they came: what is done to all of them is the same in every run.
+        # In the order in which they came, so that every run is the same.
         self._links: dict[Link, None] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._connections = 0
         self._history = History(seen_max)
-        # Those that have not taken all they are to take yet, in the order in which they were armed.
+        # Faults that are not used up, in the order in which they were armed.
         self._faults: list[Fault] = []
-        # The ways that lead nowhere, on connections that are there and on new ones.
+        # The directions that are held, on present and new connections.
         self._blackholes: frozenset[Direction] = frozenset()
         self._reopening: asyncio.TimerHandle | None = None
         self._deserted: asyncio.Event | None = None
@@ -81,20 +80,15 @@ class FaultProxy:
         return self._port.address
 
     @property
-    def hosts(self) -> str:
-        """The same as `host:port`, as clients want it."""
-        return f"{self.address[0]}:{self.address[1]}"
-
-    @property
     def server_address(self) -> tuple[str, int]:
-        """Where the server is, for those who are to reach it past the proxy."""
+        """The address of the server itself."""
         return self._server_address
 
-    # What was seen.
+    # Messages seen.
 
     @property
     def seen(self) -> tuple[Seen, ...]:
-        """Everything that came by so far, in order, whatever became of it."""
+        """All messages so far, in order, whether they were forwarded or not."""
         return self._do(lambda: tuple(self._history.messages))
 
     @property
@@ -114,10 +108,10 @@ class FaultProxy:
 
     @property
     def sessions(self) -> dict[int, bytes]:
-        """The sessions that were granted to those who came by, each with its password."""
+        """The sessions that were granted through the proxy, each with its password."""
         return self._do(lambda: dict(self._history.sessions))
 
-    # What is to be broken.
+    # Faults.
 
     def when(
         self,
@@ -143,7 +137,7 @@ class FaultProxy:
         self._do(lambda: self._cut(reset=reset))
 
     def refuse(self, seconds: float | None = None) -> None:
-        """Cut every connection and refuse new ones, for so long or until `heal`."""
+        """Cut every connection and refuse new ones, for `seconds` or until `heal`."""
 
         def refuse() -> None:
             self._close()
@@ -168,7 +162,7 @@ class FaultProxy:
         self._do(blackhole)
 
     def partition(self, session_id: int, *, silent: bool = False) -> Partition:
-        """Keep the client of one session from the server, until `heal`; others are not concerned.
+        """Keep the client of one session from the server, until `heal`; others are not affected.
 
         Its connection is cut, and so is each one on which it wants to go on with this session. With
         `silent` they stay open instead, and nothing passes on them. The session expires after its
@@ -182,7 +176,7 @@ class FaultProxy:
 
         def begin() -> Fault:
             fault = meant.blackhole() if silent else meant.cut_before()
-            # Before those that were armed earlier: nothing happens to who does not get through.
+            # Before those that were armed earlier: a partitioned client triggers none of them.
             self._faults.insert(0, self._faults.pop())
             for link in self._links_of(session_id):
                 if silent:
@@ -223,18 +217,13 @@ class FaultProxy:
 
         self._do(heal)
 
-    # Its life.
+    # Lifecycle.
 
     async def __aenter__(self) -> Self:
         await self._start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *details: object) -> None:
         await self._stop()
 
     def __enter__(self) -> Self:
@@ -244,15 +233,10 @@ class FaultProxy:
         self._background = background
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         background, self._background = self._background, None
         assert background is not None
-        with background.ending(error):
+        with background.ending(details[1]):
             background.call(self._stop())
 
     async def _start(self) -> None:
@@ -352,7 +336,7 @@ class FaultProxy:
         except OSError:
             link.cut()
             return
-        # Its client may have left meanwhile, and nobody would have known of it any more.
+        # Its client may have left meanwhile, so that it was forgotten.
         self._links[link] = None
         link.connected()
 
@@ -363,7 +347,7 @@ class FaultProxy:
     def _do(self, action: Callable[[], T]) -> T:
         """Call something in the loop's thread, and wait for it if that is another one.
 
-        A loop that stands still, as between two runs in virtual time, is in nobody's way.
+        While the loop does not run, as between two runs in virtual time, call it here.
         """
         loop = self._loop
         if loop is None or not loop.is_running() or _current_loop() is loop:

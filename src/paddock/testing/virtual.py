@@ -1,4 +1,4 @@
-"""Virtual time for tests: what `run_virtually` is for a scenario, in pieces.
+"""Virtual time for tests: `run_virtually` in pieces.
 
     time = VirtualTime()
     server = VirtualServer()
@@ -7,8 +7,8 @@
     time.run(server.stop())
     time.close()
 
-The clock stands still between two runs. Whoever uses pytest has fixtures for both, and puts
-`in_virtual_time` on the test.
+The clock stands still between two runs. Under pytest there are fixtures for both, and
+`in_virtual_time` for a test.
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from paddock.server.config.config import ServerConfig
-from paddock.testing._breaking import Breaking
 from paddock.testing.clock import VirtualClockLoop
 from paddock.testing.embedded import EmbeddedServer
-from paddock.testing.expiry import expire_session
-from paddock.testing.proxy import FaultProxy
+from paddock.testing.fault_injection import FaultInjection
 
 T = TypeVar("T")
 
@@ -53,7 +50,7 @@ class VirtualTime:
         self._runner.close()
 
 
-class VirtualServer(Breaking):
+class VirtualServer(FaultInjection):
     """The same as `FaultyServer`, in virtual time: it lives in the event loop that starts it.
 
         async with VirtualServer() as server, paddock.connect(server.hosts) as client:
@@ -63,19 +60,13 @@ class VirtualServer(Breaking):
     """
 
     def __init__(self, config: ServerConfig | None = None) -> None:
-        super().__init__()
-        self._server = EmbeddedServer(config=config)
+        super().__init__(EmbeddedServer(config=config))
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *details: object) -> None:
         await self.stop()
 
     async def expire(self, session: object) -> None:
@@ -84,19 +75,15 @@ class VirtualServer(Breaking):
         It is given as its number or by its client. The client finds out when it comes back, which
         it tries at once. Raises ValueError for one that was never here.
         """
-        number = self._session_of(session)
-        await expire_session(self.proxy.server_address, number, self._password_of(number))
+        await self._expire(session)
 
     async def start(self) -> None:
         """Start it, as entering its scope does."""
-        await self._server.start()
-        self._proxy = FaultProxy(self._server.address)
-        await self._proxy.__aenter__()
+        await self._start()
 
     async def stop(self) -> None:
         """Stop it, and cut off all its clients."""
-        await self.proxy.__aexit__(None, None, None)
-        await self._server.stop()
+        await self._stop()
 
 
 def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""What can go wrong with a folder that is to be taken over; each error is one line for people."""
+"""Errors of an upgrade; each is one line for people."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from paddock.errors import PaddockError
 
 
 class UpgradeError(PaddockError):
-    """The folder cannot be taken over. Says why, and where there is a way out, which."""
+    """The folder cannot be upgraded. Says why, and what helps."""
 
 
 class DamagedFileError(UpgradeError):
-    """A file is not what it should be. Names it, the place, and what was wrong there."""
+    """A file is damaged. Names it, the offset, and the reason."""
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         self.path = path

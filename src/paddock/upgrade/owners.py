@@ -1,6 +1,6 @@
-"""What a node's owner says, as Apache keeps it: one number with four meanings.
+"""The owner of a node, as Apache keeps it: one number with four meanings.
 
-0 is nobody, and the lowest number a container. With all of the top eight bits set it is a TTL in
+0 is no owner, and the lowest number a container. With all of the top eight bits set it is a TTL in
 milliseconds, in the low 40. Anything else is the session of an ephemeral node; its top eight bits
 are the id of the server that gave it, so for the servers from 128 on it is negative.
 
@@ -24,7 +24,7 @@ def is_session(owner: int) -> bool:
 
 
 def ttl_of_3_5_3(owner: int) -> int | None:
-    """Give what later versions would have written for an owner that may be a TTL of 3.5.3."""
+    """Return the owner as later versions write it, if it is a TTL of 3.5.3."""
     ttl_ms = owner - CONTAINER
     return TTL_BASE + ttl_ms if 0 < ttl_ms <= TTL_MS_MAX else None
 
@@ -35,9 +35,9 @@ _MASK: Final = (1 << 48) - 1
 
 
 def session_password(session: int) -> bytes:
-    """Give the password that Apache gave out with a session: Java's random bytes, its id the seed.
+    """Return the password of a session as Apache makes it: Java's random bytes, the id as seed.
 
-    Whoever held the session there still has it, and must be let in again here.
+    So clients can go on with their sessions.
     """
     seed = (session ^ _SECRET ^ _MULTIPLIER) & _MASK
     password = b""

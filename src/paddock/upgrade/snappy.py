@@ -1,4 +1,4 @@
-"""The stream format of snappy-java, which Apache writes snapshots in when it is told to.
+"""The stream format of snappy-java, an option of Apache for snapshots.
 
     stream:  magic (8)  version (4)  oldest reader (4)  then blocks
     block:   length (4)  that many bytes, one block of raw Snappy
@@ -6,6 +6,9 @@
 Raw Snappy begins with the length of what comes out, as a little-endian base-128 number. Then come
 tags; the two low bits of a tag say what follows: a literal, or a copy of bytes that have come out
 already, with an offset of 11, 16 or 32 bits.
+
+Not by `cramjam`, which is well kept and has wheels (4 MB): it does not read this stream format, so
+only `decompress` would go, and snapshots in Snappy, which are rare, would need an extra.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Final
 
 MAGIC: Final = b"\x82SNAPPY\x00"
 
-# A block is 32 KiB by default and at most 512 MiB for the writer; nobody sets more than this.
+# A block is 32 KiB by default, and 512 MiB at most; more than this is not expected.
 BLOCK_BYTES_MAX: Final = 64 << 20
 
 
@@ -24,7 +27,7 @@ class SnappyError(ValueError):
 
 
 class SnappyReader:
-    """Reads what a stream holds, as a file is read. Raises SnappyError."""
+    """Decompresses a stream; it is read as a file. Raises SnappyError."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -34,7 +37,7 @@ class SnappyReader:
             raise SnappyError("it does not begin as a snappy stream does")
 
     def read(self, size: int) -> bytes:
-        """Give at least one byte and at most `size`; nothing only at the end."""
+        """Return at least one byte and at most `size`; nothing only at the end."""
         while self._position == len(self._block):
             announced = self._read(4)
             if not announced:
@@ -58,7 +61,7 @@ class SnappyReader:
 
 
 def decompress(block: bytes) -> bytes:
-    """Give what one block of raw Snappy holds. Raises SnappyError."""
+    """Decompress one block of raw Snappy. Raises SnappyError."""
     try:
         return _decompress(block)
     except IndexError:

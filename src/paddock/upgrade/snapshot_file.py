@@ -40,7 +40,7 @@ _LAST_ZXID_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """What was read of a snapshot."""
+    """A snapshot that was read."""
 
     state: ApacheState
     # The last transaction of which it may hold an effect.
@@ -111,12 +111,12 @@ def _check_seal(stream: Stream) -> None:
 
 
 def _read_end(stream: Stream, state: ApacheState) -> int:
-    """Read what newer versions write behind the nodes; give the last zxid that it names."""
+    """Read what newer versions write behind the nodes; return the last zxid there."""
     reaches_zxid = 0
     if len(stream.rest(_SEAL_BYTES + _LAST_ZXID_BYTES + 1)) > _SEAL_BYTES + _LAST_ZXID_BYTES:
         reaches_zxid = stream.int64()
         if stream.int32() < _DIGEST_VERSION:
-            # Of a version that nobody was given: a text, and computed in another way.
+            # Of a version that was never released: a text, and computed in another way.
             stream.buffer()
         else:
             digest = stream.int64()

@@ -1,4 +1,4 @@
-"""Reading an Apache data folder: which files count, in which order, and what came of it.
+"""Reading an Apache data folder: the files that count, their order, and the state they give.
 
 The newest snapshot that is whole, and every transaction behind it. A damaged snapshot is passed
 over for the one before it, which takes more of the log. Then nothing may be missing: a transaction
@@ -44,7 +44,7 @@ class ReadLog:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read, for whoever wants to know."""
+    """A report of what was read."""
 
     # None if there is none and the log goes back to the beginning.
     snapshot: Path | None = None
@@ -63,7 +63,7 @@ def read_service(data: Path, log: Path | None) -> tuple[StateMachine, Reading]:
     """Read the state that an Apache server would start with.
 
     `data` and `log` are what its `zoo.cfg` calls dataDir and dataLogDir. Without the latter the log
-    is looked for beside the snapshots, and then there must be one: somebody may have forgotten it.
+    is looked for beside the snapshots, and then there must be one: it may have been forgotten.
     Raises UpgradeError.
     """
     reading = Reading()
@@ -118,7 +118,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _load(snapshots: list[tuple[int, Path]], reading: Reading) -> tuple[ApacheState, int]:
-    """Load the newest whole snapshot; give it with the last zxid that it may have."""
+    """Load the newest whole snapshot; return it with the last zxid that it may have."""
     for zxid, path in reversed(snapshots):
         try:
             snapshot = read_snapshot(path, zxid)
@@ -135,7 +135,7 @@ def _load(snapshots: list[tuple[int, Path]], reading: Reading) -> tuple[ApacheSt
 
 
 def _replay(state: ApacheState, logs: list[tuple[int, Path]], reading: Reading) -> None:
-    """Carry out every transaction behind the state, and see that none is missing."""
+    """Apply every transaction behind the state, and check that none is missing."""
     # The file before the first that is surely needed may end with some that are.
     behind = [zxid for zxid, _ in logs if zxid <= state.zxid]
     needed = [(zxid, path) for zxid, path in logs if not behind or zxid >= behind[-1]]
@@ -189,7 +189,7 @@ def _gap(zxid: int, last: int, reading: Reading) -> str:
 
 
 def _finish(state: ApacheState, reading: Reading) -> None:
-    """Do what an Apache server does when it has loaded everything, and what makes it fit here."""
+    """Do what an Apache server does after loading, and adapt the state to Paddock."""
     for owner in [one for one in state.ephemerals if one not in state.sessions]:
         converted = owners.ttl_of_3_5_3(owner)
         if converted is None:
@@ -227,7 +227,7 @@ def _add_special_nodes(state: ApacheState) -> None:
 
 
 def _check_tree(state: ApacheState) -> None:
-    """See that what came of the replay is a tree, with an ACL for every node."""
+    """Check that the result is a tree, with an ACL for every node."""
     for path, node in state.nodes.items():
         above, _, name = path.rpartition(b"/")
         parent = state.nodes.get(above)

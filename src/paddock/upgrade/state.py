@@ -1,10 +1,10 @@
-"""The state of an Apache server, as its snapshot and its transactions make it.
+"""The state of an Apache server, made from its snapshot and its transactions.
 
-The nodes are ours already, since both keep the same numbers: what is called `created` here is the
-cversion that Apache stores. Nothing is checked that Apache checked before it logged. A snapshot is
-fuzzy: it was written while the server went on, so it may hold effects of transactions behind it
-that are replayed all the same. A node that should be new may then be there, and one that is to be
-changed or deleted may be gone; upstream's rules for that are these, and they come out even.
+The nodes are Paddock's, since both keep the same numbers: `created` is the cversion that Apache
+stores. Nothing is checked that Apache checked before it logged. A snapshot is fuzzy: it was written
+while the server went on, so it may hold effects of later transactions, which are replayed all the
+same. Then a new node may be there already, and one to be changed or deleted may be gone. These are
+upstream's rules for that.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ApacheState:
 
     @classmethod
     def fresh(cls) -> ApacheState:
-        """Give the state of a server that nobody has used yet."""
+        """Return the state of a new server."""
         state = cls()
         for path, node in Tree.fresh().nodes.items():
             state.nodes[path] = node
@@ -61,7 +61,7 @@ class ApacheState:
         return state
 
     def acl(self, entries: tuple[ACL, ...]) -> NodeACL:
-        """Give the one object for an ACL."""
+        """Return the shared object for an ACL."""
         found = self._acls.get(entries)
         if found is None:
             found = NodeACL(entries, encode_acls(entries))
@@ -69,7 +69,7 @@ class ApacheState:
         return found
 
     def put(self, path: bytes, node: Node) -> None:
-        """Put a node of a snapshot where it belongs. Its parent is there, unless it is the root."""
+        """Add a node of a snapshot, whose parent is there unless it is the root."""
         self.nodes[path] = node
         if path:
             above, _, name = path.rpartition(b"/")
@@ -79,7 +79,7 @@ class ApacheState:
             self.nodes[b"/"] = node
 
     def apply(self, transaction: Transaction) -> None:
-        """Carry out a transaction, as far as it has not been carried out already."""
+        """Apply a transaction, as far as it has not been applied."""
         self.last_session = max(self.last_session, transaction.session)
         for change in transaction.changes:
             self._apply(change, transaction)

@@ -1,4 +1,4 @@
-"""One file of Apache's, read value by value with the checksum that Apache keeps beside.
+"""One file of Apache's, read value by value, with its checksum.
 
 Values are jute's: big-endian integers, and lengths before buffers and strings. No memory is given
 for a length before the bytes have come, so one that lies costs no more than what the file holds.
@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from paddock.upgrade.errors import DamagedFileError, UpgradeError
@@ -55,12 +54,7 @@ class Stream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         self._files.close()
 
     @property
@@ -77,7 +71,7 @@ class Stream:
         return number
 
     def buffer(self) -> bytes | None:
-        """Take a buffer, or a string as its bytes; either may be null."""
+        """Read a buffer, or a string as its bytes; either may be null."""
         at = self.offset
         length = self.int32()
         if length == -1:
@@ -87,7 +81,7 @@ class Stream:
         return self.take(length)
 
     def string(self) -> bytes:
-        """Take a string that may not be null."""
+        """Read a string that may not be null."""
         at = self.offset
         value = self.buffer()
         if value is None:
@@ -95,7 +89,7 @@ class Stream:
         return value
 
     def take(self, size: int) -> bytes:
-        """Take bytes as they are."""
+        """Read bytes."""
         if len(self._data) - self._position < size:
             self._fill(size)
         start = self._position
@@ -103,18 +97,18 @@ class Stream:
         return self._data[start : self._position]
 
     def rest(self, size_max: int) -> bytes:
-        """Look at what is left, up to a number of bytes, and leave it there."""
+        """Return the rest, up to `size_max` bytes, without reading it."""
         if len(self._data) - self._position < size_max:
             self._fetch(size_max)
         return self._data[self._position : self._position + size_max]
 
     def checksum(self) -> int:
-        """Give the Adler-32 of everything before the next value."""
+        """Return the Adler-32 of everything before the next value."""
         self._sum()
         return self._adler
 
     def damaged(self, reason: str) -> DamagedFileError:
-        """Give the error for something wrong just before the next value."""
+        """Return the error for something wrong just before the next value."""
         return DamagedFileError(self.path, self.offset, reason)
 
     def _fill(self, size: int) -> None:
@@ -124,7 +118,7 @@ class Stream:
             )
 
     def _fetch(self, size: int) -> bool:
-        """Read on until this many bytes are there; tell whether they are."""
+        """Read until `size` bytes are there; return whether they are."""
         self._sum()
         self._dropped += self._position
         pieces = [self._data[self._position :]]
@@ -156,7 +150,7 @@ class Stream:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Give what reading the file may raise the form that people are told."""
+        """Turn the errors of reading the file into those of an upgrade."""
         offset = self._dropped + len(self._data)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Writing a state as a data folder of ours, whole or not at all.
+"""Writing a state as a data folder, atomically.
 
 The folder is made beside the place it is for and gets its name when everything in it is synced: a
 run that is interrupted leaves the place as it was, and nothing that a server could start on.
@@ -26,7 +26,7 @@ _INDEX: Final = 1
 
 
 def check_target(target: Path, *sources: Path) -> None:
-    """See that a folder can be made here: nothing is there yet, and it is not in Apache's."""
+    """Check that a folder can be made here: nothing is there, and it is not inside Apache's."""
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise UpgradeError(f"{target}: is not an empty folder, and is left as it is")
@@ -40,7 +40,7 @@ def check_target(target: Path, *sources: Path) -> None:
 
 
 def write_data_folder(machine: StateMachine, target: Path) -> None:
-    """Make the folder. Raises UpgradeError, and then it is not there, or not surely for ever."""
+    """Write the folder. Raises UpgradeError; then it is not there, or may not be durable."""
     # A link to the place stays one.
     target = target.resolve()
     temporary: Path | None = None
@@ -57,7 +57,7 @@ def write_data_folder(machine: StateMachine, target: Path) -> None:
     except OSError as error:
         raise UpgradeError(f"{target}: cannot be written: {error.strerror}") from None
     except (DataDirectoryError, LogError) as error:
-        # The name that it had for the time being tells nobody anything.
+        # Not its temporary name.
         raise UpgradeError(str(error).replace(str(temporary), str(target))) from None
     finally:
         if temporary is not None:

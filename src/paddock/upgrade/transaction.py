@@ -1,4 +1,4 @@
-"""One transaction of Apache's log: what it changed, decoded.
+"""One transaction of Apache's log, decoded: its changes.
 
 Apache logs effects, not requests: everything was checked before, and a request that was refused is
 an error that changes nothing. Four things vary with the version that wrote it: before 3.4 a create
@@ -86,7 +86,7 @@ Change: TypeAlias = Create | Delete | SetData | SetACL | OpenSession | CloseSess
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What one record of the log holds."""
+    """One record of the log."""
 
     session: int
     zxid: int

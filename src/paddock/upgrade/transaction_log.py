@@ -1,12 +1,12 @@
-"""One file of Apache's transaction log: its records, and where it ends.
+"""One file of Apache's transaction log: its records, and its end.
 
     file:    magic (4)  version (4)  database (8)  then records, then zeros
     record:  checksum (8)  length (4)  that many bytes  "B"
 
 The checksum is the Adler-32 of the bytes. A file is filled with zeros ahead of what is written, so
-a length of 0 ends it. What cannot be read with nothing good behind it is a write that a crash cut
-short: nobody was told that it succeeded, and it is passed over. With a good record behind it, it
-is damage, and nothing is guessed.
+a length of 0 ends it. A bad record with no good one behind it is a write that a crash cut short: it
+was never acknowledged, and is skipped. A bad record with a good one behind it is damage, and an
+error.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TransactionLog:
 
 
 def _payload(data: mmap.mmap | bytes, offset: int) -> bytes | None:
-    """Give what the record here holds, or None if no whole one is here."""
+    """Return the payload of the record here, or None if it is not whole."""
     start = offset + RECORD_HEADER.size
     if start > len(data):
         return None
@@ -94,7 +94,7 @@ def _payload(data: mmap.mmap | bytes, offset: int) -> bytes | None:
 
 
 def _without_zeros(data: mmap.mmap, offset: int) -> bytes:
-    """Give what is here but for the zeros at its end; usually that is nothing."""
+    """Return the rest without the zeros at its end; usually nothing."""
     end = min(len(data), offset + _LOOK_BYTES)
     # Whole blocks are compared, which is faster by far than to look at each byte.
     while end - offset > len(_ZEROS) and data[end - len(_ZEROS) : end] == _ZEROS:
@@ -103,7 +103,7 @@ def _without_zeros(data: mmap.mmap, offset: int) -> bytes:
 
 
 def _has_record(rest: bytes) -> bool:
-    """Tell whether there is a whole record anywhere behind the first byte."""
+    """Return whether there is a whole record anywhere behind the first byte."""
     # The checksum has 32 bits in a field of 64, so a record begins with zeros.
     at = rest.find(bytes(4), 1)
     while at >= 0:

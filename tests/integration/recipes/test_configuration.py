@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -168,7 +169,7 @@ def test_a_stream_gives_the_present_value_and_every_newer_one(service: Service, 
                         break
                     await limits.set(Limits(value.size + 1))
                 assert seen == [Limits(1), Limits(2), Limits(3)]
-            with pytest.raises(RecipeClosedError, match="is closed"):
+            with pytest.raises(RecipeClosedError, match="was closed"):
                 await _all(limits)
             assert limits.value == Limits(3)
             await limits.close()
@@ -230,3 +231,33 @@ def test_bad_arguments_are_named(service: Service, path: str) -> None:
                         recipe(Configuration)(client, path, int, **{name: bad})
 
     run(scenario)
+
+
+def test_an_update_that_is_dropped_and_the_default_are_logged(
+    service: Service, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 1) as [client]:
+            await client.create(path, b"secret, and no JSON")
+            default = Limits(1)
+            async with recipe(Configuration)(client, path, Limits, default=default) as limits:
+                assert (limits.value, limits.is_default) == (default, True)
+                assert [one.getMessage() for one in caplog.records] == [
+                    f"{path}: not valid; the default is used"
+                ]
+                await limits.set(Limits(2))
+                await until(lambda: _is(limits, Limits(2)))
+                assert not limits.is_default
+                await client.set(path, b"secret, and no JSON")
+                await until(lambda: _has_error(limits))
+                await client.delete(path)
+                await until(lambda: _is(limits, default))
+                assert limits.is_default
+
+    with caplog.at_level(logging.WARNING, "paddock.recipes"):
+        run(scenario)
+    assert [(one.levelname, one.getMessage()) for one in caplog.records[1:]] == [
+        ("WARNING", f"{path}: update dropped, not valid; the last value stays"),
+        ("WARNING", f"{path}: no such node; the default is used"),
+    ]
+    assert "secret" not in caplog.text

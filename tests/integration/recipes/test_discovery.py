@@ -309,13 +309,13 @@ def test_a_cache_has_all_instances_at_hand(service: Service, path: str) -> None:
             another = recipe(ServiceRegistry)(other, path)
             await registry.register(ONE)
             cache = recipe(ServiceCache)(another, "search")
-            with pytest.raises(UsageError, match="were not asked for"):
+            with pytest.raises(UsageError, match="was not started"):
                 await cache.wait_ready()
             async with cache:
                 assert await has(cache, ONE)
                 assert cache.name == "search"
                 stale = [cache.is_stale]
-                with pytest.raises(UsageError, match="were asked for before"):
+                with pytest.raises(UsageError, match="was started before"):
                     cache.start()
                 states = cache.watch()
                 assert await anext(states) == (ONE,)
@@ -330,7 +330,7 @@ def test_a_cache_has_all_instances_at_hand(service: Service, path: str) -> None:
                 await anext(states)
             assert [*stale, cache.is_stale] == [False, True]
             assert cache.instances == (TWO,)
-            with pytest.raises(RecipeClosedError, match="are followed no more"):
+            with pytest.raises(RecipeClosedError, match="was closed"):
                 cache.start()
             unused = recipe(ServiceCache)(another, "search")
             await another.close()
@@ -417,7 +417,7 @@ def test_a_closed_client_is_told_of(service: Service, path: str) -> None:
         ({"address": b"bytes"}, "address: "),
         ({"port": 65536}, "port: 65536 is no port"),
         ({"port": True}, "port: "),
-        ({"payload": {1, 2}}, "payload: JSON cannot say it"),
+        ({"payload": {1, 2}}, "payload: it cannot be written as JSON"),
         ({"payload": float("nan")}, "payload: "),
         ({"weight": 0}, "weight: 0 is not 1 or more"),
     ],

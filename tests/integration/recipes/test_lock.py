@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,16 @@ from paddock.errors import (
     SessionExpiredError,
     TransactionFailedError,
 )
-from paddock.recipes import Grant, GrantEvent, Lock, SimpleMutex
+from paddock.recipes import (
+    Grant,
+    GrantEvent,
+    Lease,
+    Lock,
+    MultiLock,
+    ReadWriteLock,
+    Semaphore,
+    SimpleMutex,
+)
 from tests.support.apis import asyncio_only, connect, lose_connection, recipe
 from tests.support.recipes import clients, expire, run, until
 from tests.support.server import Service
@@ -160,8 +170,70 @@ def test_a_deleted_node_ends_the_holders_scope(service: Service, path: str, kind
                     await other.delete(grant.path)
                     await grant.wait_over()
 
-            with pytest.raises(GrantLostError, match="held no more"):
+            with pytest.raises(GrantLostError, match="held no more: its node was deleted"):
                 await hold()
+
+    run(scenario)
+
+
+@both
+def test_a_lost_grant_says_that_the_session_has_expired(
+    service: Service, path: str, kind: str
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 1) as [holder]:
+            grant = await lock_of(kind, holder, path).acquire()
+            await expire(service, holder)
+            await grant.wait_over()
+            with pytest.raises(GrantLostError, match="held no more: the session has expired"):
+                grant.check()
+
+    run(scenario)
+
+
+KINDS: dict[str, Callable[[Client, str], Any]] = {
+    "Lock": lambda client, path: recipe(Lock)(client, path, data=b"worker 7"),
+    "SimpleMutex": lambda client, path: recipe(SimpleMutex)(client, path, "mutex"),
+    "Semaphore": lambda client, path: recipe(Semaphore)(client, path, leases=1),
+    "WriteLock": lambda client, path: recipe(ReadWriteLock)(client, path).write,
+    "Lease": lambda client, path: recipe(Lease)(client, path, seconds=600),
+    "MultiLock": lambda client, path: recipe(MultiLock)([recipe(Lock)(client, path)]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_acquired_in_time_names_its_path_and_its_holder(
+    service: Service, path: str, kind: str
+) -> None:
+    async def scenario() -> None:
+        async with clients(service, 3) as [holder, waiter, third]:
+            async with KINDS[kind](holder, path) as grant:
+                held = grant.paths[0] if kind == "MultiLock" else grant.path
+                for client in waiter, third:
+                    lock = KINDS[kind](client, path)
+                    with pytest.raises(TimeoutError) as error:
+                        await lock.acquire(timeout=0.5)
+                    assert f"{path}" in str(error.value)
+                    assert held.rpartition("/")[2] in str(error.value)
+                    if kind in ("Lock", "SimpleMutex", "WriteLock", "MultiLock"):
+                        assert f"session 0x{holder.session_id:x}" in str(error.value)
+                    if kind == "Lock":
+                        assert "b'worker 7'" in str(error.value)
+            # Neither of them is left in the line.
+            async with KINDS[kind](third, path):
+                pass
+
+    run(scenario)
+
+
+@asyncio_only
+def test_a_timeout_of_asyncio_has_the_holder_in_its_cause(service: Service, path: str) -> None:
+    async def scenario() -> None:
+        async with clients(service, 2) as [holder, waiter], Lock(holder, path) as grant:
+            with pytest.raises(TimeoutError) as error:
+                async with asyncio.timeout(0.5), Lock(waiter, path):
+                    pass
+            assert grant.path in "".join(error.value.__cause__.__notes__)  # type: ignore[union-attr]
 
     run(scenario)
 

@@ -217,7 +217,7 @@ def test_a_closed_channel_takes_no_more_entries(service: Service, path: str) -> 
             await channel.append(b"last")
             await channel.close()
             await channel.close()
-            with pytest.raises(ChannelClosedError, match="takes no more entries"):
+            with pytest.raises(ChannelClosedError, match="the channel is closed"):
                 await channel.append(b"too late")
             assert [entry.data for entry in await channel.entries()] == [b"last"]
             await channel.delete()

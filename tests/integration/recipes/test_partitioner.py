@@ -382,7 +382,7 @@ def test_misuse_is_told(service: Service, path: str) -> None:
                 await partitioner.wait_settled()
             async with partitioner, aclosing(partitioner.shares()) as shares:
                 await anext(shares)
-                with pytest.raises(LockStateError, match="its shares are asked for already"):
+                with pytest.raises(LockStateError, match="another stream of its shares is open"):
                     await anext(partitioner.shares())
                 with pytest.raises(LockStateError, match="'other' is not ours"):
                     partitioner.grant("other")

@@ -86,7 +86,7 @@ def test_what_is_not_to_be_made_again_stays_gone_when_it_was_deleted(
                 await node.wait_over()
                 assert not node.is_there
                 for attempt in (node.wait_there(), node.set_data(b"more")):
-                    with pytest.raises(RecipeError, match="it was deleted by somebody"):
+                    with pytest.raises(RecipeError, match="it was deleted, and is not re-created"):
                         await attempt
                 # Not even after its session.
                 await expire(service, client)
@@ -117,7 +117,7 @@ def test_an_ephemeral_of_an_older_session_is_waited_for(service: Service, path: 
             await older.create(f"{path}/node", b"same", ephemeral=True, make_parents=True)
             node = recipe(PersistentNode)(client, f"{path}/node", b"same")
             node.start()
-            with pytest.raises(UsageError, match="is kept already"):
+            with pytest.raises(UsageError, match="was started before"):
                 node.start()
             waiting = asyncio.ensure_future(node.wait_there())
             # That it was looked at is not to be seen from outside; that nothing came of it is.
@@ -169,13 +169,13 @@ def test_a_node_that_is_closed_stays_closed(service: Service, path: str) -> None
     async def scenario() -> None:
         async with clients(service, 1) as [client]:
             node = recipe(PersistentNode)(client, f"{path}/node")
-            with pytest.raises(UsageError, match="is not kept yet"):
+            with pytest.raises(UsageError, match="was not started"):
                 await node.wait_there()
             async with node:
                 pass
             await node.close()
             await node.wait_over()
-            with pytest.raises(RecipeClosedError, match="it was closed"):
+            with pytest.raises(RecipeClosedError, match="was closed"):
                 node.start()
             with pytest.raises(RecipeClosedError):
                 await node.set_data(b"late")

@@ -400,9 +400,9 @@ def test_what_is_neither_state_is_not_read(data: Path) -> None:
                 assert not check(folder).is_damaged
                 continue
             refused += 1
-            with pytest.raises(LogError, match="a restore is under way"):
+            with pytest.raises(LogError, match="a restore is in progress"):
                 load(folder)
-            with pytest.raises(LogError, match="a restore is under way"):
+            with pytest.raises(LogError, match="a restore is in progress"):
                 check(folder)
     assert refused > 5
 

@@ -27,6 +27,8 @@ class Service:
     def __init__(self) -> None:
         self.is_closed = threading.Event()
 
+    async def __aenter__(self) -> None: ...
+
     async def close(self) -> None:
         self.is_closed.set()
 

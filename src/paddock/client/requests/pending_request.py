@@ -9,8 +9,10 @@ from typing import Final, Generic, TypeVar
 
 from paddock.errors import (
     NO_NODE,
+    NOT_EMPTY,
     OK,
     NoNodeError,
+    NotEmptyError,
     ProtocolError,
     RemoteProtocolError,
     ServiceError,
@@ -25,12 +27,15 @@ T = TypeVar("T")
 _NAMES: Final = {row.number: row.method or row.name for row in operations.TABLE}
 
 
-def refusal(code: int, operation: int, path: str | None) -> ServiceError:
-    """Give the error for a result code other than OK."""
+def refusal(code: int, operation: int, path: str | None, *, is_single: bool = True) -> ServiceError:
+    """Return the error for a result code other than OK; a single request may have a hint."""
     name = name_of(operation)
     if code == NO_NODE and name == "create":
         # The node that is missing is not the one that the error names.
-        return NoNodeError(name, path, "its parent does not exist")
+        hint = "make_parents=True creates it" if is_single else None
+        return NoNodeError(name, path, "its parent does not exist", hint=hint)
+    if code == NOT_EMPTY and is_single:
+        return NotEmptyError(name, path, hint="delete_tree deletes them, too")
     return error_from_code(code, name, path)
 
 

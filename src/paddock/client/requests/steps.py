@@ -31,7 +31,7 @@ class Step:
 
     def error(self, code: int) -> ServiceError:
         """Give the error for a result code of this step alone."""
-        return refusal(code, self.operation, self.path)
+        return refusal(code, self.operation, self.path, is_single=False)
 
 
 def encoded_steps(steps: Iterable[Step]) -> bytes:

@@ -53,15 +53,12 @@ T = TypeVar("T")
 _READS_MAX: Final = 256
 
 
-class ChangeKind(enum.Enum):
+class ChangeKind(enum.StrEnum):
     """A change of a node."""
 
     CREATED = "created"
     CHANGED = "changed"
     DELETED = "deleted"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)

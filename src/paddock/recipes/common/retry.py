@@ -25,7 +25,7 @@ from paddock.errors import (
     ServiceError,
     SessionExpiredError,
 )
-from paddock.protocol.acl import ACL, OPEN
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 _IN_FLIGHT_MAX: Final = 256
 
 
-def check_recipe(client: object, path: object, acl: object = OPEN) -> None:
+def check_recipe(client: object, path: object, acl: object = OPEN_TO_ALL) -> None:
     """Raise InvalidArgumentError unless a recipe can be made of these arguments."""
     check_client(client)
     checked_path(path)
@@ -45,9 +45,7 @@ def check_recipe(client: object, path: object, acl: object = OPEN) -> None:
 def check_client(client: object) -> None:
     """Raise InvalidArgumentError for what is not a client, or one of the blocking API."""
     if not isinstance(client, Client):
-        hint = (
-            "; a blocking client needs paddock.sync.recipes" if hasattr(client, "_bridge") else ""
-        )
+        hint = "; use paddock.sync.recipes with it" if hasattr(client, "_bridge") else ""
         raise InvalidArgumentError(f"client: expected one of paddock.connect, not {client!r}{hint}")
 
 

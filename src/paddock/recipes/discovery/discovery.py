@@ -34,8 +34,7 @@ from paddock.client.client import Client
 from paddock.client.requests.arguments import check_watcher
 from paddock.client.states import SessionState
 from paddock.errors import RecipeClosedError, SessionExpiredError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot

@@ -106,7 +106,7 @@ class ServiceCache(Background):
             self._wake()
 
 
-class Choice(enum.Enum):
+class Choice(enum.StrEnum):
     """How an instance is chosen."""
 
     #: Any of them.
@@ -117,9 +117,6 @@ class Choice(enum.Enum):
     STICKY = "sticky"
     #: Any of them, those with more weight more often.
     WEIGHTED = "weighted"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(slots=True)

@@ -31,8 +31,7 @@ from typing import TypeAlias
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_watcher, checked_bytes, checked_path
 from paddock.errors import InvalidArgumentError, LockStateError, SessionExpiredError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.listeners import Listeners
 from paddock.recipes.common.retry import check_recipe

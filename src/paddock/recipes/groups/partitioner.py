@@ -42,8 +42,7 @@ from paddock.errors import (
     SessionExpiredError,
     TransactionFailedError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import Signal, retry, watch_signal
 from paddock.recipes.groups.division import Division, decoded, divide, encoded

@@ -39,7 +39,7 @@ class Member:
     version: int
 
 
-class MembershipChange(enum.Enum):
+class MembershipChange(enum.StrEnum):
     """A change of a member."""
 
     #: It was a member when we began to read.
@@ -49,9 +49,6 @@ class MembershipChange(enum.Enum):
     UPDATED = "updated"
     #: It has left, or its session is over.
     LEFT = "left"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)

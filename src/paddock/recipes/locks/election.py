@@ -36,8 +36,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, SessionExpiredError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.common.feed import Feed
 from paddock.recipes.common.listeners import Listeners
 from paddock.recipes.common.retry import wait_in_session
@@ -48,7 +47,7 @@ from paddock.recipes.locks.line import Contender, Line
 _KIND: Final = "latch-"
 
 
-class ElectionEvent(enum.Enum):
+class ElectionEvent(enum.StrEnum):
     """A step of a candidate. Every event after ELECTED means that it leads no more."""
 
     START = "start"
@@ -62,9 +61,6 @@ class ElectionEvent(enum.Enum):
     #: The session is over, a scope has lost its leadership, or the ACL does not permit it.
     FAILED = "failed"
     STOPPED = "stopped"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def is_final(self) -> bool:
@@ -287,7 +283,8 @@ class Election:
                 self._become(ElectionEvent.READY)
                 await place.wait_gone(ahead)
         except BaseException as error:
-            error.add_note(f"waiting for {place.blocked_by}" if place.blocked_by else self._path)
+            if place.blocked_by:
+                error.add_note(f"waiting for {place.blocked_by}")
             # Not awaited: a cancelled task must not wait for the service.
             self._leaving = self._client.start_task(place.leave())
             raise

@@ -40,7 +40,7 @@ _REASONS: Final = {
 }
 
 
-class GrantEvent(enum.Enum):
+class GrantEvent(enum.StrEnum):
     """A change of a grant's state."""
 
     ACQUIRED = "acquired"
@@ -51,9 +51,6 @@ class GrantEvent(enum.Enum):
     RELEASED = "released"
     #: The session is over, or may be, or the node that stands for the grant is gone.
     LOST = "lost"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 # Called at once, in order.

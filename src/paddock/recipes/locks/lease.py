@@ -37,8 +37,7 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_positive_seconds
 from paddock.errors import BadVersionError, LockStateError, NoNodeError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import Signal, retry, watch_signal
 from paddock.recipes.locks.grant import DELETED, Grant, GrantEvent

@@ -25,8 +25,7 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_flag
 from paddock.errors import InvalidArgumentError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.locks.claim import Claim
 from paddock.recipes.locks.holder import Holder

@@ -36,8 +36,7 @@ from paddock.errors import (
     NodeExistsError,
     TransactionFailedError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import delete_if_exists, retry
 from paddock.recipes.locks.grant import Grant

@@ -32,8 +32,7 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import check_recipe, watch_signal
 from paddock.recipes.locks.holder import Contending, Holder

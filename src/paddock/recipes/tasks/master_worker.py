@@ -37,8 +37,7 @@ from paddock.errors import (
     RecipeError,
     SessionExpiredError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import (
     Signal,

@@ -40,7 +40,7 @@ _REASON_BYTES_MAX: Final = 10_000
 _NUMBER: Final = re.compile(rf"{TASK_KIND}(-?\d+)$")
 
 
-class TaskState(enum.Enum):
+class TaskState(enum.StrEnum):
     """The state of a task."""
 
     #: A worker has reported progress.
@@ -54,9 +54,6 @@ class TaskState(enum.Enum):
     def is_final(self) -> bool:
         """Whether it is the last state."""
         return self in (TaskState.DONE, TaskState.FAILED)
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)

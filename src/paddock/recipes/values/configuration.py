@@ -44,8 +44,7 @@ from paddock.errors import (
     SessionExpiredError,
     UsageError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.common.background import Background
 from paddock.recipes.common.listeners import Listeners
 from paddock.recipes.values.typed import from_json, to_json
@@ -122,9 +121,11 @@ class Configuration(Background, Generic[T]):
     async def start(self) -> None:
         """Read it, and follow it until it is closed.
 
-        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default.
+        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default, and
+        UsageError if it was started before.
         """
-        self._check_unstarted()
+        if self._task is not None or self._is_over:
+            raise UsageError(f"{self.path}: a configuration is started once")
         self._task = self._client.start_task(self._follow())
         self._task.add_done_callback(self._on_end)
         try:

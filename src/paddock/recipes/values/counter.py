@@ -25,8 +25,7 @@ from contextlib import aclosing
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_integer
 from paddock.errors import InvalidValueError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.versioned_node import VersionedNode
 
 

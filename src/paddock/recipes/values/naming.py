@@ -33,8 +33,7 @@ from paddock.errors import (
     NotReadOnlyError,
     RecipeError,
 )
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import (
     check_recipe,

@@ -23,8 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddock.client.client import Client
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.common.recreated_node import RecreatedNode
 from paddock.recipes.common.session_renewer import SessionRenewer
 

@@ -23,8 +23,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_bytes
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.versioned_node import VersionedNode
 
 

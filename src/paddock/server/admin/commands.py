@@ -53,12 +53,15 @@ class AdminCommands:
             ("configuration conf config", self._configuration),
             ("connection_stat_reset crst", self._reset_connections),
             ("connections cons", lambda _: self._reports(_full_report)),
-            ("dirs", self._dirs),
+            ("dirs", lambda _: _named("datadir_size logdir_size", metrics.sizes())),
             ("dump", self._dump),
             ("environment env envi", lambda _: dict(metrics.environment())),
             ("get_trace_mask gtmk", lambda _: {"tracemask": metrics.trace_mask}),
-            ("hash", self._hash),
-            ("initial_configuration icfg", self._initial_configuration),
+            ("hash", lambda _: {"digests": [_named("zxid digest", metrics.digest())]}),
+            (
+                "initial_configuration icfg",
+                lambda _: {"initial_configuration": as_file(metrics.service.config)},
+            ),
             ("is_read_only isro", lambda _: {"read_only": False}),
             ("last_snapshot lsnp", self._last_snapshot),
             ("leader lead", lambda _: {"error": "server is not initialized"}),
@@ -154,21 +157,10 @@ class AdminCommands:
             "client_port_listen_backlog": values["clientPortListenBacklog"],
         }
 
-    def _initial_configuration(self, _: Arguments) -> Values:
-        return {"initial_configuration": as_file(self._service.config)}
-
     def _last_snapshot(self, _: Arguments) -> Values:
         zxid, taken_ms = self._metrics.last_snapshot()
         # Upstream writes a number below zero as Java does.
         return {"zxid": f"{zxid & (1 << 64) - 1:x}", "timestamp": taken_ms // 1000}
-
-    def _dirs(self, _: Arguments) -> Values:
-        data_bytes, log_bytes = self._metrics.sizes()
-        return {"datadir_size": data_bytes, "logdir_size": log_bytes}
-
-    def _hash(self, _: Arguments) -> Values:
-        zxid, digest = self._metrics.digest()
-        return {"digests": [{"zxid": zxid, "digest": digest}]}
 
     def _set_trace_mask(self, arguments: Arguments) -> Values:
         text = arguments.get("traceMask")
@@ -243,6 +235,10 @@ class AdminCommands:
 def encode_json(values: Values) -> Iterator[bytes]:
     """Return an answer as JSON, in pieces."""
     return in_pieces(_encoded(values))
+
+
+def _named(names: str, values: tuple[object, ...]) -> Values:
+    return dict(zip(names.split(), values, strict=True))
 
 
 def _brief_report(report: ConnectionReport) -> Values:

@@ -10,7 +10,7 @@ rules:
   characters that do not print are escaped, and the lines of a traceback are indented.
 * No client can flood the log. Of the same message, whatever its arguments, a burst is written, and
   then one line every ten seconds with the number of suppressed ones. This holds for all messages,
-  since nobody knows for sure which of them a client can cause. Only DEBUG has no limit.
+  whether a client can cause them or not. Only DEBUG has no limit.
 """
 
 from __future__ import annotations

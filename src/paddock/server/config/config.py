@@ -273,7 +273,7 @@ class ServerConfig:
         USER_AND_DIGEST,
         "The superuser, as user:digest.",
         section="Access",
-        default_text="nobody",
+        default_text="none",
         secret=True,
     )
     enforce_authentication: bool = setting(
@@ -291,7 +291,7 @@ class ServerConfig:
         "X509AuthenticationProvider.superUser",
         text("the subject of a certificate, as CN=…,O=…", "NAME"),
         "The superuser, as the subject of its certificate.",
-        default_text="nobody",
+        default_text="none",
     )
 
     tls_key_store: Path | None = setting(

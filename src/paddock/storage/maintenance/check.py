@@ -161,7 +161,7 @@ class _Check:
             return report
         if is_interrupted(report.folder):
             if report.user is not None:
-                raise LogError(f"{report.folder}: a restore is under way; check again behind it")
+                raise LogError(f"{report.folder}: a restore is in progress; check again after it")
             self._find(
                 "interrupted-restore",
                 report.folder,
@@ -306,10 +306,10 @@ class _Check:
             self._find(
                 "missing-records",
                 self._log,
-                f"the log ends with record {end}, but there is a snapshot at {start}: the files"
-                " after that are missing. Everything up to the snapshot is there; if the log went"
-                " on behind it, that is lost, and a server refuses the folder",
-                f"put the missing files back, if they are anywhere; or {_REPAIR}",
+                f"the log ends with record {end}, but there is a snapshot at {start}: later"
+                " segments are missing. The state of the snapshot is safe; any later records are"
+                " lost, and a server refuses the folder",
+                f"put the missing files back, if you have them; or {_REPAIR}",
             )
         if self._is_other_state:
             good = load(report.folder, replay.verified_index)
@@ -360,13 +360,13 @@ class _Check:
         if is_harmless:
             what = f"{gap.reason}: {missing}, but the snapshot at {start} holds them: nothing lost"
             advice = (
-                "look after the disk; a server may refuse the folder, and then"
-                " paddock fsck DATA --repair COPY writes a copy that it starts on"
+                "check the disk; if a server refuses the folder,"
+                " paddock fsck DATA --repair COPY writes a copy that it accepts"
             )
         else:
             what = (
-                f"{gap.reason}: {missing}. Whatever was written after that cannot be trusted, since"
-                " it was decided on what is missing, and a server refuses the folder"
+                f"{gap.reason}: {missing}. Later records cannot be used, since they build on"
+                " the missing ones, and a server refuses the folder"
             )
             advice = _REPAIR
         self._find("damaged-record", gap.path, what, advice, gap.offset)
@@ -377,8 +377,8 @@ class _Check:
             self._find(
                 "damaged-record",
                 torn.path,
-                f"{ends_before_snapshot(end, start, torn)}. Everything up to the snapshot is there;"
-                " if the log went on behind it, that is lost, and a server refuses the folder",
+                f"{ends_before_snapshot(end, start, torn)}. The state of the snapshot is safe;"
+                " any later records are lost, and a server refuses the folder",
                 _REPAIR,
                 torn.offset,
             )
@@ -386,10 +386,10 @@ class _Check:
             self._find(
                 "torn-tail",
                 torn.path,
-                f"torn tail: {torn.size_bytes} bytes after record {end}, the last whole one, from a"
-                " write that was interrupted; then nothing that was acknowledged is lost. If there"
-                " was no crash, it may be the last acknowledged write, damaged since",
-                "nothing after a crash; a server cuts it at its next start, and says so",
+                f"torn tail: {torn.size_bytes} bytes after record {end}, the last whole one, of an"
+                " interrupted write, which was never acknowledged. If there was no crash, it may be"
+                " the last acknowledged write, damaged since",
+                "nothing after a crash: the next start cuts it, and logs that",
                 torn.offset,
                 is_damage=False,
             )
@@ -403,6 +403,6 @@ class _Check:
                     "leftover",
                     path,
                     "left half made or half removed by a server that was killed; nothing needs it",
-                    "nothing; a server removes it at its next start",
+                    "nothing: the next start removes it",
                     is_damage=False,
                 )

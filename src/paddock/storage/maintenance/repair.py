@@ -72,7 +72,7 @@ def repair(folder: Path, copy: Path, before: int | None = None) -> Repaired:
         del loaded
         again = check(copy)
         if again.is_damaged or again.state is None or again.state.digest != saved.digest:
-            raise LogError(f"{copy}: was not written as it should be: look after the disk")
+            raise LogError(f"{copy}: was not written correctly: check the disk")
     except BaseException as error:
         shutil.rmtree(copy, ignore_errors=True)
         if isinstance(error, OSError):

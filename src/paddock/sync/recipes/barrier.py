@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.groups.barrier import Barrier as AsyncBarrier
 from paddock.recipes.groups.barrier import DoubleBarrier as AsyncDoubleBarrier
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 
 
@@ -30,8 +29,7 @@ class Barrier(Twin[AsyncBarrier]):
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncBarrier(client._inner, path, acl=acl))
+        self._make("client", client, lambda bridge: AsyncBarrier(client._inner, path, acl=acl))
 
     def is_open(self) -> bool:
         """Return whether it is open now."""
@@ -65,8 +63,9 @@ class DoubleBarrier(Twin[AsyncDoubleBarrier]):
     def __init__(
         self, client: Client, path: str, size: int, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncDoubleBarrier(client._inner, path, size, acl=acl))
+        self._make(
+            "client", client, lambda bridge: AsyncDoubleBarrier(client._inner, path, size, acl=acl)
+        )
 
     @property
     def is_entered(self) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from paddock.recipes.cache.cache import Cache as AsyncCache
 from paddock.recipes.cache.cache import CacheChange
 from paddock.recipes.cache.tree import CachedNode, Snapshot
-from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.background import Background
 from paddock.sync.streams import Stream
@@ -27,8 +26,7 @@ class Cache(Background):
     _inner: AsyncCache
 
     def __init__(self, client: Client, path: str, *, depth: int | None = None) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncCache(client._inner, path, depth=depth))
+        self._make("client", client, lambda bridge: AsyncCache(client._inner, path, depth=depth))
 
     @property
     def path(self) -> str:

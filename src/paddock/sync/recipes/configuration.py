@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Generic
 
 from paddock.errors import PaddockError
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.configuration import Configuration as AsyncConfiguration
 from paddock.recipes.values.configuration import T
-from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.background import Background
 from paddock.sync.streams import Stream
@@ -43,11 +41,10 @@ class Configuration(Background, Generic[T]):
         validate: Callable[[T], str | None] | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge,
+            "client",
             client,
-            lambda: AsyncConfiguration(
+            lambda bridge: AsyncConfiguration(
                 client._inner,
                 path,
                 kind,
@@ -82,7 +79,8 @@ class Configuration(Background, Generic[T]):
     def start(self) -> None:
         """Read it, and follow it until it is closed.
 
-        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default.
+        Raises InvalidValueError or NoNodeError if there is neither a valid value nor a default, and
+        UsageError if it was started before.
         """
         self._bridge.call(self._inner.start)
 

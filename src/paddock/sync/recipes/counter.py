@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.counter import Counter as AsyncCounter
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -24,9 +23,10 @@ class Counter(Twin[AsyncCounter]):
     def __init__(
         self, client: Client, path: str, *, initial: int = 0, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge, client, lambda: AsyncCounter(client._inner, path, initial=initial, acl=acl)
+            "client",
+            client,
+            lambda bridge: AsyncCounter(client._inner, path, initial=initial, acl=acl),
         )
 
     @property

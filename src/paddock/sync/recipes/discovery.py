@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.discovery.discovery import InstancesListener
 from paddock.recipes.discovery.discovery import ServiceRegistry as AsyncServiceRegistry
 from paddock.recipes.discovery.instance import ServiceInstance
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -30,8 +29,9 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncServiceRegistry(client._inner, base, acl=acl))
+        self._make(
+            "client", client, lambda bridge: AsyncServiceRegistry(client._inner, base, acl=acl)
+        )
 
     @property
     def base(self) -> str:

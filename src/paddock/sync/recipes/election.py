@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.election import Election as AsyncElection
 from paddock.recipes.locks.election import ElectionEvent, ElectionListener
 from paddock.recipes.locks.line import Contender
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.scopes import Scope
@@ -36,8 +35,9 @@ class Election(Twin[AsyncElection]):
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncElection(client._inner, path, data=data, acl=acl))
+        self._make(
+            "client", client, lambda bridge: AsyncElection(client._inner, path, data=data, acl=acl)
+        )
 
     @property
     def is_leader(self) -> bool:

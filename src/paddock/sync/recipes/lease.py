@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.lease import Lease as AsyncLease
 from paddock.recipes.locks.lease import LeaseGrant as AsyncLeaseGrant
-from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.recipes.holder import Holder
@@ -33,9 +31,10 @@ class Lease(Holder):
     def __init__(
         self, client: Client, path: str, *, seconds: float, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge, client, lambda: AsyncLease(client._inner, path, seconds=seconds, acl=acl)
+            "client",
+            client,
+            lambda bridge: AsyncLease(client._inner, path, seconds=seconds, acl=acl),
         )
 
     @property

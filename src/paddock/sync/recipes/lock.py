@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.line import Contender
 from paddock.recipes.locks.lock import Lock as AsyncLock
 from paddock.recipes.locks.lock import SimpleMutex as AsyncSimpleMutex
-from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
@@ -40,11 +38,10 @@ class Lock(Holder):
         acl: Sequence[ACL] = OPEN_TO_ALL,
         reentrant: bool = False,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge,
+            "client",
             client,
-            lambda: AsyncLock(client._inner, path, data=data, acl=acl, reentrant=reentrant),
+            lambda bridge: AsyncLock(client._inner, path, data=data, acl=acl, reentrant=reentrant),
         )
 
     def contenders(self) -> list[Contender]:
@@ -68,5 +65,6 @@ class SimpleMutex(Holder):
     def __init__(
         self, client: Client, path: str, name: str, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncSimpleMutex(client._inner, path, name, acl=acl))
+        self._make(
+            "client", client, lambda bridge: AsyncSimpleMutex(client._inner, path, name, acl=acl)
+        )

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.log_room.log_room import LogChannel as AsyncLogChannel
 from paddock.recipes.log_room.log_room import LogRoom as AsyncLogRoom
 from paddock.recipes.log_room.room import LogEntry, RoomEvent
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.streams import Stream
@@ -70,8 +69,7 @@ class LogRoom(Twin[AsyncLogRoom]):
     """Channels, and a stream of their entries."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncLogRoom(client._inner, path, acl=acl))
+        self._make("client", client, lambda bridge: AsyncLogRoom(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:

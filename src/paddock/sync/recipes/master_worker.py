@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.grant import GrantListener
 from paddock.recipes.tasks.assigner import Assign, least_loaded
 from paddock.recipes.tasks.master_worker import Master as AsyncMaster
@@ -16,7 +15,7 @@ from paddock.recipes.tasks.master_worker import Task as AsyncTask
 from paddock.recipes.tasks.master_worker import TaskClient as AsyncTaskClient
 from paddock.recipes.tasks.master_worker import Worker as AsyncWorker
 from paddock.recipes.tasks.task_paths import TaskStatus
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -38,11 +37,10 @@ class Master(Twin[AsyncMaster]):
         attempts_max: int = 3,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge,
+            "client",
             client,
-            lambda: AsyncMaster(
+            lambda bridge: AsyncMaster(
                 client._inner, path, assign=assign, attempts_max=attempts_max, acl=acl
             ),
         )
@@ -95,8 +93,7 @@ class TaskClient(Twin[AsyncTaskClient]):
     """Submits tasks, and waits for their results."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncTaskClient(client._inner, path, acl=acl))
+        self._make("client", client, lambda bridge: AsyncTaskClient(client._inner, path, acl=acl))
 
     def submit(self, data: bytes) -> str:
         """Submit a task, exactly once; return its name.
@@ -151,11 +148,10 @@ class Worker(Twin[AsyncWorker]):
         capacity: int = 1,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge,
+            "client",
             client,
-            lambda: AsyncWorker(
+            lambda bridge: AsyncWorker(
                 client._inner,
                 path,
                 bridge.handlers.relay(handler, lambda _0: (Task._of(bridge, _0),)),

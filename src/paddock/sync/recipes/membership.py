@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.groups.membership import MemberListener
 from paddock.recipes.groups.membership import Membership as AsyncMembership
 from paddock.recipes.groups.roster import Member, MembershipEvent
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.scopes import Scope
 from paddock.sync.streams import Stream
@@ -30,8 +29,7 @@ class Membership(Twin[AsyncMembership]):
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncMembership(client._inner, path, acl=acl))
+        self._make("client", client, lambda bridge: AsyncMembership(client._inner, path, acl=acl))
 
     @property
     def is_member(self) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from paddock.recipes.locks.multi_lock import MultiGrant as AsyncMultiGrant
 from paddock.recipes.locks.multi_lock import MultiLock as AsyncMultiLock
-from paddock.sync.bridge import bridge_of
 from paddock.sync.recipes.grant import BaseGrant
 from paddock.sync.recipes.holder import BaseHolder
 from paddock.sync.recipes.lock import Lock, SimpleMutex
@@ -49,8 +48,7 @@ class MultiLock(BaseHolder):
     def __init__(
         self, locks: Sequence[Lock | SimpleMutex | ReadLock | WriteLock | Semaphore]
     ) -> None:
-        bridge = bridge_of("locks", locks)
-        self._make(bridge, locks, lambda: AsyncMultiLock([_one._inner for _one in locks]))
+        self._make("locks", locks, lambda bridge: AsyncMultiLock([_one._inner for _one in locks]))
 
     def acquire(self, *, timeout: float | None = None) -> MultiGrant:
         """Wait until all are ours; the grant is to be released.

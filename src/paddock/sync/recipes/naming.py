@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.naming import Naming as AsyncNaming
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -22,8 +21,7 @@ class Naming(Twin[AsyncNaming]):
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncNaming(client._inner, base, acl=acl))
+        self._make("client", client, lambda bridge: AsyncNaming(client._inner, base, acl=acl))
 
     @property
     def base(self) -> str:

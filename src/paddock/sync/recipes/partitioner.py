@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.groups.partitioner import Partitioner as AsyncPartitioner
 from paddock.recipes.groups.partitioner import Share
 from paddock.recipes.locks.line import Contender
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.grant import Grant
 from paddock.sync.streams import Stream
@@ -40,9 +39,10 @@ class Partitioner(Twin[AsyncPartitioner]):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge, client, lambda: AsyncPartitioner(client._inner, path, items, data=data, acl=acl)
+            "client",
+            client,
+            lambda bridge: AsyncPartitioner(client._inner, path, items, data=data, acl=acl),
         )
 
     def __enter__(self) -> Self:

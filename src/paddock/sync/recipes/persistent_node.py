@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.persistent_node import PersistentNode as AsyncPersistentNode
-from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.background import Background
 
@@ -39,11 +37,10 @@ class PersistentNode(Background):
         recreate: bool = True,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge,
+            "client",
             client,
-            lambda: AsyncPersistentNode(
+            lambda bridge: AsyncPersistentNode(
                 client._inner, path, data, ephemeral=ephemeral, recreate=recreate, acl=acl
             ),
         )

@@ -9,7 +9,6 @@ from paddock.recipes.discovery.instance import ServiceInstance
 from paddock.recipes.discovery.provider import Choice
 from paddock.recipes.discovery.provider import ServiceCache as AsyncServiceCache
 from paddock.recipes.discovery.provider import ServiceProvider as AsyncServiceProvider
-from paddock.sync.bridge import bridge_of
 from paddock.sync.recipes.background import Background
 from paddock.sync.recipes.discovery import ServiceRegistry
 from paddock.sync.streams import Stream
@@ -27,8 +26,7 @@ class ServiceCache(Background):
     _inner: AsyncServiceCache
 
     def __init__(self, registry: ServiceRegistry, name: str) -> None:
-        bridge = bridge_of("registry", registry)
-        self._make(bridge, registry, lambda: AsyncServiceCache(registry._inner, name))
+        self._make("registry", registry, lambda bridge: AsyncServiceCache(registry._inner, name))
 
     @property
     def name(self) -> str:
@@ -82,11 +80,10 @@ class ServiceProvider(ServiceCache):
         errors_max: int = 3,
         down_seconds: float = 30.0,
     ) -> None:
-        bridge = bridge_of("registry", registry)
         self._make(
-            bridge,
+            "registry",
             registry,
-            lambda: AsyncServiceProvider(
+            lambda bridge: AsyncServiceProvider(
                 registry._inner, name, choice, errors_max=errors_max, down_seconds=down_seconds
             ),
         )

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.queue.queue import DeadLetter, QueueEntry
 from paddock.recipes.queue.queue import Queue as AsyncQueue
 from paddock.recipes.queue.queue import QueueItem as AsyncQueueItem
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.scopes import Scope
 from paddock.sync.transaction import Transaction
@@ -39,11 +38,10 @@ class Queue(Twin[AsyncQueue]):
         attempts_max: int | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge,
+            "client",
             client,
-            lambda: AsyncQueue(client._inner, path, attempts_max=attempts_max, acl=acl),
+            lambda bridge: AsyncQueue(client._inner, path, attempts_max=attempts_max, acl=acl),
         )
 
     def put(self, data: bytes, *, priority: int = 100, delay: float = 0.0) -> str:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.rw_lock import ReadLock as AsyncReadLock
 from paddock.recipes.locks.rw_lock import ReadWriteLock as AsyncReadWriteLock
 from paddock.recipes.locks.rw_lock import WriteLock as AsyncWriteLock
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
@@ -38,9 +37,10 @@ class ReadWriteLock(Twin[AsyncReadWriteLock]):
     def __init__(
         self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge, client, lambda: AsyncReadWriteLock(client._inner, path, data=data, acl=acl)
+            "client",
+            client,
+            lambda bridge: AsyncReadWriteLock(client._inner, path, data=data, acl=acl),
         )
 
     @property

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.locks.line import Contender
 from paddock.recipes.locks.semaphore import Semaphore as AsyncSemaphore
-from paddock.sync.bridge import bridge_of
 from paddock.sync.client import Client
 from paddock.sync.recipes.holder import Holder
 
@@ -38,11 +36,10 @@ class Semaphore(Holder):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        bridge = bridge_of("client", client)
         self._make(
-            bridge,
+            "client",
             client,
-            lambda: AsyncSemaphore(client._inner, path, leases=leases, data=data, acl=acl),
+            lambda bridge: AsyncSemaphore(client._inner, path, leases=leases, data=data, acl=acl),
         )
 
     def holders(self) -> list[Contender]:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from paddock.protocol.acl import ACL
-from paddock.protocol.acl import OPEN as OPEN_TO_ALL
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.value import SharedValue as AsyncSharedValue
-from paddock.sync.bridge import Twin, bridge_of
+from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
@@ -19,8 +18,7 @@ class SharedValue(Twin[AsyncSharedValue]):
     """The data of one node, or None while there is none."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        bridge = bridge_of("client", client)
-        self._make(bridge, client, lambda: AsyncSharedValue(client._inner, path, acl=acl))
+        self._make("client", client, lambda bridge: AsyncSharedValue(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:

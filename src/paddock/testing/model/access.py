@@ -1,4 +1,4 @@
-"""Who may do what, in the reference model."""
+"""Access control of the reference model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddock.testing.model.parts import No
 
 
 def permitted(acls: list[ACL], permission: int, identities: tuple[Identity, ...]) -> bool:
-    """Tell whether an ACL grants any of these permissions to any of these identities."""
+    """Return whether an ACL grants any of these permissions to any of these identities."""
     if Identity("super", "") in identities:
         return True
     for acl in acls:
@@ -30,7 +30,7 @@ def permitted(acls: list[ACL], permission: int, identities: tuple[Identity, ...]
 
 
 def storable(acls: list[ACL | None] | None, identities: tuple[Identity, ...]) -> list[ACL]:
-    """Give what a node would have of an ACL that was asked for; raises No if it may not be so."""
+    """Return the ACL that a node gets for the one in a request; raises No if it is invalid."""
     stored: list[ACL] = []
     seen: list[ACL] = []
     for acl in acls or []:
@@ -61,7 +61,7 @@ def storable(acls: list[ACL | None] | None, identities: tuple[Identity, ...]) ->
 
 
 def masked(acl: ACL) -> ACL:
-    """Give an entry as it is shown to whoever may not change it."""
+    """Return an entry as it is shown without ADMIN."""
     if acl.identity.scheme != "digest":
         return acl
     return ACL(acl.permissions, Identity("digest", acl.identity.id.partition(":")[0] + ":x"))

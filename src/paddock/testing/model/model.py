@@ -1,4 +1,4 @@
-"""The reference model itself: what each request and each decision of the service does.
+"""The reference model itself: the effect of each request and each decision of the service.
 
 >>> model = Model()
 >>> _ = model.open_session(1, b"secret", 30_000)
@@ -80,7 +80,7 @@ class Model:
         self.sessions: dict[int, ModelSession] = {}
         self.watches = ModelWatches()
 
-    # What the service decides on its own.
+    # Decisions of the service.
 
     def open_session(self, id: int, password: bytes, timeout_ms: int) -> Answer:
         """Begin a session, in its first generation."""
@@ -89,7 +89,7 @@ class Model:
         return Answer(errors.OK, self.zxid)
 
     def attach(self, id: int, timeout_ms: int) -> Answer:
-        """Give a session to another connection: what the older ones still send is refused."""
+        """Attach a session to another connection: requests of the older ones are refused."""
         session = self.sessions.get(id)
         if session is None:
             return Answer(errors.SESSION_EXPIRED, self.zxid)
@@ -119,7 +119,7 @@ class Model:
             self._delete(path)
         return Answer(errors.OK, self.zxid)
 
-    # What clients ask for.
+    # Requests of clients.
 
     def write(
         self, caller: Caller, operation: int, request: WriteRequest | None, time_ms: int
@@ -183,7 +183,7 @@ class Model:
     # Looking.
 
     def children(self, path: bytes) -> list[bytes]:
-        """Give the names of a node's children."""
+        """Return the names of a node's children."""
         prefix = b"/" if path == b"/" else path + b"/"
         return [
             other[len(prefix) :]
@@ -192,7 +192,7 @@ class Model:
         ]
 
     def stat(self, path: bytes) -> Stat:
-        """Give the stat of a node that is there."""
+        """Return the stat of a node that is there."""
         node = self.nodes[path]
         children = len(self.children(path))
         return Stat(

@@ -1,4 +1,4 @@
-"""What the reference model is made of: nodes, sessions, callers, requests and answers."""
+"""The parts of the reference model: nodes, sessions, callers, requests and answers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request came to. `reply` is the record that the wire would have, or None."""
+    """The answer to a request. `reply` is the record that the wire would have, or None."""
 
     error: int
     zxid: int

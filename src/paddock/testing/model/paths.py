@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_valid_path(path: bytes) -> bool:
-    """Tell whether a node may have this path, character by character."""
+    """Return whether a node may have this path, character by character."""
     try:
         text = path.decode()
     except UnicodeDecodeError:

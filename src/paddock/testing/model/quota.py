@@ -16,7 +16,7 @@ Nodes: TypeAlias = dict[bytes, ModelNode]
 
 
 def is_statistics(path: bytes) -> bool:
-    """Tell whether the statistics of a quota stand there."""
+    """Return whether the statistics of a quota stand there."""
     return path.startswith(QUOTA + b"/") and path.endswith(STATISTICS)
 
 
@@ -84,7 +84,7 @@ def numbers_of(data: bytes | None) -> dict[str, int] | None:
 
 
 def _governed_by(nodes: Nodes, path: bytes) -> bytes:
-    """Give the nearest node with limits, from a node upwards; nothing if there is none."""
+    """Return the nearest node with limits, from a node upwards; nothing if there is none."""
     while path and QUOTA + path + LIMITS not in nodes:
         path = path.rpartition(b"/")[0]
     return path

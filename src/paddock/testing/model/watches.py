@@ -1,4 +1,4 @@
-"""Watches of the reference model: who is told of what."""
+"""Watches of the reference model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ModelWatches:
         return set(self.data), set(self.child), told
 
     def go_back(self, moment: Moment) -> None:
-        """Have it all as it was: no watch has fired, nobody was told."""
+        """Undo everything since: no watch has fired, no event was sent."""
         self.data, self.child, told = moment
         for watcher, count in told:
             del watcher.events[count:]
@@ -135,7 +135,7 @@ def _tell(
     zxid: int,
     told: frozenset[Caller] = frozenset(),
 ) -> frozenset[Caller]:
-    """Tell all whom it concerns, but those who were told already; return all whom it concerns."""
+    """Notify the watchers, but not those of `told`; return all of them."""
     concerned: set[Caller] = set()
     for watched, caller, mode in list(table):
         # Nothing is below the root's other name.

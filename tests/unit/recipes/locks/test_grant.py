@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from paddock import Client, connect
-from paddock.errors import NoAuthError
+from paddock.errors import GrantLostError, NoAuthError
 from paddock.protocol.acl import ACL, ALL, ANYONE, CREATE, DELETE, READ, Identity, digest_id
 from paddock.recipes import Lease, Lock
 from paddock.recipes.locks.grant import Grant, GrantEvent
@@ -218,5 +218,28 @@ def test_who_stands_in_line_anew_and_gives_up_leaves_nothing(passes: int) -> Non
                 await (await waiting).release()
             async with asyncio.timeout(60):
                 await until(partial(stand_in_line, client, "/lease", 0))
+
+    run_virtually(main())
+
+
+def test_a_grant_that_is_overdue_says_so() -> None:
+    async def main() -> None:
+        async with holding() as (proxy, _, grant):
+            go_silent(proxy)
+            await grant.wait_over()
+            with pytest.raises(GrantLostError, match="held no more: nothing was heard"):
+                grant.check()
+            proxy.heal()
+
+    run_virtually(main())
+
+
+def test_a_lease_that_was_not_renewed_says_so() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, connect(server.hosts) as client:
+            grant = await Lease(client, "/lease", seconds=5).acquire()
+            await grant.wait_over()
+            with pytest.raises(GrantLostError, match="held no more: its time was over"):
+                await grant.renew()
 
     run_virtually(main())

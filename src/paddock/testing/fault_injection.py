@@ -1,8 +1,7 @@
-"""What tests do to a server's clients, whichever clients these are and wherever the server runs.
+"""Faults between a server and its clients, of any kind.
 
-A client is known by its session, and that by its handshake: it came through the proxy that stands
-before the server. So all that is asked of a client is which session it has, and kazoo's will do as
-well as ours, or the number of a session alone.
+The proxy in front of the server knows a client by its session, from the handshake. So a client is
+given by its session: as one of ours, one of kazoo's, or as the number of the session.
 """
 
 from __future__ import annotations
@@ -14,11 +13,14 @@ from typing import Final
 
 from paddock.protocol import operations
 from paddock.testing.conversation import SeenReply, SeenRequest
+from paddock.testing.embedded import EmbeddedServer
+from paddock.testing.expiry import expire_session
 from paddock.testing.faults import Fault
 from paddock.testing.partition import Partition
+from paddock.testing.port import Listening
 from paddock.testing.proxy import FaultProxy
 
-# What callers do not distinguish, or call by another name: some in ours, some in other clients.
+# Names of clients for several operations, or for one with another name.
 _CREATES: Final = tuple(row.name for row in operations.TABLE if row.audit == "create")
 _CHILDREN: Final = tuple(row.name for row in operations.TABLE if row.method == "children")
 _ALIKE: Final[dict[str, tuple[str, ...]]] = {
@@ -35,15 +37,17 @@ _NAMES: Final = frozenset(operations.NAMES.values())
 _TOLD_MAX: Final = 50
 
 
-class Breaking:
-    """Breaks what is between a server and its clients; the proxy is there from the start on."""
+class FaultInjection(Listening):
+    """A server behind a proxy, through which its clients connect."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: EmbeddedServer, seen_max: int | None = None) -> None:
+        self._server = server
+        self._seen_max = seen_max
         self._proxy: FaultProxy | None = None
 
     @property
     def proxy(self) -> FaultProxy:
-        """The proxy that all clients come through, for every other fault and what came by."""
+        """The proxy that all clients connect through, for other faults and for what it saw."""
         assert self._proxy is not None, "the server has not been started"
         return self._proxy
 
@@ -51,11 +55,6 @@ class Breaking:
     def address(self) -> tuple[str, int]:
         """Where clients are to connect."""
         return self.proxy.address
-
-    @property
-    def hosts(self) -> str:
-        """The same as `host:port`, as clients want it: ours, kazoo's and others."""
-        return self.proxy.hosts
 
     def partition(self, client: object, *, silent: bool = False) -> Partition:
         """Keep a client from the server, until `heal` or the end of a `with`.
@@ -76,7 +75,7 @@ class Breaking:
     def drop_reply(
         self, operation: str, path: str | None = None, *, client: object = None, nth: int = 1
     ) -> AbstractContextManager[Fault]:
-        """Have a request carried out, and its reply lost together with the connection.
+        """Lose the reply to a request together with the connection.
 
             with server.drop_reply("create", "/order"):
                 try:
@@ -112,9 +111,9 @@ class Breaking:
         self.proxy.heal()
 
     def recent(self, after: int = 0) -> str:
-        """Give the last requests, replies and events, one in a line, without pings.
+        """Return the last requests, replies and events, one in a line, without pings.
 
-        They begin behind the request of this number, so that it can be told what a test has done.
+        They begin behind the request of this number.
         """
         lines: deque[str] = deque(maxlen=_TOLD_MAX)
         has_begun = False
@@ -128,8 +127,28 @@ class Breaking:
                 lines.append(f"connection {request.connection}: {one}")
         return "\n".join(lines)
 
+    async def _start(self) -> None:
+        await self._server.start()
+        proxy = FaultProxy(self._server.address, seen_max=self._seen_max)
+        try:
+            await proxy.__aenter__()
+        except BaseException:
+            await self._server.stop()
+            raise
+        self._proxy = proxy
+
+    async def _stop(self) -> None:
+        await self.proxy.__aexit__(None, None, None)
+        if self._server.is_running:
+            await self._server.stop()
+
+    async def _expire(self, client: object) -> None:
+        session = self._session_of(client)
+        password = self.proxy.sessions[session]
+        await expire_session(self.proxy.server_address, session, password)
+
     def _session_of(self, client: object) -> int:
-        """Give the session of a client; raises ValueError if it has none on this server."""
+        """Return the session of a client; raises ValueError if it has none on this server."""
         session = session_of(client)
         if session not in self.proxy.sessions:
             raise ValueError(
@@ -137,12 +156,9 @@ class Breaking:
             )
         return session
 
-    def _password_of(self, session: int) -> bytes:
-        return self.proxy.sessions[session]
-
 
 def session_of(client: object) -> int:
-    """Give the number of a client's session.
+    """Return the number of a client's session.
 
     Raises TypeError for what is no client, and ValueError for one that has no session.
     """
