@@ -87,7 +87,7 @@ class Baselines:
         file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def of(self, measured: Measured) -> Measured | None:
-        """Give the one that something measured can be compared with."""
+        """Return the one that something measured can be compared with."""
         same = (one for one in self.recorded if one.combination == measured.combination)
         return next(same, None)
 
@@ -115,7 +115,7 @@ def compare(before: Measured | None, now: Measured, tolerance: float) -> list[Fi
 
 
 def table(findings: list[Finding]) -> str:
-    """Give it as lines for a terminal."""
+    """Return it as lines for a terminal."""
     rows = [["path", "baseline", "now", "change", ""]]
     for one in findings:
         before = NONE if one.before is None else f"{one.before:,.0f}"

@@ -29,7 +29,7 @@ def is_installed() -> bool:
 
 
 def counts(parts: list[str]) -> list[int]:
-    """Give what was counted up to each mark, of what callgrind wrote then, in that order."""
+    """Return what was counted up to each mark, of what callgrind wrote then, in that order."""
     found = []
     for part in parts:
         totals = _TOTALS.search(part)

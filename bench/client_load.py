@@ -83,7 +83,7 @@ class Meter:
 
 
 def _calls(client: Any, base: str, suffix: str = "") -> dict[str, Callable[[], Any]]:
-    """Give each operation of a client as a function without arguments; all have these names."""
+    """Return each operation of a client as a function without arguments; all have these names."""
     get, set_, create = (getattr(client, op + suffix) for op in clients.OPS)
     numbers = itertools.count()
     return {

@@ -44,7 +44,7 @@ class Job:
         raise NotImplementedError
 
     def command(self, client: str) -> list[str]:
-        """Give the module that lets a client do it, and how it is told what to do."""
+        """Return the module that lets a client do it, and how it is told what to do."""
         raise NotImplementedError
 
 
@@ -93,7 +93,7 @@ class Need:
     aim: float | None = None
 
     def got(self, runs: Runs) -> float | None:
-        """Give what it has reached, in the unit of the need; None if it was not measured."""
+        """Return what it has reached, in the unit of the need; None if it was not measured."""
         value = median(runs, self.job, self.client, lambda run: run.ops_per_s)
         if self.times_kazoo is None or value is None:
             return value
@@ -137,7 +137,7 @@ def run(server: Server, client: str, job: Job, seconds: float, warmup_s: float) 
 
 
 def output_of(command: list[str], what: str, deadline_s: float) -> str:
-    """Give what a module of the benchmark says, run in a process of its own."""
+    """Return what a module of the benchmark says, run in a process of its own."""
     try:
         result = subprocess.run(
             [sys.executable, "-m", *command], capture_output=True, text=True, timeout=deadline_s

@@ -91,7 +91,7 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
 
 
 def request(op: str) -> bytes:
-    """Give the bytes that ask for an operation."""
+    """Return the bytes that ask for an operation."""
     body = {"key": KEY} if op == "range" else {"key": KEY, "value": DATA}
     content = json.dumps(body).encode()
     head = f"POST /v3/kv/{op} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(content)}\r\n\r\n"

@@ -16,14 +16,16 @@ from typing import cast
 import uvloop
 
 from bench import etcd
+from paddock.cli.bench.plan import Cell
+from paddock.cli.bench.tally import Tally
 
 
 class Asker(asyncio.Protocol):
     """One connection: the same request again and again."""
 
-    def __init__(self, request: bytes, waits_s: list[float], ended: asyncio.Event) -> None:
+    def __init__(self, request: bytes, tally: Tally, ended: asyncio.Event) -> None:
         self._request = request
-        self._waits_s = waits_s
+        self._tally = tally
         self._ended = ended
         self._transport: asyncio.Transport | None = None
         self._received = b""
@@ -40,7 +42,7 @@ class Asker(asyncio.Protocol):
             return
         if not head.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(self._received.decode(errors="replace"))
-        self._waits_s.append(time.perf_counter() - self._asked_at)
+        self._tally.note(time.perf_counter() - self._asked_at)
         self._received = b""
         self._ask()
 
@@ -64,28 +66,26 @@ def _length(head: bytes) -> int:
 async def run(
     op: str, connections: int, port: int, seconds: float, warmup_s: float
 ) -> etcd.EtcdRun:
-    waits_s: list[float] = []
+    tally = Tally()
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def asker() -> Asker:
-        return Asker(etcd.request(op), waits_s, ended)
+        return Asker(etcd.request(op), tally, ended)
 
     transports = [
         (await loop.create_connection(asker, "127.0.0.1", port))[0] for _ in range(connections)
     ]
     await asyncio.sleep(warmup_s)
-    waits_s.clear()
-    began = time.perf_counter()
+    tally.begin()
     await asyncio.sleep(seconds)
-    took = time.perf_counter() - began
-    if ended.is_set() or not waits_s:
+    tally.end()
+    found = tally.result(Cell(op, connections))
+    if ended.is_set() or found.p50_ms is None or found.p99_ms is None:
         raise RuntimeError("etcd has closed a connection, or does not answer")
-    found = sorted(waits_s)
     for transport in transports:
         transport.abort()
-    p50_us, p99_us = (1e6 * found[int(share * len(found))] for share in (0.5, 0.99))
-    return etcd.EtcdRun(op, connections, len(found) / took, p50_us, p99_us)
+    return etcd.EtcdRun(op, connections, found.rate, found.p50_ms * 1000, found.p99_ms * 1000)
 
 
 def main() -> int:

@@ -45,7 +45,7 @@ class Goal:
         return "holds" if self._reaches(got.value, self.must) else "falls short"
 
     def margin(self, got: Got) -> float:
-        """Give how often it has what it must have: 1 is just enough, whatever the unit."""
+        """Return how often it has what it must have: 1 is just enough, whatever the unit."""
         least = 1e-3
         if self.is_limit:
             return self.must / max(got.value, least)
@@ -106,7 +106,7 @@ def _worst_tail(results: Results) -> Got | None:
 
 
 def _ratio_of(name: Figure, *, is_speed: bool = False) -> Callable[[Results], Got | None]:
-    """Give Paddock's share of what Apache ZooKeeper takes; as a speed, how often it is faster."""
+    """Return Paddock's share of what Apache ZooKeeper takes; as a speed, how often it is faster."""
 
     def got(results: Results) -> Got | None:
         other = results.others.get(name)
@@ -126,7 +126,7 @@ def _of_paddock(name: Figure) -> Callable[[Results], Got | None]:
 
 
 def _grown(which: str, by: str) -> Callable[[Results], Got | None]:
-    """Give how often the cost at the largest size is that at the smallest, for the worst op."""
+    """Return how often the cost at the largest size is that at the smallest, for the worst op."""
 
     def got(results: Results) -> Got | None:
         loads: Loads = getattr(results, which)
@@ -199,13 +199,13 @@ GOALS: Final = (
 
 
 def reached(results: Results) -> list[tuple[Goal, Got]]:
-    """Give the goals that were measured, and what was reached."""
+    """Return the goals that were measured, and what was reached."""
     found = ((goal, goal.got(results)) for goal in GOALS)
     return [(goal, got) for goal, got in found if got is not None]
 
 
 def must_of(cell: Cell) -> float | None:
-    """Give what a cell of the matrix must have, None if there is no goal for it."""
+    """Return what a cell of the matrix must have, None if there is no goal for it."""
     return _MUSTS.get(cell)
 
 

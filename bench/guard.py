@@ -81,7 +81,7 @@ def _check(name: str, command: list[str], environment: dict[str, str]) -> None:
 
 
 def environment(place: Path) -> dict[str, str]:
-    """Give an environment in which nothing is left to chance, and Paddock is in that folder."""
+    """Return an environment in which nothing is left to chance, and Paddock is in that folder."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": f"{place.resolve()}{os.pathsep}{ROOT}",
@@ -144,7 +144,7 @@ def _named(findings: list[Finding], verdict: Verdict) -> str:
 
 
 def builds_of(checkout: Path) -> dict[str, Path]:
-    """Give the builds that are in another checkout: the sources, and what `make bench` compiled."""
+    """Return the builds of another checkout: the sources, and what `make bench` compiled."""
     places = {"compiled": checkout / "build" / "optimized", "pure": checkout / "src"}
     found = {name: place for name, place in places.items() if (place / "paddock").is_dir()}
     if "pure" not in found:
@@ -153,7 +153,7 @@ def builds_of(checkout: Path) -> dict[str, Path]:
 
 
 def forgiven(status: int, environment: Mapping[str, str]) -> int:
-    """Give the status that counts: nobody but CI has to have a baseline."""
+    """Return the status that counts: nobody but CI has to have a baseline."""
     return OK if status == NOTHING_TO_COMPARE and not environment.get("CI") else status
 
 

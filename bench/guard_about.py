@@ -34,7 +34,7 @@ def versions() -> dict[str, str]:
 
 
 def _interpreter_options() -> list[str]:
-    """Give the options that the interpreter was built with and that change its instructions."""
+    """Return the options that the interpreter was built with and that change its instructions."""
     flags = str(sysconfig.get_config_var("PY_CORE_CFLAGS") or "").split()
     arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
     known = ("--enable-shared", "--enable-optimizations", "--with-lto")

@@ -171,7 +171,7 @@ class Heart:
             await asyncio.sleep(0)
 
     async def peer(self) -> Peer:
-        """Give a client with a session."""
+        """Return a client with a session."""
         peer = Peer(self)
         shake = ConnectRequest(0, 0, SESSION_TIMEOUT_MS, 0, bytes(16), False)
         peer.connection.data_received(framed(encoded(shake)))
@@ -247,7 +247,7 @@ class CannedServer(asyncio.Transport):
 
 
 def request(operation: int, record: Record) -> bytes:
-    """Give a request as a server gets it."""
+    """Return a request as a server gets it."""
     # The same number each time: the server tells it back, and asks for nothing of it.
     return framed(struct.pack(">ii", 1, operation) + encoded(record))
 

@@ -52,7 +52,7 @@ class Counter:
         self._before = self._counts()
 
     def end(self) -> Growth:
-        """Give what was said since the beginning, for each hand-over."""
+        """Return what was said since the beginning, for each hand-over."""
         self.wait_quiet()
         assert self._before is not None, "it has begun"
         requests, replies, events = self._before

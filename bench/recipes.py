@@ -111,7 +111,7 @@ def grow(server: Server, line: Line) -> Growth:
 
 
 def is_constant(growths: Growths, server: str, client: str) -> bool | None:
-    """Tell whether a hand-over takes no more messages the more wait; None if it is not known."""
+    """Return whether a hand-over takes no more messages the more wait; None if it is not known."""
     found = [
         growth.messages
         for line, growth in growths.items()

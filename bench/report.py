@@ -178,7 +178,7 @@ def _etcd(results: Results) -> Iterable[str]:
 
 
 def _comparison(title: str, runs: Runs, columns: Sequence[str]) -> Iterable[str]:
-    """Give the tables of what was done by kazoo, which comes first, and by ours."""
+    """Return the tables of what was done by kazoo, which comes first, and by ours."""
     if not runs:
         return []
     return [

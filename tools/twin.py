@@ -92,17 +92,17 @@ _CLIENT: Final = Rules(
 
 
 def rules() -> Rules:
-    """Give the rules for everything of ours."""
+    """Return the rules for everything of ours."""
     return with_pairs(_CLIENT, RECIPES.pairs(_CLIENT)) if RECIPES.exists else _CLIENT
 
 
 def everything() -> tuple[Pair | Package, ...]:
-    """Give everything that is written."""
+    """Return everything that is written."""
     return (*rules().pairs, RECIPES) if RECIPES.exists else rules().pairs
 
 
 def text_of(written: Pair | Package, by: Rules | None = None) -> str:
-    """Give the source of a twin, formatted."""
+    """Return the source of a twin, formatted."""
     if isinstance(written, Package):
         text = written.write(by or _CLIENT)
     else:
@@ -129,7 +129,7 @@ def path_of(written: Pair | Package) -> Path:
 
 
 def orphans() -> list[Path]:
-    """Give the twins of recipes that are no more."""
+    """Return the twins of recipes that are no more."""
     present = {*path_of(RECIPES).parent.glob("*.py")}
     return sorted(present - {path_of(one) for one in everything()})
 

@@ -16,7 +16,7 @@ from typing import Any
 def on_first_use(
     package: dict[str, Any], homes: Sequence[str], *, modules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Give `__getattr__` and `__dir__` for a package of these globals.
+    """Return `__getattr__` and `__dir__` for a package of these globals.
 
     A name is looked for in one home after the other, so the light ones come first; `modules` are
     the names that stand for modules of the package themselves.

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Give a new event loop, the fastest that is installed."""
+    """Return a new event loop, the fastest that is installed."""
     try:
         import uvloop
     except ImportError:

@@ -3,8 +3,8 @@
     async with paddock.connect("127.0.0.1:2181/app") as client:
         await client.create("/config", b"v1")
 
-The client has no randomness of its own, so that a seeded run repeats itself; whoever does not hand
-one in gets the system's.
+The client has no randomness of its own, so that a seeded run repeats itself; the default is the
+system's.
 """
 
 from __future__ import annotations
@@ -32,22 +32,20 @@ def connect(
     default_watcher: Watcher | None = None,
     max_request_bytes: int = REQUEST_BYTES_MAX,
 ) -> Client:
-    """Give a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
+    """Return a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
         async with paddock.connect("127.0.0.1:2181", session_timeout=10) as client:
             print(client.state)  # CONNECTED
 
-    `session_timeout` is in seconds, and the service may grant another one. With `tls` the
-    connection is secured. With `sasl` we prove by DIGEST-MD5 who we are, on every connection before
-    anything else. With `read_only` a server will do that has lost the others and can only be read
-    from, until one is found that can be written to. The `default_watcher` is told of every state of
-    the session, and of what a read with `watch=True` watches. `random` is for tests that repeat
-    themselves. `max_request_bytes` is what the servers take at once, `jute.maxbuffer` there: what
-    is larger would cost us the connection, and raises InvalidArgumentError instead.
+    `session_timeout` is in seconds; the service may grant another one. `tls` encrypts connections.
+    `sasl` authenticates each of them by DIGEST-MD5. `read_only` accepts a server in read-only mode
+    until another one is found. The `default_watcher` gets every state of the session, and the
+    events of reads with `watch=True`. `random` makes tests repeatable. `max_request_bytes` is the
+    servers' `jute.maxbuffer`: a larger request raises InvalidArgumentError.
 
-    Entering the scope raises ConnectionLostError if no server gives us a session within the session
-    timeout, and AuthenticationError if the `sasl` credentials are not accepted. The chroot need not
-    exist; the first `create` with `make_parents` makes it, too.
+    Entering the scope raises ConnectionLostError if no server grants a session within the session
+    timeout, and AuthenticationError if the `sasl` credentials are refused. The chroot need not
+    exist; the first `create` with `make_parents` creates it.
     """
     if running_loop() is None:
         raise UsageError(

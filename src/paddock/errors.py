@@ -10,8 +10,8 @@ An error answers the question "what should I do now?", so the classes are groupe
 * `UsageError`: a call where, or when, none can be made.
 * `RecipeError`: something that is built on the service cannot go on.
 
-Every code on the wire has exactly one class; `error_from_code` finds it. A code that nobody has
-heard of becomes a plain `RequestError`, so a newer server cannot break an older client.
+Every code on the wire has exactly one class; `error_from_code` finds it. An unknown
+code becomes a plain `RequestError`, so a newer server cannot break an older client.
 """
 
 from __future__ import annotations
@@ -155,8 +155,7 @@ class GrantLostError(RecipeError):
     """What was held is held no more, or may not be: others may hold it by now.
 
     The session has expired, or nothing was heard from the service for so long that it may have; or
-    somebody has deleted the node that stood for it. Whatever was done under it may have to be done
-    again, by the next holder.
+    its node was deleted. Work under it may have to be done again, by the next holder.
     """
 
 
@@ -174,7 +173,7 @@ class ChannelClosedError(RecipeError):
 class InvalidValueError(RecipeError):
     """What a node holds is nothing that the recipe can use; the message says why.
 
-    Somebody has written it: mend it there.
+    Correct it there.
     """
 
 
@@ -196,7 +195,7 @@ class RuntimeInconsistencyError(RequestError):
 
 
 class DataInconsistencyError(RequestError):
-    """A code that upstream reserves; somebody should look at the server that sends it."""
+    """A code that upstream reserves; look at the server that sends it."""
 
     code = DATA_INCONSISTENCY
     meaning = "the server found its data inconsistent"
@@ -259,14 +258,14 @@ class NoNodeError(RequestError):
 
 
 class NoAuthError(RequestError):
-    """Say who you are with `add_auth`, or have the ACL changed by somebody with ADMIN."""
+    """Authenticate with `add_auth`, or have the ACL changed by a user with ADMIN."""
 
     code = NO_AUTH
     meaning = "the ACL does not permit it"
 
 
 class BadVersionError(RequestError):
-    """Somebody else has written in between: read again, decide again, write again."""
+    """The node was changed meanwhile: read again, decide again, write again."""
 
     code = BAD_VERSION
     meaning = "the version does not match"
@@ -280,7 +279,7 @@ class NoChildrenForEphemeralsError(RequestError):
 
 
 class NodeExistsError(RequestError):
-    """Take it as an answer: somebody, perhaps we ourselves, has created it before."""
+    """Accept it, or create with `exist_ok=True`."""
 
     code = NODE_EXISTS
     meaning = "the node exists already"
@@ -303,7 +302,7 @@ class InvalidCallbackError(RequestError):
 class InvalidACLError(RequestError):
     """Mend the ACL: the server does not know a scheme, or an id is none, or it has no entry.
 
-    The scheme `auth` stands for whoever creates the node, so it needs an `add_auth` first.
+    The scheme `auth` stands for the creator of the node, so it needs an `add_auth` first.
     """
 
     code = INVALID_ACL
@@ -362,7 +361,7 @@ class ReconfigDisabledError(RequestError):
 
 
 class SessionClosedRequireSaslError(AuthenticationError):
-    """Give `connect` the credentials that the server asks for."""
+    """Return `connect` the credentials that the server asks for."""
 
     code = SESSION_CLOSED_REQUIRE_SASL
     meaning = "the server requires SASL authentication"
@@ -421,7 +420,7 @@ _CLASSES[API_ERROR] = RequestError
 def error_from_code(
     number: int, operation: str = "request", path: str | None = None
 ) -> ServiceError:
-    """Give the error for a result code other than OK."""
+    """Return the error for a result code other than OK."""
     assert number != OK, "OK is not an error"
     found = _CLASSES.get(number)
     return UnknownCodeError(number, operation, path) if found is None else found(operation, path)

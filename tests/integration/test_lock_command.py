@@ -117,7 +117,7 @@ def test_a_lock_that_somebody_has_is_not_obtained(hosts: str) -> None:
             # Nobody is left in the line.
             assert len(Lock(other, "/taken").contenders()) == 1
     assert (at_once.status, at_once.output) == (75, "")
-    assert at_once.errors == "paddock: /taken: somebody else has the lock\n"
+    assert at_once.errors == "paddock: /taken: another contender has the lock\n"
     assert (in_time.status, in_time.output) == (75, "")
     assert in_time.errors == "paddock: /taken: the lock was not obtained within 0.3 s\n"
 

@@ -343,8 +343,12 @@ def test_a_client_of_the_other_api_is_refused(server: ServerThread, client: Clie
             lock = recipes.Lock(other, "/lock")
             with pytest.raises(InvalidArgumentError, match=r"^locks: .* not of the blocking API"):
                 sync_recipes.MultiLock([lock])  # type: ignore[list-item]
+        with pytest.raises(
+            InvalidArgumentError, match=r"^client: expected one of paddock\.connect"
+        ):
+            recipes.Lock(client, "/lock")  # type: ignore[arg-type]
         with pytest.raises(UsageError, match=r"use paddock\.connect here, also for"):
-            await recipes.Lock(client, "/lock").acquire()  # type: ignore[arg-type]
+            client.get("/")
         with pytest.raises(UsageError, match="start_task: a blocking client has no such method"):
             client.start_task  # type: ignore[attr-defined] # noqa: B018
 

@@ -28,7 +28,7 @@ class Package:
         return importlib.util.find_spec(self.source) is not None
 
     def pairs(self, rules: Rules) -> tuple[Pair, ...]:
-        """Give the modules with what of them has a twin; those of `rules` have one already."""
+        """Return the modules with what of them has a twin; those of `rules` have one already."""
         source = read(self.source)
         homes = self._homes(source)
         # Classes first: a function has a twin if it has to do with one of them.
@@ -66,7 +66,7 @@ class Package:
         return pairs
 
     def write(self, rules: Rules) -> str:
-        """Give the `__init__` of the twin."""
+        """Return the `__init__` of the twin."""
         source = read(self.source)
         pairs = self.pairs(rules)
         targets = {name: pair.target for pair in pairs for name in pair.names}
@@ -80,7 +80,7 @@ class Package:
         )
 
     def _homes(self, source: Source) -> dict[str, str]:
-        """Give every exported name with the module that it comes from."""
+        """Return every exported name with the module that it comes from."""
         found = {
             alias.asname or alias.name: node.module or ""
             for node, alias in source.imports()
@@ -98,7 +98,7 @@ def with_pairs(rules: Rules, pairs: tuple[Pair, ...]) -> Rules:
 
 
 def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
-    """Give the bases that several classes have in common, and are not among them: most basic last.
+    """Return the bases that several classes share and that are not among them, most basic last.
 
     They have a twin, too, so that what is inherited is written once.
     """

@@ -13,7 +13,7 @@ from tools.blocking.source import read
 
 
 def is_shared(thing: Any) -> bool:
-    """Tell whether something is the same for both, so it has no twin."""
+    """Return whether something is the same for both, so it has no twin."""
     if inspect.isfunction(thing):
         return False
     if not inspect.isclass(thing):
@@ -26,7 +26,7 @@ def is_shared(thing: Any) -> bool:
 
 
 def waits_for_something(thing: Any) -> bool:
-    """Tell whether something is a class of which blocking code needs a twin."""
+    """Return whether something is a class of which blocking code needs a twin."""
     return inspect.isclass(thing) and any(
         inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
         for kind in thing.__mro__

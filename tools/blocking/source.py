@@ -24,14 +24,14 @@ class Source:
     tree: ast.Module
 
     def found(self, name: str) -> ast.ClassDef | Function:
-        """Give a class or a function by its name."""
+        """Return a class or a function by its name."""
         for node in self.tree.body:
             if isinstance(node, ast.ClassDef | Function) and node.name == name:
                 return node
         raise LookupError(f"{self.name} has no {name}")
 
     def imports(self) -> Iterator[tuple[ast.Import | ast.ImportFrom, ast.alias]]:
-        """Give every name that is imported, also where only a checker of types imports it."""
+        """Return every name that is imported, also where only a checker of types imports it."""
         for node in self.tree.body:
             for one in node.body if isinstance(node, ast.If) else [node]:
                 if isinstance(one, ast.Import | ast.ImportFrom):
@@ -39,14 +39,14 @@ class Source:
                         yield one, alias
 
     def imported(self, name: str) -> tuple[ast.Import | ast.ImportFrom, ast.alias] | None:
-        """Give the import that brings a name."""
+        """Return the import that brings a name."""
         for node, alias in self.imports():
             if name == (alias.asname or alias.name):
                 return node, alias
         return None
 
     def alias(self, name: str) -> tuple[Source, ast.expr] | None:
-        """Give what a name stands for, if it is only a name for a type, and where it says so."""
+        """Return what a name stands for, if it is only a name for a type, and where it says so."""
         for node in self.tree.body:
             if (
                 isinstance(node, ast.AnnAssign)

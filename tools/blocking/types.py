@@ -81,7 +81,7 @@ class Types:
     def _carried(
         self, carrier: str, wrapper: str, inside: ast.expr, where: ast.AST, bridge: str
     ) -> Outcome:
-        """Give the outcome for a stream or a scope, which brings its items or its value later."""
+        """Return the outcome for a stream or a scope, which brings its items or its value later."""
         text, wrap = self._given(inside, where, bridge)
         if wrap is as_it_is:
             return Outcome(
@@ -129,7 +129,7 @@ class Types:
     # What a call takes.
 
     def parameters(self, node: Function) -> str:
-        """Give the parameters as blocking code has them, with every name that they need."""
+        """Return the parameters as blocking code has them, with every name that they need."""
         taken = copy.copy(node.args)
         for field in ("posonlyargs", "args", "kwonlyargs"):
             setattr(taken, field, [self._parameter(one) for one in getattr(taken, field)])
@@ -153,7 +153,7 @@ class Types:
         return ast.arg(argument.arg, blocking)
 
     def _blocking(self, kind: ast.expr, where: ast.AST) -> ast.expr:
-        """Give a type with handlers that promise nothing."""
+        """Return a type with handlers that promise nothing."""
         parts = _alternatives(kind)
         changed = [self._handler_type(one) for one in parts]
         if all(new is old for new, old in zip(changed, parts, strict=True)):
@@ -174,7 +174,7 @@ class Types:
         return ast.Subscript(kind.value, ast.Tuple([told, inside[-1]], ast.Load()), ast.Load())
 
     def passed(self, node: Function, *, skip: int, bridge: str) -> list[str]:
-        """Give the arguments as they are passed on."""
+        """Return the arguments as they are passed on."""
         positional = [*node.args.posonlyargs, *node.args.args][skip:]
         passed = [self._converted(one, bridge) for one in positional]
         for one, stars in ((node.args.vararg, "*"), (node.args.kwarg, "**")):
@@ -210,7 +210,7 @@ class Types:
         return self._relayed(argument, called[0], bridge)
 
     def _relayed(self, argument: ast.arg, called: ast.expr, bridge: str) -> str:
-        """Give a callback as the loop may call it."""
+        """Return a callback as the loop may call it."""
         _, (told, result) = taken_apart(called)
         generic, inside = taken_apart(result)
         name = argument.arg
@@ -227,7 +227,7 @@ class Types:
         return name
 
     def _told(self, told: ast.expr, where: ast.AST, bridge: str) -> str:
-        """Give how what a callback is told is wrapped, if it has to be."""
+        """Return how what a callback is told is wrapped, if it has to be."""
         if not isinstance(told, ast.List) or not self._has_twin(told):
             return ""
         names = [f"_{number}" for number in range(len(told.elts))]
@@ -251,7 +251,7 @@ class Types:
     # What types are made of.
 
     def twin_of(self, kind: ast.expr | None) -> str | None:
-        """Give the name of the class with a twin that a type is, if it is one."""
+        """Return the name of the class with a twin that a type is, if it is one."""
         if isinstance(kind, ast.Subscript):
             kind = kind.value
         if isinstance(kind, ast.Name) and kind.id in self._twins:
@@ -259,7 +259,7 @@ class Types:
         return None
 
     def is_sequence_of_twins(self, argument: ast.arg) -> bool:
-        """Tell whether an argument is a sequence of objects that all have a twin."""
+        """Return whether an argument is a sequence of objects that all have a twin."""
         if argument.annotation is None:
             return False
         generic, inside = taken_apart(self._expanded(argument.annotation))
@@ -280,7 +280,7 @@ class Types:
         return self._expanded(argument.annotation)
 
     def _expanded(self, kind: ast.expr, home: Source | None = None) -> ast.expr:
-        """Give a type with what its names stand for in their places."""
+        """Return a type with what its names stand for in their places."""
         origin = home or self.source
         types = self
 
@@ -307,7 +307,7 @@ class Types:
         return expanded
 
     def _text(self, expression: ast.expr, where: ast.AST) -> str:
-        """Give an expression as it is written, with every name in it imported."""
+        """Return an expression as it is written, with every name in it imported."""
         for node in ast.walk(expression):
             if isinstance(node, ast.Name):
                 self.name(node)
@@ -360,14 +360,14 @@ def all_arguments(node: Function) -> list[ast.arg]:
 
 
 def _alternatives(kind: ast.expr) -> list[ast.expr]:
-    """Give the parts of `a | b`."""
+    """Return the parts of `a | b`."""
     if isinstance(kind, ast.BinOp) and isinstance(kind.op, ast.BitOr):
         return [*_alternatives(kind.left), *_alternatives(kind.right)]
     return [kind]
 
 
 def _optional(kind: ast.expr) -> ast.expr | None:
-    """Give the `a` of `a | None`."""
+    """Return the `a` of `a | None`."""
     parts = [one for one in _alternatives(kind) if ast.unparse(one) != "None"]
     return parts[0] if len(parts) == 1 and parts[0] is not kind else None
 
@@ -381,7 +381,7 @@ def _is_self(kind: ast.AST) -> bool:
 
 
 def _async_name(kind: ast.expr) -> str | None:
-    """Give a name that means something to asyncio only, if there is one."""
+    """Return a name that means something to asyncio only, if there is one."""
     for node in ast.walk(kind):
         if isinstance(node, ast.Name) and node.id in {*_ASYNC_NAMES, "asyncio"}:
             return ast.unparse(node)
@@ -389,7 +389,7 @@ def _async_name(kind: ast.expr) -> str | None:
 
 
 def _root(thing: Any) -> str:
-    """Give the package that a module or a class is in, the outermost."""
+    """Return the package that a module or a class is in, the outermost."""
     return str(getattr(thing, "__module__", getattr(thing, "__name__", ""))).partition(".")[0]
 
 

@@ -33,7 +33,7 @@ _LINES: Final = re.compile(r"^(?: {2,}|\* |- )", re.MULTILINE)
 
 
 def adapted(text: str, width: int) -> str:
-    """Give words about asyncio code as words about blocking code, in lines of this width."""
+    """Return words about asyncio code as words about blocking code, in lines of this width."""
     return "\n\n".join(_paragraph(one, width) for one in text.split("\n\n"))
 
 
@@ -46,6 +46,6 @@ def _paragraph(text: str, width: int) -> str:
 
 
 def left_of_asyncio(text: str) -> str | None:
-    """Give the first word about asyncio, if there is one."""
+    """Return the first word about asyncio, if there is one."""
     found = _ASYNCIO.search(text)
     return None if found is None else found.group()

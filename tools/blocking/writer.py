@@ -124,7 +124,7 @@ class Writer:
     def _inherited(
         self, made: type[Any], of_its_base: tuple[type[Any], ...]
     ) -> Iterator[tuple[Source, Function]]:
-        """Give the methods of a class and of those of ours that it comes from, nearest first."""
+        """Return the methods of a class and of those of ours that it comes from, nearest first."""
         root = self._pair.source.partition(".")[0]
         for kind in made.__mro__:
             if kind.__module__.partition(".")[0] != root or kind in of_its_base:
@@ -140,7 +140,7 @@ class Writer:
                     yield source, method
 
     def _generic(self, node: ast.ClassDef) -> str:
-        """Give the `[T]` of a generic class."""
+        """Return the `[T]` of a generic class."""
         for one in node.bases:
             name, inside = taken_apart(one)
             if name == "Generic":
@@ -184,7 +184,7 @@ class Writer:
         return parts
 
     def _type_of(self, node: ast.AnnAssign | ast.Assign, method: Function, name: str) -> ast.expr:
-        """Give the type of an attribute, from its annotation or that of the argument it is."""
+        """Return the type of an attribute, from its annotation or that of the argument it is."""
         if isinstance(node, ast.AnnAssign):
             generic, inside = taken_apart(node.annotation)
             if generic == "Final":

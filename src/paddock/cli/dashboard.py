@@ -1,4 +1,4 @@
-"""How figures of servers are shown: one server on a card, several as rows of a table.
+"""Metrics of servers as text: a card for one server, a table for several.
 
 On a terminal that is drawn and renewed; in a pipe it is plain text, the same lines every time.
 """

@@ -1,4 +1,4 @@
-"""The life of a process that serves: from its start to the signal that ends it.
+"""Signals and service manager notifications of a server process.
 
 SIGTERM and SIGINT end it in good order: what is under way is answered, a snapshot is written, the
 status is 0. A second one ends it at once; nothing that was acknowledged is lost by that either, but

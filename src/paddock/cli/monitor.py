@@ -1,4 +1,4 @@
-"""What servers say of themselves, asked with four-letter words: one connection for each word.
+"""Metrics of servers, asked with four-letter words: one connection for each word.
 
 `srvr` is allowed by every server unless it is configured away; `mntr`, which knows more, has to be
 in the server's `4lw.commands.whitelist`. What is not known is None. A server that cannot be asked

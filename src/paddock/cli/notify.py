@@ -1,4 +1,4 @@
-"""What a service manager is told: that we serve, that we stop, that we are alive.
+"""Notifications for a service manager: ready, stopping, watchdog.
 
 systemd's protocol is a datagram of lines to the socket named by NOTIFY_SOCKET. That is all of it,
 so it is spoken here: a library for it would be longer than this file. Without a manager nothing is

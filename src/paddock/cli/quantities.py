@@ -1,4 +1,4 @@
-"""Numbers, sizes and ages as people write them: `10k` bytes, `90m` minutes."""
+"""Numbers, sizes and ages on the command line: `10k` bytes, `90m` minutes."""
 
 import math
 import re

@@ -3,9 +3,9 @@
     await client.create("/secret", acl=[digest_acl("alice", "password")])
     await client.create("/public", acl=[digest_acl("alice", "password"), *READ_ONLY_ACL])
 
-A node has a list of these, and what no entry grants is refused. `OPEN_ACL`, the default, lets
-anybody do anything; `READ_ONLY_ACL` lets anybody read; `CREATOR_ALL_ACL` lets whoever creates the
-node do anything, known by what `add_auth` has said.
+A node has a list of entries; what no entry grants is refused. `OPEN_ACL`, the default, grants
+everything to everyone; `READ_ONLY_ACL` grants reads to everyone; `CREATOR_ALL_ACL` grants
+everything to the creator, as authenticated by `add_auth`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paddock.protocol.acl import ACL, Identity, digest_id
 
 
 class Permission(IntFlag):
-    """What somebody may do; `|` joins several."""
+    """Permissions of an ACL entry; `|` joins several."""
 
     READ = wire.READ
     WRITE = wire.WRITE
@@ -29,14 +29,13 @@ class Permission(IntFlag):
     ALL = wire.ALL
 
 
-# Anybody may do anything; anybody may read; whoever creates the node may do anything.
 OPEN_ACL: Final[tuple[ACL, ...]] = wire.OPEN
 READ_ONLY_ACL: Final[tuple[ACL, ...]] = wire.READ_ONLY
 CREATOR_ALL_ACL: Final[tuple[ACL, ...]] = wire.CREATOR_ALL
 
 
 def digest_acl(user: str, password: str, permissions: int = Permission.ALL) -> ACL:
-    """Give what lets somebody in who knows a password: `add_auth("digest", b"user:password")`.
+    """Return an entry for a user who authenticates by `add_auth("digest", b"user:password")`.
 
     The ACL holds a digest, not the password itself.
     """
@@ -49,12 +48,12 @@ def digest_acl(user: str, password: str, permissions: int = Permission.ALL) -> A
 
 
 def ip_acl(network: str, permissions: int = Permission.ALL) -> ACL:
-    """Give what lets in whoever connects from an address, or from a network: `10.0.0.0/8`."""
+    """Return an entry for clients of an address, or of a network such as `10.0.0.0/8`."""
     return ACL(_checked(permissions), Identity("ip", network))
 
 
 def world_acl(permissions: int = Permission.ALL) -> ACL:
-    """Give what lets anybody do something."""
+    """Return an entry for everyone."""
     return ACL(_checked(permissions), wire.ANYONE)
 
 

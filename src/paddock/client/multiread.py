@@ -46,12 +46,12 @@ class Reading(Generic[T]):
         self._answer: T | None = None
 
     def result(self) -> T:
-        """Give what was read. Raises NoNodeError or NoAuthError if it could not be."""
+        """Return what was read. Raises NoNodeError or NoAuthError if it could not be."""
         if not self.is_done:
             raise LocalProtocolError(f"{self._step.name} {self.path}: not read yet")
         if self.error is not None:
             raise self.error
-        # Whoever is done without an error has an answer; it may be None only if T allows it.
+        # Done without an error, it has a result; None only if T allows it.
         return self._answer  # type: ignore[return-value]
 
     def _take(self, header: MultiHeader, reader: Reader) -> None:

@@ -23,7 +23,7 @@ class NodeData(NamedTuple):
 
     @property
     def is_null(self) -> bool:
-        """Tell whether the node has no data at all, which the service tells from empty data."""
+        """Return whether the node has no data at all, which the service tells from empty data."""
         return self.data is NO_DATA
 
 

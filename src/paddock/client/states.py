@@ -41,7 +41,7 @@ class SessionState(_Named):
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether a server answers."""
+        """Return whether a server answers."""
         return self in (
             SessionState.CONNECTED,
             SessionState.CONNECTED_READ_ONLY,
@@ -50,7 +50,7 @@ class SessionState(_Named):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether there is no way on from here, but with a new client."""
+        """Return whether there is no way on from here, but with a new client."""
         return self in (SessionState.EXPIRED, SessionState.CLOSED, SessionState.AUTH_FAILED)
 
 

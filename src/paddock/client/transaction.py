@@ -73,7 +73,7 @@ class Transaction:
         return self._add(opcodes.CHECK, self._encode.version(path, version), path)
 
     def commit(self) -> asyncio.Future[list[Any]]:
-        """Carry it out, once; give the result of each operation.
+        """Carry it out, once; return the result of each operation.
 
         Raises TransactionFailedError if it was refused.
         """

@@ -65,7 +65,7 @@ class Bridge:
         self.portal.release(self)
 
     async def abandon(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Close, on the loop, what nobody refers to any more."""
+        """Close, on the loop, an object without references."""
         try:
             await close()
         finally:
@@ -80,7 +80,7 @@ class Twin(Generic[T]):
     def __init__(self, bridge: Bridge, inner: T, owner: object = None) -> None:
         self._bridge = bridge
         self._inner = inner
-        # What has to live as long as this: a client that nobody refers to is closed.
+        # What has to live as long as this: a client without references is closed.
         self._owner = owner
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
@@ -93,7 +93,7 @@ class Twin(Generic[T]):
 
     @classmethod
     def _of(cls, bridge: Bridge, inner: T) -> Self:
-        """Give the twin of an asyncio object that exists, whatever the constructor takes."""
+        """Return the twin of an asyncio object that exists, whatever the constructor takes."""
         twin = cls.__new__(cls)
         Twin.__init__(twin, bridge, inner)
         return twin

@@ -4,8 +4,8 @@ The event loop must not wait for them, and they may make blocking calls, which w
 loop; so each client has one more thread, from its first callback on. One after the other, in the
 order of what they are told. One that fails is logged, and the next is called.
 
-The queue has no bound: an event may not be dropped, and the loop may not wait. Whoever may be slow
-takes a stream instead, in which changes in quick succession come as one.
+The queue has no bound: an event may not be dropped, and the loop may not wait. Slow code
+takes a stream instead, which merges changes in quick succession.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _END_SECONDS_MAX: Final = 5.0
 
 
 class Callbacks:
-    """The thread that calls back, if there is anybody to call."""
+    """The thread that runs callbacks, from the first one on."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Callback, tuple[Any, ...]] | None] = new_queue()
@@ -45,9 +45,9 @@ class Callbacks:
     def relay(self, value: object, wrap: Wrap) -> Any: ...
 
     def relay(self, value: object, wrap: Wrap | None = None) -> Any:
-        """Give what the loop may call in the place of a callback; what is none stays as it is.
+        """Return what the loop may call in the place of a callback; what is none stays as it is.
 
-        So does a coroutine function, which nobody would await: the client refuses it by its name.
+        So does a coroutine function, which would never be awaited: the client refuses it.
         What it is told is wrapped, if there is a way given.
         """
         if not callable(value) or iscoroutinefunction(value):
@@ -55,7 +55,7 @@ class Callbacks:
         return Relay(self, value, wrap)
 
     def put(self, callback: Callback, arguments: tuple[Any, ...]) -> None:
-        """Have somebody called. Only the loop's thread does this, so events keep their order."""
+        """Queue a callback. Only the loop's thread does this, so events keep their order."""
         if self._is_over:
             return
         if self._thread is None:
@@ -64,7 +64,7 @@ class Callbacks:
         self._queue.put((callback, arguments))
 
     def end(self) -> None:
-        """Call those who are due, and nobody after them."""
+        """Run the queued callbacks, and none after them."""
         self._is_over = True
         self._queue.put(None)
 

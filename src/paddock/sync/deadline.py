@@ -28,7 +28,7 @@ _limit: Final = _Limit()
 
 
 def remaining() -> float | None:
-    """Give the seconds that this thread has left, which may be less than none; None: no limit."""
+    """Return the seconds that this thread has left, which may be less than none; None: no limit."""
     return None if _limit.at is None else _limit.at - time.monotonic()
 
 
@@ -56,7 +56,7 @@ class Timeout:
 
 
 def timeout(seconds: float | None) -> Timeout:
-    """Give a scope in which blocking calls raise TimeoutError once so many seconds have passed.
+    """Return a scope in which blocking calls raise TimeoutError once so many seconds have passed.
 
     The call that is under way then is cancelled; whether it has happened is as unknown as after a
     lost connection. The client stays usable. None sets no limit, and takes none away.

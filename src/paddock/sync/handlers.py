@@ -36,7 +36,7 @@ class Handlers:
         self._threads: set[Thread] = set()
 
     def relay(self, value: object, wrap: Wrap | None = None) -> Any:
-        """Give what the loop may await in the place of a handler; what is none stays as it is."""
+        """Return what the loop may await in the place of a handler; what is none stays as it is."""
         if iscoroutinefunction(value):
             raise InvalidArgumentError(
                 f"{value!r} is a coroutine function; blocking code has plain ones for handlers"
@@ -86,7 +86,7 @@ class Handlers:
 
 
 def _as_outcome(handler: Callable[..., Any], error: BaseException) -> Exception:
-    """Give an error as a task may raise it: not one that would end the loop, such as SystemExit."""
+    """Return an error that a task may raise; SystemExit, for one, would end the loop."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     strange = RuntimeError(f"the handler {handler!r} ended with {error!r}")

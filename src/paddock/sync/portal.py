@@ -8,7 +8,7 @@ outcome. The rules:
   is then cancelled on the loop, and the client stays usable.
 * A thread that runs an event loop of its own is refused: it would block that loop.
 * A forked child has no thread that could answer, so it is refused too; it makes clients of its own.
-* Whoever forgot to close a client has it closed when the interpreter exits, if that is quick.
+* A client that is not closed is closed when the interpreter exits, if that is quick.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Call(Generic[T]):
         return self.name if self.path is None else f"{self.name} {self.path}"
 
     def begin(self) -> bool:
-        """Start it; tell whether it is still under way then."""
+        """Start it; return whether it is still under way then."""
         if self.is_given_up:
             self.error = asyncio.CancelledError()
             self.settled.release()
@@ -98,7 +98,7 @@ class _Call(Generic[T]):
         return True
 
     def settle(self, future: asyncio.Future[T]) -> None:
-        """Take the outcome, and wake whoever waits for it."""
+        """Take the outcome, and wake its thread."""
         # It holds the error, whose traceback will hold us.
         self.future = None
         if future.cancelled():
@@ -110,7 +110,7 @@ class _Call(Generic[T]):
         self.settled.release()
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait until it is settled, or for so long; tell whether it is.
+        """Wait until it is settled, or for so long; return whether it is.
 
         In turns: a signal that comes just before the lock is waited for is only seen after that,
         and Ctrl-C must not depend on luck.
@@ -129,7 +129,7 @@ class _Call(Generic[T]):
             self.future.cancel()
 
     def outcome(self) -> T:
-        """Give the result, or raise the error, with no trace of itself left in it."""
+        """Return the result, or raise the error, with no trace of itself left in it."""
         error, self.error = self.error, None
         if error is None:
             return self.result  # type: ignore[return-value]
@@ -148,7 +148,7 @@ class Source(Protocol):
 
 
 class Portal:
-    """A thread with an event loop, as long as somebody holds it open."""
+    """A thread with an event loop, which runs while it has holders."""
 
     def __init__(self) -> None:
         # Reentrant, because a stream that is collected as garbage comes here at any moment.
@@ -179,7 +179,7 @@ class Portal:
         return not (self._is_over or self.is_left_behind)
 
     def hold(self, holder: object) -> bool:
-        """Keep it open for somebody; tell whether it was not too late."""
+        """Keep it open; return False if it has ended."""
         with self._lock:
             if not self._is_over:
                 self._holders[holder] = None
@@ -205,7 +205,7 @@ class Portal:
         """End because the interpreter does, whatever is open.
 
         Only threads that die with it can wait for something now. They are not told: their last
-        words would be an error about a client that nobody needs any more.
+        words would be an error about a client that is not needed any more.
         """
         self._is_exiting = True
         self.end(_EXIT_SECONDS_MAX)
@@ -272,7 +272,7 @@ class Portal:
                     whom = "".join(f", {one}" for one in getattr(call.error, "__notes__", ()))
                     raise TimeoutError(f"{call.subject}: no answer in time{whom}")
         except BaseException:
-            # Ctrl-C above all. Nobody waits for it now.
+            # Ctrl-C above all.
             self._give_up(call)
             raise
         if isinstance(call.error, asyncio.CancelledError):
@@ -281,7 +281,7 @@ class Portal:
         return call.outcome()
 
     def _is_left_to_die(self) -> bool:
-        """Tell whether this thread ends with the interpreter, at once, and is not told before."""
+        """Return whether this thread ends with the interpreter, at once, and is not told before."""
         return self._is_exiting and threading.current_thread() is not threading.main_thread()
 
     def _check(self) -> None:
@@ -366,7 +366,7 @@ async def _within(seconds: float, functions: Sequence[Callable[[], Awaitable[obj
 
 
 def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """Give a function that does the same, to be awaited."""
+    """Return a function that does the same, to be awaited."""
 
     @functools.wraps(function)
     async def at_once(*arguments: P.args, **named: P.kwargs) -> T:
@@ -376,13 +376,13 @@ def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
 
 def _logged(function: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[None]]:
-    """Give a function that does the same; nobody waits for it, so nobody else hears of errors."""
+    """Return a function that does the same and logs its errors: it is not waited for."""
 
     async def logged(*arguments: P.args, **named: P.kwargs) -> None:
         try:
             await function(*arguments, **named)
         except Exception:
-            logger.debug("%r failed, and nobody waited for it", function, exc_info=True)
+            logger.debug("%r failed; it was not waited for", function, exc_info=True)
 
     return logged
 
@@ -394,7 +394,7 @@ _portals: weakref.WeakSet[Portal] = weakref.WeakSet()
 
 
 def open_portal(holder: object) -> Portal:
-    """Give the portal of this process, kept open for a holder until that releases it."""
+    """Return the portal of this process, kept open for a holder until that releases it."""
     global _portal
     if running_loop() is not None:
         raise UsageError(

@@ -77,7 +77,7 @@ class _Held(Generic[T]):
         return self._task is not None and self._task.done()
 
     async def enter(self) -> T:
-        """Enter it; give its value, or raise what kept us from it."""
+        """Enter it; return its value, or raise what kept us from it."""
         self._task = task = asyncio.create_task(self._run())
         self._portal.keep(task)
         entered = asyncio.create_task(self._is_entered.wait())
@@ -97,7 +97,7 @@ class _Held(Generic[T]):
         return cast(T, self._value)
 
     async def leave(self, error: BaseException | None) -> bool:
-        """Leave it; tell whether it took care of what the body raised."""
+        """Leave it; return whether it took care of what the body raised."""
         assert self._task is not None, "it was entered"
         self._error = error
         self._is_left.set()
@@ -109,7 +109,7 @@ class _Held(Generic[T]):
         return self.outcome(error)
 
     def outcome(self, error: BaseException | None) -> bool:
-        """Give the outcome once it has ended, for a body that has raised this or nothing."""
+        """Return the outcome once it has ended, for a body that has raised this or nothing."""
         assert self._task is not None, "it was entered"
         ended: BaseException | None
         if self._task.cancelled():

@@ -24,7 +24,7 @@ _DRAINED_MAX: Final = 10_000
 class Stream(Iterator[T]):
     """What comes one after the other, as a plain iterator that waits for the next.
 
-    It ends when it is closed, when its scope is left, or when nobody refers to it any more, as
+    It ends when it is closed, when its scope is left, or when its last reference goes, as
     after a `break`. A wait that was given up, by `timeout` or Ctrl-C, loses nothing: the next one
     goes on. Threads that share a stream take turns.
 
@@ -85,7 +85,7 @@ class Stream(Iterator[T]):
         return item
 
     def close(self) -> None:
-        """End it; whoever waits for the next finds that there is none."""
+        """End it; a thread that waits for the next item gets StopIteration."""
         if not self._is_over and self._portal.is_open:
             self._is_over = True
             self._portal.conclude(self._source.finish)
@@ -131,12 +131,12 @@ class _Source(Generic[T]):
     async def next(self, number: int) -> T | _End | Exception:
         """Wait for the item with this number, the last one again or the one after it.
 
-        An error is given and not raised, so that nobody takes it for one of the portal.
+        An error is given and not raised, to tell it from one of the portal.
         """
         if self._step is None or number > self._number:
             self._number = number
             self._step = asyncio.create_task(self._take())
-            # Whoever gave up may never come back for an error, and the loop must not complain then.
+            # A thread that gave up may never fetch the error, and the loop must not complain.
             self._step.add_done_callback(lambda step: step.cancelled() or step.exception())
         step = self._step
         await asyncio.wait([step])

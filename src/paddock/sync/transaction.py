@@ -63,7 +63,7 @@ class Transaction(Twin[AsyncTransaction]):
         return self
 
     def commit(self) -> list[Any]:
-        """Carry it out, once; give the result of each operation.
+        """Carry it out, once; return the result of each operation.
 
         Raises TransactionFailedError if it was refused.
         """

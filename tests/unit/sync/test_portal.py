@@ -282,5 +282,5 @@ def test_errors_of_what_nobody_waits_for_are_logged(
     portal.post(failing)
     while not caplog.records:
         portal.run(lambda: None)
-    assert "nobody waited" in caplog.text
+    assert "it was not waited for" in caplog.text
     assert "heard by nobody" in caplog.text

@@ -1,7 +1,7 @@
-"""Watchers told of a write: each has a session of its own, and an operation is one that was told.
+"""Watch fan-out: watchers, each with its own session, and one writer.
 
-How long it took counts from the write's sending. Watches are for one event, as most programs have
-them, so all are set anew before the next write.
+An operation is one notification; its latency counts from the write. Watches are one-time watches,
+set again before the next write.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""A load: so many requests are under way all the time, each followed by the next.
+"""A load: a constant number of requests in flight, each followed by the next.
 
-How long a request took is what the program that asked would say: from the call until it goes on.
+The latency of a request is what a program sees: from the call until it continues.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What is asked of the service, again and again: each operation as a function of no arguments."""
+"""The operations of a load, each as a function without arguments."""
 
 import itertools
 from collections.abc import Awaitable, Callable

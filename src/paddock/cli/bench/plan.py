@@ -1,4 +1,4 @@
-"""What is to be measured: which cells, for how long, and within which bounds.
+"""The plan of a benchmark: cells, durations and limits.
 
 Every operation is measured one at a time, then with several clients, then with many requests of
 each under way. A cell ends after its time; one that writes ends sooner if it has written so much

@@ -1,4 +1,4 @@
-"""How it is told: a table, line by line as it is measured, or one JSON document at the end.
+"""The report of a benchmark: a table, line by line as it is measured, or one JSON document.
 
 On a terminal it has colours, and a last line that says what is measured now. All lines are of one
 width, so none has to wait for the next one.

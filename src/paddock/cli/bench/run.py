@@ -1,4 +1,4 @@
-"""The whole of it: connections, the folder, one cell after the other, and no trace at the end.
+"""A benchmark: connections, the folder, one cell after the other, and its removal.
 
 A connection that is lost ends it. The client would go on by itself, but what it measured then would
 be how long it looked for a server.

@@ -1,4 +1,4 @@
-"""The folder below which everything is made, and how it goes again.
+"""The nodes of a benchmark, below one folder, and their removal.
 
 As much as can be goes by itself if we are killed: the nodes that are read and written are ephemeral
 and end with our session, and the folders are containers, which the service removes when they are

@@ -1,4 +1,4 @@
-"""What comes of a cell: how many operations a second, how long they took, how busy we were.
+"""The measurement of a cell: throughput, latencies, and the CPU time of the client.
 
     tally = Tally()
     tally.begin()
@@ -83,31 +83,31 @@ class Tally:
         self._passed = (0.0, 0.0)
 
     def begin(self) -> None:
-        """Let what is answered from now on count; before, it was the warm-up."""
+        """End the warm-up: count from now on."""
         self._is_warm = True
         self._began = _look()
 
     def end(self) -> None:
-        """Let nothing count that is answered from now on."""
+        """Stop counting."""
         self.is_over = True
         (clock, processor), (clock_then, processor_then) = _look(), self._began
         self._passed = clock - clock_then, processor - processor_then
 
     def note(self, seconds: float) -> None:
-        """Take note that something was answered, and how long it took."""
+        """Count an operation and its duration."""
         if self._is_warm:
             self._took.append(seconds)
             if not self.is_over:
                 self._operations += 1
 
     def refuse(self, why: str) -> None:
-        """Take note that something was refused; that counts always."""
+        """Count a refusal, also in the warm-up."""
         self._refusals += 1
         if self._problem is None:
             self._problem = why
 
     def result(self, cell: Cell) -> Measurement:
-        """Sum it up, when it is over."""
+        """Return the measurement, after `end`."""
         took = sorted(self._took)
         # A clock may stand still for as long as nothing takes.
         seconds = max(self._passed[0], 1e-9)

@@ -1,1 +1,1 @@
-"""The commands that ask a service, one module each; main.py names them, and imports one of them."""
+"""The subcommands of `paddock`, one module each; `main` names them and imports one of them."""

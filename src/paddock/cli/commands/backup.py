@@ -92,7 +92,7 @@ def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
     try:
         opened, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
     except OSError as error:
-        # Its own name says nothing to whoever chose another one.
+        # The temporary name would say nothing to the user.
         raise CannotBeDone(f"{file}: cannot be written: {error.strerror}") from None
     try:
         with os.fdopen(opened, "wb") as stream:

@@ -36,7 +36,7 @@ def command(
     """Stand for election at PATH, and run a command while we lead.
 
     When it is not sure any more that we lead, the command gets SIGTERM and then SIGKILL, with all
-    that it has started, in time before anybody else can lead; then we stand again. In its
+    that it has started, in time before another can lead; then we stand again. In its
     environment are PADDOCK_TOKEN, a number that is larger for every later leader, and
     PADDOCK_GUARD, for the --guard of other commands. Put -- before a command that has options.
 

@@ -39,10 +39,10 @@ def command(
 ) -> int:
     """Run a command while holding the lock at PATH, and release it then.
 
-    What is lost is ended: when it is not sure any more that we hold the lock, the command gets
-    SIGTERM and then SIGKILL, with all that it has started, in time before anybody else can have
-    it. In its environment are PADDOCK_TOKEN, a number that is larger for every later holder, and
-    PADDOCK_GUARD, for the --guard of other commands. Put -- before a command that has options.
+    When it is not sure any more that we hold the lock, the command gets SIGTERM and then SIGKILL,
+    with all its children, before another contender can have the lock. In its environment are
+    PADDOCK_TOKEN, a number that is larger for every later holder, and PADDOCK_GUARD, for the
+    --guard of other commands. Put -- before a command that has options.
 
     The status is the command's; 75 if the lock was not obtained, 76 if it was lost.
     """

@@ -1,13 +1,12 @@
 """`paddock demo`: what coordination is good for, shown with real processes on a real server.
 
-    leash      a process that ends when whoever started it does
+    leash      a process that ends with its parent
     killing    the end of such a process before its time
     worker     one of the processes that the viewer watches; it takes a part of an act
-    notebook   what all of them report, in one order
+    notebook   all reports, in one order
     tree       what the service holds, as the service says
     server     `paddock serve`, in memory, for the length of the demo
-
-    stage      where an act is played: workers are started, waited for and killed
+    stage      an act, and where it is played: workers are started, awaited and killed
     remote     how fast it goes, and what the viewer's keys do
     director   all of it together, from the start of the server to the end of the last process
     plain      one line for each happening

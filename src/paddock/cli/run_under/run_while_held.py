@@ -8,7 +8,7 @@ without such a warning, by the word of the service, others may have it already: 
 killed at once. Its `warden` does all this also when we are stopped, or killed.
 
 What cannot be ended in time is what does not run: if the whole machine stands still, the command
-does its next step before anybody can end it. That step is refused if it is guarded, or fenced.
+does its next step before it can be ended. That step is refused if it is guarded, or fenced.
 """
 
 import asyncio
@@ -163,7 +163,7 @@ class _Contender:
                 self._say(f"{plan.noun} was not obtained within {plan.wait:g} s")
                 return NOT_OBTAINED
             if ended is None:
-                self._say(f"somebody else has {plan.noun}")
+                self._say(f"another contender has {plan.noun}")
                 return NOT_OBTAINED
             may_go_on = self._signals.asked_to_end is None
             if ended.was_ended:

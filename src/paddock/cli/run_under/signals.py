@@ -1,4 +1,4 @@
-"""What signals do to a process that waits for something, and then runs a command.
+"""Signals of a process that waits for something, and then runs a command.
 
 While it waits they end it in good order, so that it leaves the line of contenders. While the
 command runs they are passed on to it, and it is for the command to end, or not; but it is not run

@@ -1,4 +1,4 @@
-"""What the Tab key offers: commands, their flags and values, and the paths of nodes that exist.
+"""Completion: commands, their flags and values, and paths of nodes.
 
 The word at the cursor is found by the same rules by which a line is taken apart, quotes included.
 Offers for a path come from the service, so they come when they come; typing goes on meanwhile.

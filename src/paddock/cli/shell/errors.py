@@ -1,4 +1,4 @@
-"""What the shell says when a command cannot be done: one line, in upstream's words."""
+"""Error messages of the shell: one line, in zkCli's words."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Where the shell prints on a terminal: above the line that is being typed, which stays as it is.
+"""Output of the shell on a terminal, above the line that is being typed.
 
 Output may come from nodes of others, so that control characters never reach the terminal.
 """

@@ -1,4 +1,4 @@
-"""Whether a tree was changed while it was read, as far as a service tells.
+"""Detect changes of a tree while it is read.
 
 A watch on the whole tree, set before the first node is read, hears of every node that is created,
 changed or deleted. It does not hear of changed ACLs, nor of anything while there is no connection;

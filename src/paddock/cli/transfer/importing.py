@@ -1,4 +1,4 @@
-"""A service made to hold what a stream of nodes says.
+"""Import a stream of nodes into a service.
 
 Nodes come a parent before its children, and are taken in windows. Of each node it is found out what
 is there, unless it must be missing because its parent was; then it is created, changed, or left

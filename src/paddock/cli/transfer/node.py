@@ -49,8 +49,3 @@ def is_below(above: str, path: str) -> bool:
 def name_of(path: str) -> str:
     """Return the last part of a path."""
     return path[path.rfind("/") + 1 :]
-
-
-def above_of(path: str) -> str:
-    """Give the path of the parent."""
-    return path[: path.rfind("/")] or ROOT

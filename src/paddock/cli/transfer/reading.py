@@ -1,4 +1,4 @@
-"""An export that is read: every line is checked, and the whole of it before anything is done.
+"""Read an export: every line is checked, and the whole file before anything is written.
 
     with opened(Path("app.jsonl")) as export:
         nodes = export.check()
@@ -25,7 +25,8 @@ from typing import IO, Any, Final, NamedTuple
 from paddock.cli.transfer import file_format
 from paddock.cli.transfer.errors import DamagedExportError
 from paddock.cli.transfer.file_format import BadLineError
-from paddock.cli.transfer.node import ROOT, Node, above_of, is_below, order_of
+from paddock.cli.transfer.node import ROOT, Node, is_below, order_of
+from paddock.protocol.paths import parent_path
 
 # Longer than the line of any node that a server could take: no file makes us hold more than this.
 LINE_BYTES_MAX: Final = 64 << 20
@@ -106,7 +107,7 @@ class NodeOrder:
             return
         if order_of(path) <= order_of(last):
             raise BadLineError(f"{path} cannot come after {last}")
-        above = above_of(path)
+        above = parent_path(path)
         if above != last and not is_below(above, last):
             raise BadLineError(f"{path} has no parent before it")
 

@@ -12,7 +12,7 @@ from paddock.client.client import Client
 from paddock.errors import RequestError
 from paddock.protocol.acl import ACL, ADMIN, ANYONE, CREATE, CREATOR, Identity, digest_id
 
-# What the entry for ourselves grants: what is needed, and an odd thing to grant to anybody else.
+# The permissions of the entry for ourselves: an unusual combination, so that it is recognised.
 _MEANWHILE: Final = CREATE | ADMIN
 
 

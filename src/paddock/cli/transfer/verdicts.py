@@ -1,4 +1,4 @@
-"""What an import may do, what it finds, and what it has done."""
+"""Options of an import, its findings and its results."""
 
 import enum
 from dataclasses import dataclass

@@ -145,7 +145,7 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
     """Open the part of an export, for us alone. It is left there unless it is finished, or empty.
 
     The request is what makes it another export, so that two are never mixed; its "acls" says
-    whether nodes have theirs. Raises TransferError if somebody else is writing it, or if it cannot
+    whether nodes have theirs. Raises TransferError if another export is writing it, or if it cannot
     be resumed.
     """
     path = part_of(target)

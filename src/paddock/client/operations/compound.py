@@ -20,6 +20,7 @@ from paddock.errors import (
     NoNodeError,
     RequestError,
 )
+from paddock.protocol.paths import child_path, parent_path
 from paddock.protocol.records import Stat
 
 # Upstream's recipes know this prefix, and skip it when they look for a sequence number.
@@ -44,14 +45,6 @@ class CallsOfClient(Protocol):
     def create(self, path: str, /, *, exist_ok: bool) -> asyncio.Future[str]: ...
 
 
-def parent(path: str) -> str:
-    return path[: path.rfind("/")] or "/"
-
-
-def child(above: str, name: str) -> str:
-    return f"/{name}" if above == "/" else f"{above}/{name}"
-
-
 class Root(NamedTuple):
     """The chroot of a client: the same client without one, and its path."""
 
@@ -61,11 +54,11 @@ class Root(NamedTuple):
 
 async def make_parents(client: CallsOfClient, path: str, root: Root | None) -> None:
     """Create every missing node above a path, the chroot and its parents included."""
-    above = parent(path)
+    above = parent_path(path)
     missing = []
     while above != "/" and await client.exists(above) is None:
         missing.append(above)
-        above = parent(above)
+        above = parent_path(above)
     if above == "/" and root is not None and await client.exists("/") is None:
         await make_parents(root.client, root.path, None)
         await root.client.create(root.path, exist_ok=True)
@@ -96,7 +89,7 @@ async def create_carefully(
         try:
             return await in_flight
         except NoNodeError as error:
-            if not with_parents or (parent(path) == "/" and root is None):
+            if not with_parents or (parent_path(path) == "/" and root is None):
                 raise
             failure = error
             await make_parents(client, path, root)
@@ -134,13 +127,13 @@ async def _find(
     client: CallsOfClient, path: str, mark: str, lost: ConnectionLostError
 ) -> Created | None:
     """Look for a node with a mark beside a path; raises `lost` if that cannot be read."""
-    above = parent(path)
+    above = parent_path(path)
     try:
         # Our server may now be behind the one that had our request.
         await client.sync(above)
         for name in await client.children(above):
             if name.startswith(mark):
-                found = await _existing(client, child(above, name))
+                found = await _existing(client, child_path(above, name))
                 if found is not None:
                     return found
     except NoNodeError:

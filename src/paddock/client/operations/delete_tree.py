@@ -1,8 +1,8 @@
-"""Trees deleted, node by node, with a bounded number of requests under way.
+"""Deletes trees node by node, with a bounded number of requests in flight.
 
-A node is deleted before we ask whether it has children: most have none, and the service refuses
+A node is deleted before its children are asked for: most nodes have none, and the service refuses
 those that have. Only these are listed. So a tree of a million nodes takes little more than a
-million requests, and what is held of it is the children of some nodes on each level.
+million requests, and memory holds the children of some nodes on each level.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ import enum
 from collections.abc import Iterable
 from typing import Final
 
-from paddock.client.operations.compound import ATTEMPTS_MAX, child
+from paddock.client.operations.compound import ATTEMPTS_MAX
 from paddock.client.operations.operations import Operations
 from paddock.errors import ConnectionLostError, NoNodeError, NotEmptyError
+from paddock.protocol.paths import child_path
 
 # How many nodes are listed at once: the children of so many may have to be held.
 _LISTS_MAX: Final = 64
 
 
 async def delete_tree(client: Operations, path: str, batch: int) -> int:
-    """Delete a node with everything below it; give how many nodes the service said were deleted."""
+    """Delete a node and everything below it; return how many deletes were acknowledged."""
     return await _TreeDeletion(client, batch).run([path])
 
 
 async def delete_everything(client: Operations, batch: int) -> int:
-    """Delete all but the root of the service and what the service keeps for itself."""
+    """Delete everything but the root and /zookeeper."""
     names = await client.children("/")
     return await _TreeDeletion(client, batch).run(
         f"/{name}" for name in names if name != "zookeeper"
@@ -34,7 +35,7 @@ async def delete_everything(client: Operations, batch: int) -> int:
 
 
 class _Known(enum.Enum):
-    """What we know of the children of a node."""
+    """What is known of the children of a node."""
 
     NOTHING = enum.auto()
     THERE_ARE_SOME = enum.auto()
@@ -43,7 +44,7 @@ class _Known(enum.Enum):
 
 
 class _TreeDeletion:
-    """Trees on their way out."""
+    """The deletion of some trees."""
 
     def __init__(self, client: Operations, batch: int) -> None:
         self._client = client
@@ -107,4 +108,4 @@ class _TreeDeletion:
                 continue
             if isinstance(answer, BaseException):
                 raise answer
-            self._push(_Known.NOTHING, (child(node, name) for name in answer))
+            self._push(_Known.NOTHING, (child_path(node, name) for name in answer))

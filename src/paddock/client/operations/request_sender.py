@@ -1,7 +1,7 @@
-"""How the client asks: a request becomes a call of the session, and its caller gets a future.
+"""Sends requests: each becomes a `PendingRequest` of the session, and its caller gets a future.
 
-Here is decided what is too large to be sent, and which watcher a reply sets; and here is the owner
-of whatever takes several requests.
+It refuses requests that are too large, decides which watcher a reply sets, and owns the tasks of
+calls that take several requests.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Watch: TypeAlias = Watcher | bool | None
 
 
 class RequestSender:
-    """Asks one session."""
+    """Sends the requests of one session."""
 
     def __init__(self, session: Session, request_bytes_max: int) -> None:
         self._session = session
         self._dispatcher: Dispatcher = session.dispatcher
         self._loop = asyncio.get_running_loop()
         self._body_bytes_max = request_bytes_max - COUNTED_HEADER_BYTES
-        # What takes several requests and is under way.
+        # Composed calls.
         self._tasks: set[asyncio.Task[Any]] = set()
-        # What others have given us to own, and what is cancelled at the end.
+        # Tasks of users, cancelled at the end.
         self._errands: set[asyncio.Task[Any]] = set()
 
     def send(
@@ -52,7 +52,7 @@ class RequestSender:
         is_repeatable: bool,
         on_reply: Callable[[int, bool], int | None] | None = None,
     ) -> asyncio.Future[T]:
-        """Ask for something; the path is what errors name."""
+        """Send a request; errors name `path`."""
         if len(body) > self._body_bytes_max:
             raise self._too_large(operation, body)
         if running_loop() is not self._loop:
@@ -71,7 +71,7 @@ class RequestSender:
         watch: Watch,
         decode: Callable[[Reader], T],
     ) -> asyncio.Future[T]:
-        """Ask for what is in a node; the service calls it by its full path."""
+        """Send a read of a node; `full` is its path with the chroot."""
         watcher = None if watch is None or watch is False else self._watcher(watch)
         body = watched(full, watcher is not None)
         if len(body) > self._body_bytes_max:
@@ -89,10 +89,7 @@ class RequestSender:
     def own(
         self, work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None = None
     ) -> asyncio.Future[T]:
-        """Start something that takes several requests; it ends with the client at the latest.
-
-        Its first request, which may be under way, is given up if nobody waits for it any more.
-        """
+        """Start a composed call; `first`, which may be in flight, is cancelled with it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -101,7 +98,7 @@ class RequestSender:
         return task
 
     def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start something that is not ours, and own it until the end."""
+        """Start a task of a user, and own it until the end."""
         task = asyncio.get_running_loop().create_task(work)
         self._errands.add(task)
         task.add_done_callback(self._end_errand)
@@ -112,26 +109,26 @@ class RequestSender:
         if errand.cancelled() or self._session.state is not SessionState.CLOSED:
             return
         error = errand.exception()
-        # That the session is over is no news to whoever has ended it.
+        # `close` was called, so that the session is over is expected.
         if error is not None and not isinstance(error, SessionExpiredError):
             self._loop.call_exception_handler(
                 {"message": "a task of a client that was closed failed", "exception": error}
             )
 
     def check_size(self, operation: int, body: bytes) -> None:
-        """Raise InvalidArgumentError for what would only cost us the connection."""
+        """Raise InvalidArgumentError for a request that is larger than servers accept."""
         if len(body) > self._body_bytes_max:
             raise self._too_large(operation, body)
 
     def answered(self, result: T) -> asyncio.Future[T]:
-        """Give what needs no asking, as if it had been asked."""
+        """Return a future with a result that needs no request."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         future.set_result(result)
         return future
 
     async def wait_for_tasks(self) -> None:
-        """Wait for everything that we own, however it ends; the session is over by now."""
-        # Whoever closes the client may be one of them, and cannot wait for itself.
+        """Wait for all tasks, however they end; the session is over."""
+        # The caller may be one of them, and cannot wait for itself.
         own = asyncio.current_task()
         errands = self._errands - {own}
         for errand in errands:
@@ -165,7 +162,7 @@ class RequestSender:
             if not is_child and not relies:
                 served.take_read(full)
             if not is_wanted:
-                # Whoever asked has gone, and would not know that there is something to remove.
+                # The call was cancelled, and its caller would never remove it.
                 return code
             if relies:
                 if not served.carries(full, is_child):

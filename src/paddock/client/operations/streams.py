@@ -1,8 +1,8 @@
 """Watches as streams: the present state, then every newer one, however connections come and go.
 
-A stream never hopes: an event only says where to look, and what is yielded was read. So changes in
-quick succession may come as one, but the last state always comes. After a reconnect what could have
-been missed is read again. A stream ends with an error when the session is over.
+An event only says where to look; what is yielded was read. So changes in quick succession may come
+as one, but the last state always comes. After a reconnect, everything that could have been missed
+is read again. A stream ends with an error when the session is over.
 
     async for change in client.watch("/config"):
         print(change.data)  # b'v1', then b'v2'
@@ -132,7 +132,7 @@ async def watch_tree(client: Operations, path: str) -> AsyncGenerator[Change, No
 
 
 def _is_news(change: Change, known: dict[str, tuple[int, int]]) -> bool:
-    """Tell whether a state was not yielded yet, and take note of it."""
+    """Return whether a state was not yielded yet, and take note of it."""
     if change.stat is None:
         return known.pop(change.path, None) is not None
     found = (change.stat.czxid, change.stat.mzxid)
@@ -143,7 +143,7 @@ def _is_news(change: Change, known: dict[str, tuple[int, int]]) -> bool:
 
 
 async def _paths_below(client: Operations, path: str) -> list[str]:
-    """Give a node, if it is there, and everything below it, parents first."""
+    """Return a node, if it is there, and everything below it, parents first."""
     listed = [path]
     done = 0
     while done < len(listed):
@@ -177,7 +177,7 @@ async def _read_all(client: Operations, paths: list[str], root: str) -> list[Cha
 
 
 def _is_hidden(answer: object, path: str, root: str) -> bool:
-    """Tell whether we may not read a node: of such ones below the root no events come, either."""
+    """Return whether we may not read a node: of such ones below the root no events come, either."""
     return isinstance(answer, NoAuthError) and path != root
 
 

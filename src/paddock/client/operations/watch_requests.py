@@ -1,8 +1,8 @@
-"""Watches that are asked for by themselves: lasting ones added, and any of them removed.
+"""Requests that add persistent watches, and remove watches of any kind.
 
-Those that come with a read are set by `caller`. A watch is noted here when the server has set it,
-and forgotten when the server has removed it, both before anything that comes after its answer is
-looked at: so what we believe to be there is there, and every event finds whom it is for.
+Watches of reads are set by `request_sender`. A watch is recorded when the server has set it, and
+dropped when the server has removed it, before any later frame is handled: so our tables equal the
+server's, and every event finds its watchers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from paddock.protocol.requests import AddWatchRequest, SetWatchesRequest, Watche
 # The modes of a lasting watch, as they are asked for.
 _PERSISTENT_MODE: Final = 0
 _RECURSIVE_MODE: Final = 1
-# What nobody here has to be told of, since the watch is gone.
+# Codes after which the watch is gone.
 _GONE: Final = (OK, NO_WATCHER)
 
 
@@ -55,7 +55,7 @@ class WatchRequests:
                 served.add(full, modes)
                 if is_wanted:
                     watches.add(table, full, watcher)
-                # What nobody knows of, the server would tell us for ever.
+                # Without a watcher, its events would come for ever.
                 self._shed(path)
             return code
 
@@ -123,16 +123,16 @@ class WatchRequests:
             operation, body, path, decoding.nothing, is_repeatable=True, on_reply=on_reply
         )
 
-    # What the server has and nobody here needs.
+    # Watches of the server that no watcher needs.
 
     def _shed(self, path: str) -> None:
-        """Have the server drop the lasting watches that nobody needs, while others stay."""
+        """Remove the persistent watches from the server that no watcher needs."""
         full = self._encode.full(path)
         watches, session = self._watches, self._session
         if not session.is_attached or not self._served.at(full):
             return
         if session.is_watch_under_way(path):
-            # Somebody may come to need them. With the last answer it is looked at again.
+            # They may be needed. It is checked again with the last reply.
             return
         if not watches.has(full, WatchKind.ANY):
             _ignore(self.remove(path, WatchKind.ANY, None))
@@ -190,5 +190,5 @@ class WatchRequests:
 
 
 def _ignore(future: asyncio.Future[Any]) -> None:
-    """Let something happen for which nobody waits."""
+    """Mark the outcome of a request as seen."""
     future.add_done_callback(lambda done: done.cancelled() or done.exception())

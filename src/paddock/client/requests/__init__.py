@@ -1,4 +1,5 @@
-"""Requests: checked, encoded, sent, matched with their replies, and composed calls.
+"""Requests: arguments checked, encoded, tracked until the reply, and replies decoded.
 
-How a connection comes about is in `paddock.client.session`.
+Import order: `requests` <- `watches` <- `session` <- `operations` <- `client`. Each package imports
+those before it, and none after it.
 """

@@ -1,7 +1,7 @@
-"""What callers give, looked at before anything is sent.
+"""Arguments, checked before anything is sent.
 
-Whatever cannot be used raises InvalidArgumentError, which names the argument. What is right is let
-through with as little work as can be: these stand in the way of every request.
+An invalid one raises InvalidArgumentError, which names it. Valid ones pass with as little work as
+possible: every request comes through here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 # A user and the SHA-1 of "user:password" in base64.
 _DIGEST_ID: Final = re.compile("[^:]+:[0-9A-Za-z+/]{27}=")
-# Long enough that nobody else has the same, and nothing that needs care in a name.
+# Long enough to be unique, and without characters that need care in a name.
 _MARK: Final = re.compile("[0-9A-Za-z]{16,64}")
 
 
@@ -112,7 +112,7 @@ def _check_acl_entry(entry: object) -> None:
 
 
 def check_node_kind(ephemeral: object, sequential: object, container: object, ttl: object) -> None:
-    """See that there is such a kind of node."""
+    """Check that there is such a kind of node."""
     check_flag("ephemeral", ephemeral)
     check_flag("sequential", sequential)
     check_flag("container", container)
@@ -130,7 +130,7 @@ def milliseconds_of_ttl(ttl: object) -> int:
 
 
 def check_mark(mark: object, data: bytes | None, version: int) -> None:
-    """See that a mark can tell a write from all others."""
+    """Check that a mark can tell a write from all others."""
     if not isinstance(mark, bytes) or not mark:
         raise InvalidArgumentError(f"mark: expected some bytes, not {mark!r}")
     if data is None or mark not in data:
@@ -140,7 +140,7 @@ def check_mark(mark: object, data: bytes | None, version: int) -> None:
 
 
 def check_protection(protected: object) -> None:
-    """See that it is a flag, or a mark that may stand in the name of a node."""
+    """Check that it is a flag, or a mark that may stand in the name of a node."""
     if isinstance(protected, str) and not _MARK.fullmatch(protected):
         raise InvalidArgumentError(
             "protected: expected True, False or a mark of 16 to 64 letters and digits, as new_mark"
@@ -154,7 +154,7 @@ def check_protection(protected: object) -> None:
 
 
 def check_watcher(name: str, watcher: object) -> None:
-    """See that it can be called with an event, and does something when it is."""
+    """Check that it can be called with an event, and does something when it is."""
     if not callable(watcher):
         raise InvalidArgumentError(f"{name}: {watcher!r} cannot be called")
     if _is_coroutine_function(watcher):
@@ -179,7 +179,7 @@ def _check_hash(name: str, callback: object) -> None:
         hash(callback)
     except TypeError:
         raise InvalidArgumentError(
-            f"{name}: {callback!r} has no hash, as any callback needs; give a method of it"
+            f"{name}: {callback!r} has no hash, as any callback needs; return a method of it"
         ) from None
 
 
@@ -187,13 +187,13 @@ def _check_hash(name: str, callback: object) -> None:
 
 
 def check_seconds(name: str, value: object) -> None:
-    """See that something is a time to wait: less than none is fine, and so is for ever."""
+    """Check that something is a time to wait: less than none is fine, and so is for ever."""
     if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
         raise InvalidArgumentError(f"{name}: {value!r} is no number of seconds")
 
 
 def check_positive_seconds(name: str, value: object) -> None:
-    """See that something is a time that passes."""
+    """Check that something is a time that passes."""
     if not is_number(value) or value <= 0:
         raise InvalidArgumentError(f"{name}: {value!r} is no number of seconds above 0")
 
@@ -211,7 +211,7 @@ def check_credentials(scheme: object, credentials: object) -> None:
 
 
 def servers(name: str, value: object) -> str | None:
-    """Give servers as a reconfiguration has them: text with commas."""
+    """Return servers as a reconfiguration has them: text with commas."""
     if value is None or _is_text(value):
         return value
     if isinstance(value, list | tuple) and all(_is_text(one) for one in value):
@@ -240,7 +240,7 @@ def check_integer(name: str, number: object) -> None:
 
 
 def _is_int(value: object) -> TypeGuard[int]:
-    """Tell whether it is a number; True and False are not meant when they are given for one."""
+    """Return whether it is a number; True and False are not meant when they are given for one."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -249,7 +249,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    """Tell whether it is text that can be sent; half a pair of surrogates cannot."""
+    """Return whether it is text that can be sent; half a pair of surrogates cannot."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What replies hold, as callers get it. What names paths is decoded by whoever knows the chroot."""
+"""Decodes replies into results. Replies with paths are decoded where the chroot is known."""
 
 from __future__ import annotations
 

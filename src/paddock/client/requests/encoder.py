@@ -1,4 +1,4 @@
-"""Requests, encoded from what callers give: paths with the chroot, data, versions, kinds of nodes.
+"""Encodes requests from checked arguments: paths with the chroot, data, versions, kinds of nodes.
 
 What cannot be used raises InvalidArgumentError (`arguments`), before anything is sent. The requests
 that are made by the thousand are put together from bytes right here: their records would take three
@@ -63,7 +63,7 @@ class Encoder:
         self._known: dict[object, bytes] = {}
 
     def full(self, path: object) -> bytes:
-        """Give a path as the service knows it."""
+        """Return a path as the service knows it."""
         try:
             known = self._known.get(path)
         except TypeError:
@@ -79,14 +79,14 @@ class Encoder:
         return full
 
     def _checked(self, path: object) -> bytes:
-        """Give it without a memory: paths are created and deleted once, as a rule."""
+        """Return it without a memory: paths are created and deleted once, as a rule."""
         full = checked_path(path)
         if self._chroot:
             full = self._chroot if full == paths.ROOT else self._chroot + full
         return full
 
     def own(self, full: bytes) -> str:
-        """Give a path of the service as this client knows it."""
+        """Return a path of the service as this client knows it."""
         chroot = self._chroot
         if chroot and full != chroot and not full.startswith(chroot + b"/"):
             # The configuration is everybody's, wherever their root is.
@@ -126,7 +126,7 @@ class Encoder:
         container: object,
         ttl: object,
     ) -> tuple[int, bytes]:
-        """Give the operation that creates such a node, and its body."""
+        """Return the operation that creates such a node, and its body."""
         if not (ephemeral is sequential is container is False and ttl is None):
             check_node_kind(ephemeral, sequential, container, ttl)
         full = self.to_be_created(path, sequential)

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from librt.strings import BytesWriter
 
-# What a server takes at once by default (jute.maxbuffer); it drops whoever sends more.
+# What a server takes at once by default (jute.maxbuffer); it closes the connection otherwise.
 REQUEST_BYTES_MAX: Final = 0xFFFFF
 # The length of what follows it, the number of the request, and the operation.
 REQUEST_HEADER: Final = Struct(">iii")
@@ -22,7 +22,7 @@ class Record(Protocol):
 
 
 def encoded(record: Record) -> bytes:
-    """Give a record as the wire has it."""
+    """Return a record as the wire has it."""
     writer = BytesWriter()
     record.write(writer)
     return writer.getvalue()
@@ -34,5 +34,5 @@ def framed(payload: bytes) -> bytes:
 
 
 def framed_request(xid: int, operation: int, body: bytes = b"") -> bytes:
-    """Give a request as it is sent; those that are sent by the thousand `in_flight` joins."""
+    """Return a request as it is sent; those that are sent by the thousand `in_flight` joins."""
     return REQUEST_HEADER.pack(COUNTED_HEADER_BYTES + len(body), xid, operation) + body

@@ -1,12 +1,11 @@
-"""The requests of a session that are not answered: those to be sent, and those that were.
+"""The pending requests of a session, FIFO: those to be sent, and those in flight.
 
-They are sent in the order in which they were asked, and answered in that order. The rules of a lost
-connection, with which the answers go that were on their way:
+When a connection is lost, the replies of requests in flight are lost with it:
 
-* What does no harm when it is repeated is sent again, before everything else, but not for ever: it
-  may be the reason. Whoever asked for anything else is told that the outcome is unknown.
-* What was not sent yet just waits, if the connection was of use. Otherwise it counts as lost with
-  it, too: or it would wait for ever for a server that drops us at once each time.
+* Idempotent requests are sent again, before all others, up to a limit: they may be the reason. All
+  others fail: their outcome is unknown.
+* Unsent requests wait, if the connection was of use. Otherwise they count as lost, too: or they
+  would wait forever for a server that drops every connection.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ class InFlight:
     __slots__ = ("_xid", "sent", "unsent")
 
     def __init__(self, last_xid: int = 0) -> None:
-        # Each in its order. Every request passes through both, so whoever adds one to the first and
-        # answers one of the second does that here directly.
+        # Each in its order. Every request passes through both, and the dispatcher
+        # adds to the first and takes from the second directly.
         self.unsent: deque[PendingRequest[Any]] = deque()
         self.sent: deque[PendingRequest[Any]] = deque()
         # The number of the last one that was sent.
@@ -46,7 +45,7 @@ class InFlight:
         return self._xid - len(self.sent)
 
     def take(self, now: float) -> bytes:
-        """Take as many as one write is for; give them as the server gets them."""
+        """Take as many as one write is for; return them as the server gets them."""
         unsent, sent, xid = self.unsent, self.sent, self._xid
         frames: list[bytes] = []
         size = 0
@@ -91,7 +90,7 @@ class InFlight:
             request.fail(failure if request.xid else unsent)
 
     def may_set_watch(self, path: str) -> bool:
-        """Tell whether one of them may set a watch on this path, or remove one."""
+        """Return whether one of them may set a watch on this path, or remove one."""
         requests = (*self.sent, *self.unsent)
         return any(request.on_reply is not None and request.path == path for request in requests)
 

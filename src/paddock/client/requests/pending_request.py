@@ -1,4 +1,4 @@
-"""One request on its way: what is sent, what its answer means, and who waits for it."""
+"""A request in flight: its encoded body, how its reply is decoded, and the future that waits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def refusal(code: int, operation: int, path: str | None, *, is_single: bool = Tr
 
 
 def name_of(operation: int) -> str:
-    """Give the name by which users know an operation."""
+    """Return the name by which users know an operation."""
     return _NAMES[operation]
 
 
@@ -52,7 +52,7 @@ class Failure:
     reason: str | None = None
 
     def of(self, operation: str, path: str | None = None) -> ServiceError:
-        """Give the error that somebody who asked for this gets."""
+        """Return the error for one request."""
         return self.kind(operation, path, self.reason)
 
 
@@ -93,9 +93,9 @@ class PendingRequest(Generic[T]):
         self.is_repeatable = is_repeatable
         # Whether None is the answer if there is no such node, and not an error.
         self.missing_is_none = False
-        # Called with the result code, and whether somebody still waits for it, before the future is
-        # done and before anything that comes after the reply is looked at: it sets watches, and
-        # gives the code that counts, or None if it has asked again.
+        # Called with the result code, and whether the future is still awaited, before the request
+        # completes and before later frames are handled: it sets watches. Returns the effective
+        # code, or None if the request was sent again.
         self.on_reply: Callable[[int, bool], int | None] | None = None
         # Called when it is to be sent on another connection than it was made for.
         self.on_connect: Callable[[], None] | None = None
@@ -118,7 +118,7 @@ class PendingRequest(Generic[T]):
                 return
             code = counts
         if future.done():
-            # Whoever asked has given up.
+            # It was cancelled.
             return
         if code == OK:
             try:

@@ -1,4 +1,5 @@
-"""A session and its connections: servers found, handshakes, authentication, expiry.
+"""A session and its connections: servers, handshakes, authentication, dispatch, expiry.
 
-What is asked in a session is in `paddock.client.requests`.
+Import order: `requests` <- `watches` <- `session` <- `operations` <- `client`. Each package imports
+those before it, and none after it.
 """

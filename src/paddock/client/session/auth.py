@@ -1,4 +1,4 @@
-"""Who we are, by `add_auth`: said at once, and first of all after every reconnect."""
+"""Credentials of `add_auth`: sent at once, and first after every reconnect."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from paddock.protocol import opcodes
 from paddock.protocol.records import AUTH_XID
 from paddock.protocol.requests import AuthPacket
 
-# A scheme, and what proves to it who we are; some need no proof.
+# A scheme and its credentials; some schemes need none.
 Credentials: TypeAlias = tuple[str, bytes | None]
 
 
 class Auth:
-    """All credentials of one session, and who waits for the service to know them."""
+    """All credentials of one session, and the calls that wait for their acceptance."""
 
     def __init__(self) -> None:
         self._waiting: dict[Credentials, list[asyncio.Future[None]]] = {}
-        # What was sent on this connection and is not answered, in its order.
+        # In flight on this connection, in order.
         self._sent: deque[Credentials] = deque()
 
     @property
     def known(self) -> list[Credentials]:
-        """Everything that is said on a new connection."""
+        """Everything that is sent on a new connection."""
         return list(self._waiting)
 
     def learn(self, known: Iterable[Credentials]) -> None:
-        """Take over what another session says."""
+        """Take over the credentials of another session."""
         for credentials in known:
             self._waiting.setdefault(credentials, [])
 
     def add(self, credentials: Credentials, transport: Transport | None) -> asyncio.Future[None]:
-        """Say who we are, now if there is a connection, and on every later one."""
+        """Send credentials, now if there is a connection, and on every later one."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(credentials, []).append(future)
         if transport is not None:
@@ -46,13 +46,13 @@ class Auth:
         return future
 
     def send_all(self, transport: Transport) -> None:
-        """Say everything on a new connection."""
+        """Send everything on a new connection."""
         self._sent.clear()
         for credentials in self._waiting:
             self._send(transport, credentials)
 
     def accepted(self) -> None:
-        """Take the service's word for what was sent first."""
+        """Complete the first credentials in flight."""
         if not self._sent:
             raise RemoteProtocolError("an answer to credentials that were not sent")
         waiting = self._waiting[self._sent.popleft()]
@@ -63,11 +63,11 @@ class Auth:
 
     @property
     def next_scheme(self) -> str:
-        """The scheme of those that are answered next."""
+        """The scheme of the first credentials in flight."""
         return self._sent[0][0] if self._sent else "unknown"
 
     def fail(self, failure: Failure) -> None:
-        """Let nobody wait any longer."""
+        """Fail all calls that wait."""
         for waiting in self._waiting.values():
             for future in waiting:
                 if not future.done():

@@ -1,4 +1,4 @@
-"""What a client knows by its own clock: how long its session surely lives, and when to speak.
+"""The session by the client's own clock: until when it is valid, when to ping, when to leave.
 
 A session lives at least for its timeout from the sending of the last request that was answered, for
 the server has received it later than that. When this time is over, the session may be over, too:
@@ -6,7 +6,7 @@ it is overdue, and only the service can tell. The rules of a connection:
 
 * After a third of the timeout in which we said nothing, we ping.
 * A server from which nothing came for two thirds is left, and so is one that sends us something but
-  answers nothing. Whoever has so many requests of ours that answers come late is not left.
+  answers nothing. A server whose replies are late because it has many requests is not left.
 * Silence counts only while we listened. If the event loop stood still, what came meanwhile is
   looked at before anything is concluded.
 """
@@ -39,8 +39,8 @@ class SessionClock:
         self._loop = loop
         # Seconds: what we asked for, and once there is a session what was granted.
         self.timeout = timeout
-        # When something was last sent to the server and something came from it. Whoever sends and
-        # receives writes them directly.
+        # When something was last sent to the server and something came from it. The
+        # dispatcher writes them directly.
         self.sent_at = -math.inf
         self.heard_at = -math.inf
         # When the last request was sent that has been answered.
@@ -105,14 +105,14 @@ class SessionClock:
             self._alarm.cancel()
 
     def answer_ping(self) -> bool:
-        """Take note of the answer to the oldest ping; tell whether there was one."""
+        """Take note of the answer to the oldest ping; return whether there was one."""
         if not self._pings:
             return False
         self.confirmed_at = max(self.confirmed_at, self._pings.popleft())
         return True
 
     def recover(self) -> bool:
-        """Tell whether an answer shows that the session is not overdue any more."""
+        """Return whether an answer shows that the session is not overdue any more."""
         if not self.is_overdue or self._loop.time() >= self._answer_due:
             return False
         self.is_overdue = False

@@ -1,8 +1,8 @@
-"""What goes out on the connection of a session, and what comes in.
+"""Dispatches requests to the connection of a session, and replies to their requests.
 
-What is asked alone is written at once. What is asked while answers are on their way waits for the
-end of this pass of the event loop, and all of it is one write. Answers come in the order of the
-requests (`in_flight`); whatever else a server says is the session's business.
+A single request is written at once. Requests that come while replies are pending wait for the end
+of this pass of the event loop and are sent in one write. Replies come in the order of the requests
+(`in_flight`); pings, events and the like are handed to the session.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from paddock.protocol.records import (
 _ZXID: Final = 4
 _CODE: Final = 12
 _HEADER_BYTES: Final = 16
-# Nobody gets it: whoever asks too early has a program to mend.
+# Never seen by users: a request before `start` raises UsageError.
 _NOT_STARTED: Final = Failure(ConnectionLostError)
 # So many requests in a write are no crowd.
 _FEW: Final = 8
@@ -112,8 +112,8 @@ class Dispatcher:
         refusal = self.refusal
         if refusal is not None:
             self.check_started()
-            # Not at once: who awaits what is done lets nobody else run, so somebody who asks again
-            # and again would stop the event loop, and with it all that could make an end of it.
+            # Not at once: awaiting a future that is done does not yield, so a loop of failing
+            # requests would block the event loop.
             self._loop.call_soon(request.fail, refusal)
             return
         in_flight = self._in_flight
@@ -128,7 +128,7 @@ class Dispatcher:
             self.flush()
 
     def begin_batch(self) -> bool:
-        """Have what is asked wait for what is asked with it; tell whether it does not already."""
+        """Have what is asked wait for what is asked with it; return whether it does not already."""
         begins = not self._is_batching
         self._is_batching = True
         return begins
@@ -202,8 +202,8 @@ class Dispatcher:
                 self._told_zxid = told
             self._on_event(WatcherEvent.read(reader), told)
         elif xid == PING_XID:
-            # A connection may outlive its session: when somebody else has closed that one just
-            # while we took it back. The next handshake tells.
+            # A connection may outlive its session: when another
+            # client has closed it just while we resumed it. The next handshake tells.
             if code != OK:
                 raise RemoteProtocolError(f"an answer to a ping with the error {code}")
             if not self._clock.answer_ping():
@@ -227,7 +227,7 @@ class Dispatcher:
         request.answer(code, self._reader)
         transport = self.transport
         if code == SESSION_EXPIRED and transport is not None:
-            # A service may say so before it ends the connection. Whoever was told finds it so.
+            # A service may say so before it ends the connection.
             self._on_expired(transport)
 
 

@@ -1,4 +1,4 @@
-"""How a connection becomes one of a session: the first frame each way."""
+"""The handshake of a session: the first frame each way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER_BYTES: Final = 16
 async def perform_handshake(transport: Transport, request: ConnectRequest) -> ConnectResponse:
     """Ask for a session, a new one or our own; raises OSError or RemoteProtocolError.
 
-    Frames go nowhere afterwards, until somebody says where to.
+    Frames are dropped afterwards, until `on_frames` is set.
     """
     transport.write(framed(encoded(request)))
     frame = await next_frame(transport)

@@ -95,7 +95,7 @@ class HostRing:
         return ",".join(sorted(str(host) for host in self._hosts))
 
     def take(self) -> Host:
-        """Give the next one to try."""
+        """Return the next one to try."""
         host = self._hosts[self._next]
         self._next = (self._next + 1) % len(self._hosts)
         return host
@@ -105,7 +105,7 @@ class HostRing:
         self._next = self._hosts.index(host)
 
     def is_round_over(self) -> bool:
-        """Tell whether all of them have been tried since the first."""
+        """Return whether all of them have been tried since the first."""
         return self._next == 0
 
 

@@ -1,8 +1,7 @@
-"""Looks for a read-write server while we have to do with a read-only one.
+"""Looks for a read-write server while the session is attached to a read-only one.
 
-A server that lost its peers may go on for those who only read. Somebody who can do with that for a
-while wants to return to the others as soon as they serve again, so they are asked, one after the
-other, with pauses that grow: the word `isro`, on a connection of its own.
+A server that has lost its peers may serve reads. The client returns to the others as soon as they
+serve again: it sends them the four-letter word `isro`, one after the other, with growing pauses.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class ReadWriteProbe:
         self._tls = tls
 
     async def find(self, session_timeout: float) -> Host:
-        """Wait until there is a read-write server, and give it."""
+        """Wait for a read-write server, and return it."""
         longest = session_timeout / _PAUSES_MIN / len(self._hosts)
         pauses = Backoff(self._random, _FIRST_PAUSE, max(longest, _FIRST_PAUSE))
         while True:
@@ -39,7 +38,7 @@ class ReadWriteProbe:
                     return host
 
     async def is_read_write(self, host: Host) -> bool:
-        """Ask one server; one that does not answer is none."""
+        """Return whether `host` accepts writes; False if it cannot be reached."""
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await self._sender(host) == b"rw"

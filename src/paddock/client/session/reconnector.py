@@ -1,8 +1,8 @@
-"""Looks for a server that takes us: in which order, with which pauses, and what went wrong.
+"""Finds a server for a session, with a backoff between rounds, and records what went wrong.
 
-Servers are tried in turn. After a round in which nobody took us there is a pause, random and longer
-each time, and also after a connection on which nothing was answered: a server that takes us and
-drops us must not keep both of us busy with that.
+Servers are tried in turn. After a round without success there is a pause, random and longer each
+time; also after a connection without any reply: a server that accepts and drops clients must not
+cause a busy loop.
 """
 
 from __future__ import annotations

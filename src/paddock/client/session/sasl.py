@@ -1,4 +1,4 @@
-"""SASL: proving who we are in a conversation, before anything is asked on a connection.
+"""SASL authentication of a connection, before any request.
 
 The mechanism is DIGEST-MD5, with the package `pure-sasl` (the extra `sasl`). Neither
 side sends the password, and the server proves that it knows it, too. Nothing that is sent later is
@@ -19,7 +19,7 @@ from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ReplyHeader
 from paddock.protocol.requests import SaslToken
 
-# A challenge and the server's own proof; whoever wants more does not speak DIGEST-MD5.
+# A challenge and the server's own proof; a server that wants more does not speak DIGEST-MD5.
 _STEPS_MAX: Final = 4
 
 

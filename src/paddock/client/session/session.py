@@ -1,12 +1,12 @@
-"""A session with the service, whatever happens to its connections.
+"""A session with the service, over any number of connections.
 
-While a server can be reached, a session is attached to one; when that is lost, the next one is
-tried (`reconnector`), until the service says that the session has expired, or the client is closed.
-Requests outlive a connection, and are answered in their order (`in_flight`). The rules:
+When its connection is lost, the next server is tried (`reconnector`), until the service says that
+the session has expired, or the client is closed. Requests outlive a connection, and are answered
+in FIFO order (`in_flight`). The rules:
 
-* Nobody waits for ever. When the session is overdue (`clock`) and there is no connection, whatever
-  waits fails, and so does what is asked until a server answers.
-* After a reconnect credentials come first, then unfired watches, then requests.
+* No wait is unbounded. When the session is overdue (`clock`) and there is no connection, all
+  pending requests fail, and so do new ones until a server answers.
+* After a reconnect credentials are sent first, then unfired watches, then requests.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Session:
             on_overdue=self._become_overdue,
             answered=lambda: self._in_flight.answered,
         )
-        # Who we are, as said on every connection.
+        # Sent on every connection.
         self.auth = Auth()
         self._in_flight = InFlight()
         # What is asked goes there.
@@ -113,7 +113,7 @@ class Session:
         # What asks the service to end the session, once we want that.
         self._closing: PendingRequest[None] | None = None
 
-    # What the client requests.
+    # Called by the client.
 
     @property
     def state(self) -> SessionState:
@@ -159,22 +159,22 @@ class Session:
 
     @property
     def is_attached(self) -> bool:
-        """Tell whether a server has what we asked it to remember, such as watches."""
+        """Return whether a server has what we asked it to remember, such as watches."""
         return self.dispatcher.transport is not None
 
     def is_watch_under_way(self, path: str) -> bool:
-        """Tell whether a request that may set a watch on this path is not answered yet."""
+        """Return whether a request that may set a watch on this path is not answered yet."""
         return self._in_flight.may_set_watch(path)
 
     def authenticate(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
-        """Say who we are, now and after every reconnect."""
+        """Send credentials, now and after every reconnect."""
         dispatcher = self.dispatcher
         dispatcher.check_started()
-        # What was asked before is asked by whom we were, so it goes first.
+        # Earlier requests are made with the earlier identities, so they go first.
         dispatcher.write_everything()
         future = self.auth.add((scheme, credentials), dispatcher.transport)
         if dispatcher.refusal is not None:
-            # It is said on the next connection, if there is one; until when, nobody knows.
+            # They are sent on the next connection, if there is one.
             self.auth.fail(dispatcher.refusal)
         return future
 
@@ -190,7 +190,7 @@ class Session:
         finally:
             await self.abandon()
             if self._closing is not None and self._closing.future.done():
-                # Nobody else hears of it.
+                # Mark its error as seen.
                 self._closing.future.exception()
 
     def _ask_to_close(self) -> asyncio.Future[None]:
@@ -259,7 +259,7 @@ class Session:
         self.dispatcher.flush()
 
     def _leave(self, reason: str) -> None:
-        """Give up on the connection; whoever waits for its end does the rest."""
+        """Give up on the connection; `_run` does the rest."""
         if self.dispatcher.transport is not None:
             logger.info("session 0x%x: connection left: %s", self.id, reason)
             self.dispatcher.transport.abort()
@@ -321,7 +321,7 @@ class Session:
         self._refuse(unanswered or failure, failure)
         if not self._established.done():
             self._established.set_exception(failure.of("connect"))
-            # Whoever began may have gone: then nobody needs to hear of it.
+            # Mark the error as seen: `start` may have been cancelled.
             self._established.exception()
         self.states.publish(state)
         self.watches.clear()
@@ -332,7 +332,7 @@ class Session:
         self._in_flight.fail(sent, unsent)
         self.auth.fail(sent)
 
-    # What the clock and the dispatcher request.
+    # Called by the clock and the dispatcher.
 
     def _ping(self) -> None:
         assert self.dispatcher.transport is not None

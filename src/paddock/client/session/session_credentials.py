@@ -27,7 +27,7 @@ class SessionCredentials:
         self._is_global = False
 
     def request(self, last_zxid: int) -> ConnectRequest:
-        """Give what asks for our session, or for a new one."""
+        """Return what asks for our session, or for a new one."""
         known = self._is_global
         return ConnectRequest(
             0,
@@ -44,7 +44,7 @@ class SessionCredentials:
             raise RemoteProtocolError("it is in read-only mode, and we may want to write")
 
     def is_refused(self, reply: ConnectResponse) -> bool:
-        """Tell whether our session is over: another one is none of ours."""
+        """Return whether our session is over: another one is none of ours."""
         return reply.timeout_ms <= 0 or (self._is_global and reply.session_id != self.id)
 
     def stamp(self, reply: ConnectResponse) -> None:

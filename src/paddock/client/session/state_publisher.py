@@ -1,4 +1,4 @@
-"""The state of a session, and everybody who is told of it.
+"""The state of a session, published to listeners and streams.
 
 Listeners are called at once, in the order in which states come: a state that comes while they are
 told of another waits until all of them have heard of that one. What a listener raises goes to the
@@ -30,7 +30,7 @@ class _Told:
 class StateStream:
     """The state of a session when the stream was made, then every newer one, until a final one.
 
-    None is left out, however slowly it is read; a stream that nobody holds any more costs nothing.
+    None is left out, however slowly it is read; a stream without references costs nothing.
     """
 
     def __init__(self, told: _Told) -> None:
@@ -62,7 +62,7 @@ class StatePublisher:
         self._loop = loop
         self._listeners: dict[StateListener, None] = {}
         self._last = _Told(self.state)
-        # What has not been told yet; somebody is at it if there is anything.
+        # Not published yet; while it is not empty, a call of `publish` is at it.
         self._news: deque[SessionState] = deque()
 
     def add(self, listener: StateListener) -> None:
@@ -91,11 +91,11 @@ class StatePublisher:
             self._news.popleft()
 
     def stream(self) -> StateStream:
-        """Give the present state, then every newer one; end after a final one."""
+        """Return the present state, then every newer one; end after a final one."""
         return StateStream(self._last)
 
     async def wait_connected(self) -> bool:
-        """Wait for a connection; tell whether there is one, or there will be none any more."""
+        """Wait for a connection; return whether there is one, or there will be none any more."""
         async for state in self.stream():
             if self.state.is_connected:
                 return True

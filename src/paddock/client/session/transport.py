@@ -1,7 +1,7 @@
 """One connection to one server: frames out, frames in, and its end.
 
-It knows nothing of sessions; whoever made it is told of frames, in their order, and that it is
-over. What is sent in one pass of the event loop goes out with one write.
+It knows nothing of sessions; it reports frames, in order, and its end. Data that are sent in one
+pass of the event loop go out in one write.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final, cast
 
 from paddock.protocol.framing import FrameBuffer
 
-# Replies may be larger than requests, and whoever asks for them has to take them: a list of a
-# million children has 20 MB.
+# Replies may be larger than requests, and the client has asked for them: a list of a million
+# children has 20 MB.
 _FRAME_BYTES_MAX: Final = 1 << 30
 # What a server sends before it is trusted is small; whatever is not speaks another protocol.
 _FIRST_FRAME_BYTES_MAX: Final = 1 << 16
@@ -26,7 +26,7 @@ class Transport:
 
     def __init__(self) -> None:
         # Called with the frames that have come, also if there is only a part of one: that is a
-        # sign of life. What comes while nobody is named goes nowhere.
+        # sign of life. Without it, frames are dropped.
         self.on_frames: Callable[[list[bytes]], None] | None = None
         self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
         self._asyncio_transport: asyncio.Transport | None = None
@@ -45,11 +45,11 @@ class Transport:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether what is written now may arrive, at once or later."""
+        """Return whether what is written now may arrive, at once or later."""
         return self._asyncio_transport is not None and not self._asyncio_transport.is_closing()
 
     def write(self, data: bytes) -> bool:
-        """Send something; tell whether the server takes more at the moment."""
+        """Send something; return whether the server takes more at the moment."""
         if self._asyncio_transport is not None:
             self._asyncio_transport.write(data)
         return self.is_writable
@@ -63,7 +63,7 @@ class Transport:
     async def wait_closed(self) -> None:
         """Wait until nothing is left of it, after `close`.
 
-        Over TLS both sides have to agree to the end; whoever does not is not waited for.
+        Over TLS both sides have to agree to the end; a peer that does not is not waited for.
         """
         await asyncio.wait((self._gone,), timeout=_CLOSE_SECONDS_MAX)
         if not self._gone.done():

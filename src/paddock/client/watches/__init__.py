@@ -1,4 +1,5 @@
-"""Watches: one-time, persistent and recursive ones, their events, and streams of states.
+"""Watches of one session: which watchers are called, and what the server holds for them.
 
-They survive reconnects; the server's part is told apart in `served`.
+Import order: `requests` <- `watches` <- `session` <- `operations` <- `client`. Each package imports
+those before it, and none after it.
 """

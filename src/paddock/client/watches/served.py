@@ -44,7 +44,7 @@ class ServedWatches:
         self._modes: dict[bytes, int] = {}
         # Those that are asked for there, in their order.
         self._expected: dict[bytes, list[int]] = {}
-        # Where watches of reads rely on a lasting one, though nobody else may need that any more.
+        # Where watches of reads rely on a lasting one, though no other watcher may need it.
         self._relied_on: set[bytes] = set()
         # How many answers are due to requests that may fire watches while they set them again.
         self._replays = 0
@@ -112,7 +112,7 @@ class ServedWatches:
     # Who relies on what.
 
     def carries(self, path: bytes, is_child: bool, *, soon: bool = False) -> bool:
-        """Tell whether a lasting watch brings what a read waits for, or will soon."""
+        """Return whether a lasting watch brings what a read waits for, or will soon."""
         modes = self.at(path)
         if soon:
             for one in self._expected.get(path, ()):

@@ -80,18 +80,18 @@ class ClientWatches:
         table.setdefault(path, {})[watcher] = None
 
     def settle(self, path: bytes) -> None:
-        """See whether watches of reads still rely on a lasting one."""
+        """Check whether watches of reads still rely on a lasting one."""
         if self.served.is_relied_on(path) and not self._is_read_watched(path):
             self.served.rely_no_more(path)
             if self.on_free is not None:
                 self.on_free(path)
 
     def is_recursive(self, path: bytes) -> bool:
-        """Tell whether there is a recursive watch on a path, or will be."""
+        """Return whether there is a recursive watch on a path, or will be."""
         return path in self.recursive or self.served.is_expected(path, RECURSIVE)
 
     def unneeded(self, path: bytes) -> list[int]:
-        """Return the modes of lasting watches that the server has and nobody here needs."""
+        """Return the modes of lasting watches of the server that no watcher needs."""
         if self.served.is_relied_on(path) and self._is_read_watched(path):
             return []
         tables = ((PERSISTENT, self.persistent), (RECURSIVE, self.recursive))
@@ -120,12 +120,12 @@ class ClientWatches:
         return list(concerned)
 
     def has(self, path: bytes, kind: WatchKind, watcher: Watcher | None = None) -> bool:
-        """Tell whether there are watches of a kind on a path, or those of one watcher."""
+        """Return whether there are watches of a kind on a path, or those of one watcher."""
         some = [table.get(path, {}) for table in self._tables_of(kind)]
         return any(some) if watcher is None else any(watcher in one for one in some)
 
     def are_others(self, path: bytes, kind: WatchKind, watcher: Watcher | None) -> bool:
-        """Tell whether the server's watch would be missed by others, if these were removed there.
+        """Return whether the server's watch would be missed by others, if these were removed there.
 
         For some servers a lasting watch is one of both kinds, and has no halves here; others, as
         far as we know them, remove those of reads by themselves. One that is lasting is removed
@@ -172,7 +172,7 @@ class ClientWatches:
         return self._all
 
     def lasting(self, watcher: Watcher) -> list[bytes]:
-        """Give the paths on which a watcher has persistent watches of any kind."""
+        """Return the paths on which a watcher has persistent watches of any kind."""
         tables = (self.persistent, self.recursive)
         return [path for table in tables for path, some in table.items() if watcher in some]
 
@@ -186,7 +186,7 @@ class ClientWatches:
                     self.settle(path)
 
     def everybody(self) -> list[Watcher]:
-        """Give every watcher once, for what concerns the session."""
+        """Return every watcher once, for what concerns the session."""
         return list({one: None for table in self._all for some in table.values() for one in some})
 
     def clear(self) -> None:
@@ -195,7 +195,7 @@ class ClientWatches:
             table.clear()
 
     def requests(self, last_zxid: int) -> Iterator[SetWatchesRequest]:
-        """Give what sets all of them again, in pieces of a bounded size."""
+        """Return what sets all of them again, in pieces of a bounded size."""
         self.served.begin(self.persistent, self.recursive)
         piece: list[list[bytes]] = [[] for _ in self._all]
         size = 0

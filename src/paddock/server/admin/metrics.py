@@ -43,7 +43,7 @@ def path_text(path: bytes) -> str:
 
 
 def operation_name(operation: int) -> str:
-    """Return upstream's abbreviation of an operation."""
+    """Give upstream's abbreviation of an operation."""
     row = operations.BY_NUMBER.get(operation)
     return "NA" if row is None else row.abbreviation
 

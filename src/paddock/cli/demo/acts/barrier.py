@@ -1,4 +1,4 @@
-"""Barrier: three begin together and end together, whoever came early or was quick."""
+"""Barrier: three begin together and end together."""
 
 from typing import Final
 

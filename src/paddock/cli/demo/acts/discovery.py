@@ -1,4 +1,4 @@
-"""Discovery: somebody sees which instances of a service there are, at every moment."""
+"""Discovery: a client always sees the current instances of a service."""
 
 import math
 import os

@@ -54,7 +54,7 @@ async def _story(stage: Stage) -> str:
 QUEUE: Final = Act(
     "queue",
     "every job is done, also that of a consumer that is killed in the middle of it",
-    "A job is in the queue until somebody is done with it. Carol takes one and is killed: when its"
+    "A job is in the queue until a worker is done with it. Carol takes one and is killed: when its"
     " session ends, the job is delivered again.",
     (consumer, producer),
     "takes",
