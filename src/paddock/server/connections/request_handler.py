@@ -41,11 +41,10 @@ from paddock.protocol import opcodes, operations
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
 from paddock.protocol.requests import AuthPacket, SaslToken
-from paddock.server.connections.admission import AdmittedConnection, Regulated
+from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.connection_watcher import ConnectionWatcher
 from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
 from paddock.server.connections.send_buffer import SendBuffer
-from paddock.server.connections.turns import TurnTaker
 from paddock.server.core import Core
 from paddock.server.replication.submitter import Submitter
 from paddock.server.sessions.policy import SessionPolicy
@@ -79,8 +78,11 @@ CLOSING: Final = 3
 CLOSED: Final = 4
 
 
-class RequestHandler(Submitter, Regulated, TurnTaker):
-    """The part of a connection that serves requests, once there is a session."""
+class RequestHandler(Submitter):
+    """The part of a connection that serves requests, once there is a session.
+
+    It is `Regulated` and a `TurnTaker` by its methods; see `Connection` for why only by these.
+    """
 
     def __init__(
         self, core: Core, connection: AdmittedConnection, address: str, tls: object
