@@ -49,10 +49,6 @@ FROM_ACL: list[tuple[Callable[[Any], Any], str]] = [
         "acl: the id '\\ud800'",
     ),
     (lambda client: client.create("/a", **acl(1, "world")), "acl: expected an Identity"),
-    (
-        lambda client: client.create("/a", **acl(1, Identity("digest", "alice:secret"))),
-        "acl: the id of the digest user 'alice' holds no digest; digest_acl(user, password)",
-    ),
     (lambda client: client.create("/a", **acl(1, Identity(7, "x"))), "acl: the scheme 7"),  # type: ignore[arg-type]
     (lambda client: client.create("/a", **acl(1, Identity("ip", b"x"))), "acl: the id b'x'"),  # type: ignore[arg-type]
 ]

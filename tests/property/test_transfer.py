@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import paddock
@@ -12,7 +12,7 @@ from paddock.cli.transfer.node import Node, order_of
 from paddock.cli.transfer.reading import Export
 from paddock.cli.transfer.verdicts import Existing, ImportOptions
 from paddock.cli.transfer.writing import LineWriter
-from paddock.protocol.acl import ACL, ALL, OPEN, Identity, digest_id
+from paddock.protocol.acl import ACL, ADMIN, ALL, CREATE, OPEN, Identity, digest_id
 from paddock.testing import EmbeddedServer, run_virtually
 from tests.property.bounds import examples
 from tests.support.trees import imported, walked
@@ -78,7 +78,15 @@ def test_a_tree_comes_back_from_a_file(tree: list[Node]) -> None:
     assert written(found) == written(tree)
 
 
+MEANWHILE = (ACL(CREATE | ADMIN, Identity("world", "anyone")), ACL(ALL, IDENTITIES[3]))
+
+
 @examples(40)
+# What looks like the ACL of an interrupted import, on a node whose data differ, too.
+@example(
+    tree=[Node("/", b"new", (ACL(ALL, IDENTITIES[3]),)), Node("/a", b"", OPEN)],
+    before=[Node("/", b"old", MEANWHILE)],
+)
 @given(trees(), trees())
 def test_a_tree_comes_back_from_a_service_whatever_was_there(
     tree: list[Node], before: list[Node]

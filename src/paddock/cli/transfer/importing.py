@@ -66,6 +66,8 @@ class _Item:
     tried_what: tuple[str, ...] = ()
     # Set when its children are there.
     final_acl: tuple[ACL, ...] | None = None
+    # Whether its ACL is the temporary one of an interrupted import.
+    is_unfinished: bool = False
     # The existing children, if they are needed and few.
     names: list[str] | None = None
 
@@ -204,7 +206,8 @@ class Import:
         if is_masked(found):
             # A digest that we may not see is taken for the one it should be.
             wanted = set(without_secrets(wanted))
-        if self._rights.is_unfinished(found, wanted):
+        item.is_unfinished = self._rights.is_unfinished(found, wanted)
+        if item.is_unfinished:
             item.verdict = Verdict.FINISH
         elif found != wanted:
             item.verdict, item.what = Verdict.CHANGE, ("acl",)
@@ -297,6 +300,8 @@ class Import:
                 f"{item.path}: exists, and its {' and '.join(item.what)} differ;"
                 " --overwrite replaces such nodes, --keep leaves them as they are"
             )
+        if item.is_unfinished:
+            item.final_acl = node.acl
         assert item.stat is not None
         if item.tried is None:
             item.tried, item.tried_what = Verdict.CHANGE, item.what
