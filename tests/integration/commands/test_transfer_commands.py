@@ -246,7 +246,7 @@ def test_what_cannot_be_done_is_one_line(service: Service, path: str, tmp_path: 
         f"there is no folder {tmp_path}/nothing"
     )
     assert refusal_here("export", *where, path, os.devnull, status=1) == "/dev/null: is not a file"
-    assert "is no path of a node" in refusal_here("export", *where, "app", file, status=2)
+    assert "does not begin with a slash" in refusal_here("export", *where, "app", file, status=2)
     assert "cannot be resumed" in refusal_here("export", *where, "--resume", path, "-", status=2)
     assert (
         refusal_here("import", *where, file, path, status=1) == f"{file}: No such file or directory"

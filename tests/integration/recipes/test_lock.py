@@ -211,8 +211,12 @@ def test_what_is_not_acquired_in_time_names_its_path_and_its_holder(
                 held = grant.paths[0] if kind == "MultiLock" else grant.path
                 for client in waiter, third:
                     lock = KINDS[kind](client, path)
-                    with pytest.raises(TimeoutError) as error:
-                        await lock.acquire(timeout=0.5)
+                    for seconds in (0.5, 5, 50):
+                        with pytest.raises(TimeoutError) as error:
+                            await lock.acquire(timeout=seconds)
+                        # On a busy machine the service may not have answered in time.
+                        if "waiting for an answer" not in str(error.value):
+                            break
                     assert f"{path}" in str(error.value)
                     assert held.rpartition("/")[2] in str(error.value)
                     if kind in ("Lock", "SimpleMutex", "WriteLock", "MultiLock"):
@@ -231,7 +235,7 @@ def test_a_timeout_of_asyncio_has_the_holder_in_its_cause(service: Service, path
     async def scenario() -> None:
         async with clients(service, 2) as [holder, waiter], Lock(holder, path) as grant:
             with pytest.raises(TimeoutError) as error:
-                async with asyncio.timeout(0.5), Lock(waiter, path):
+                async with asyncio.timeout(3), Lock(waiter, path):
                     pass
             assert grant.path in "".join(error.value.__cause__.__notes__)  # type: ignore[union-attr]
 

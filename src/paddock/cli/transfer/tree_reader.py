@@ -13,6 +13,7 @@ from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import Node, below, joined
 from paddock.client.client import Client
 from paddock.client.operations.walk import TreeWalk, WalkedNode
+from paddock.errors import NoNodeError
 from paddock.protocol.acl import is_masked
 from paddock.protocol.records import Stat
 
@@ -61,13 +62,17 @@ class TreeReader:
             acl=self._options.acls,
             after=None if after is None else joined(self._root, after),
         )
-        async with aclosing(walk.nodes()) as found:
-            async for one in found:
-                one.descends = not one.is_gone and self._takes(one)
-                if one.descends:
-                    assert one.data is not None
-                    acl = None if one.acl is None else tuple(one.acl)
-                    yield Node(below(self._root, one.path), one.data, acl)
+        try:
+            async with aclosing(walk.nodes()) as found:
+                async for one in found:
+                    one.descends = not one.is_gone and self._takes(one)
+                    if one.descends:
+                        assert one.data is not None
+                        acl = None if one.acl is None else tuple(one.acl)
+                        yield Node(below(self._root, one.path), one.data, acl)
+        except NoNodeError:
+            # It is the root: others that vanish are counted.
+            raise NoNodeError("export", self._root) from None
         self.left_out.vanished = walk.vanished
 
     def _is_wanted(self, path: str, stat: Stat) -> bool:
