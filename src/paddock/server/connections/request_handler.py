@@ -359,7 +359,7 @@ class RequestHandler(Submitter):
             elif is_heavy and not self._has_turn:
                 self._put_back(frame)
                 self._ask_for_turn()
-            elif operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
+            elif not is_common and operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
                 self._begin_set_watches(operation, xid, frame[_HEADER_BYTES:])
             else:
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
