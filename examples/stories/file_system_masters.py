@@ -3,8 +3,8 @@
 Every master has all files in memory, and changes them only by the entries of the log. The holder of
 the lock writes the log. From time to time it makes a checkpoint: it opens a new channel, saves the
 files as they were at that point, and deletes the older channels. So the log stays short: a new
-master loads the checkpoint and reads the rest. When the leader crashes, the next one opens a channel
-of its own. When it reads the opening of this channel, it has read everything before it, and leads.
+master loads the checkpoint and reads the rest. When the leader crashes, the next one opens a new
+channel. When it reads the opening of this channel, it has read everything before it, and leads.
 
 alpha leads with []
 alpha has saved ['/bin', '/etc']
@@ -47,7 +47,7 @@ class Master:
             async for event in self.room.follow():
                 match event:
                     case ChannelOpened(channel) if channel > expected:
-                        # A whole channel was written and deleted since that checkpoint: load the newer one.
+                        # A whole channel is missing since that checkpoint: load the newer one.
                         break
                     case ChannelOpened(channel):
                         expected = channel + 1
@@ -55,7 +55,7 @@ class Master:
                     case LogEntry(channel, _, data) if channel >= first:
                         self.files.append(data.decode())
                     case ChannelDeleted(channel, is_complete=False) if channel >= first:
-                        # We were away for too long: a newer checkpoint has the entries that we missed.
+                        # We were away for too long: a newer checkpoint has what we missed.
                         break
                 async with self._has_changed:
                     self._has_changed.notify_all()
