@@ -1,7 +1,7 @@
-"""Counts of instructions as they were, and what has become of them.
+"""Recorded instruction counts, and the comparison with new ones.
 
-A baseline holds for one combination of machine, interpreter and build: counts of another one say
-nothing about it. All of them are in one file, `bench/baselines.json`.
+A baseline is valid for one combination of machine, interpreter and build: counts of different
+combinations cannot be compared. All baselines are in one file, `bench/baselines.json`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ NONE: Final = "–"
 
 @dataclass(frozen=True)
 class Measured:
-    """The instructions of one operation of each path, and what they were counted on."""
+    """The instructions of one operation of each path, and where they were counted."""
 
-    # What the counts depend on so much that others cannot be compared with them.
+    # Counts of another combination cannot be compared.
     combination: dict[str, str]
-    # What else may change them.
+    # Versions that may change the counts.
     versions: dict[str, str]
     instructions: dict[str, float]
 
     @property
     def name(self) -> str:
-        """The combination, for people to read."""
+        """The combination as readable text."""
         return ", ".join(value for value in self.combination.values() if value)
 
     def as_json(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Measured:
 
 
 class Verdict(Enum):
-    """What is to be said of a path, beside its change."""
+    """The verdict on a path, shown beside its change."""
 
     SAME = ""
     WORSE = "MORE"
@@ -52,7 +52,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One path: what it was, what it is."""
+    """One path: its count before and now."""
 
     path: str
     before: float | None
@@ -61,19 +61,19 @@ class Finding:
 
     @property
     def change(self) -> str:
-        """How much more or less it is, in percent."""
+        """The change in percent."""
         return NONE if self.before is None else f"{self.now / self.before - 1:+.2%}"
 
 
 class Baselines:
-    """All that were recorded."""
+    """All recorded baselines."""
 
     def __init__(self, recorded: list[Measured]) -> None:
         self.recorded = recorded
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        """Read the file; one that is not there has none. Raises BenchError."""
+        """Read the file; a missing file has no baselines. Raises BenchError."""
         if not file.exists():
             return cls([])
         try:
@@ -87,18 +87,18 @@ class Baselines:
         file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def of(self, measured: Measured) -> Measured | None:
-        """Return the one that something measured can be compared with."""
+        """Return the baseline for the combination of these counts, if there is one."""
         same = (one for one in self.recorded if one.combination == measured.combination)
         return next(same, None)
 
     def record(self, measured: Measured) -> None:
-        """Make it the baseline of its combination; the others stay."""
+        """Make these counts the baseline of their combination; keep the others."""
         others = [one for one in self.recorded if one.combination != measured.combination]
         self.recorded = sorted([*others, measured], key=lambda one: one.name)
 
 
 def compare(before: Measured | None, now: Measured, tolerance: float) -> list[Finding]:
-    """Say of every path what has become of it."""
+    """Return a finding for every path."""
     findings = []
     for path, count in now.instructions.items():
         old = None if before is None else before.instructions.get(path)
@@ -115,7 +115,7 @@ def compare(before: Measured | None, now: Measured, tolerance: float) -> list[Fi
 
 
 def table(findings: list[Finding]) -> str:
-    """Return it as lines for a terminal."""
+    """Return a table for a terminal."""
     rows = [["path", "baseline", "now", "change", ""]]
     for one in findings:
         before = NONE if one.before is None else f"{one.before:,.0f}"
@@ -132,7 +132,7 @@ def table(findings: list[Finding]) -> str:
 
 
 def other_versions(before: Measured, now: Measured) -> list[str]:
-    """Say what is another version than it was."""
+    """Return the versions that have changed."""
     return [
         f"{name} {before.versions.get(name, NONE)} → {version}"
         for name, version in now.versions.items()

@@ -7,7 +7,7 @@ from bench.stage import Stage
 
 
 def measure(stage: Stage) -> None:
-    """Let it read and write, if it is there."""
+    """Measure reads and writes of etcd, if it is installed."""
     path = etcd.program()
     if path is None:
         print("bench: etcd is not there (tools/etcd.sh fetches it)", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""Counts the instructions of a program between its marks, by valgrind's callgrind.
+"""Count the instructions of a program between its marks, with valgrind's callgrind.
 
-The program calls a function of the C library that it has no other use for, and callgrind writes
-down what it has counted each time that function is entered, and begins anew. So a program that is
-long in starting is counted only where it matters, and one run counts many things.
+The program calls a function of the C library that nothing else in it calls. Each time that function
+is entered, callgrind writes its counts and resets them. So a long start does not count, and one run
+counts many things.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from bench.servers import BenchError
 
-# It must be what `mark` of the program calls, and nothing else may.
+# The function that `mark` of the program calls; nothing else may call it.
 MARK: Final = "getsid"
 
 _OUT: Final = "out"
@@ -29,7 +29,7 @@ def is_installed() -> bool:
 
 
 def counts(parts: list[str]) -> list[int]:
-    """Return what was counted up to each mark, of what callgrind wrote then, in that order."""
+    """Return the counts up to each mark, in order, from the files that callgrind wrote."""
     found = []
     for part in parts:
         totals = _TOTALS.search(part)
@@ -47,7 +47,7 @@ class Counting:
     folder: Path
 
     def finish(self, deadline_s: float) -> tuple[str, list[int]]:
-        """Wait for its end; give what it printed, and the instructions up to each of its marks."""
+        """Wait for its end; return its output, and the instructions up to each of its marks."""
         try:
             output, errors = self.process.communicate(timeout=deadline_s)
         except subprocess.TimeoutExpired:
@@ -65,7 +65,7 @@ class Counting:
 
 
 def start(command: list[str], environment: dict[str, str], working: Path, folder: Path) -> Counting:
-    """Begin to count what runs in one folder; callgrind writes to the other, which is empty."""
+    """Start to count a program in one folder; callgrind writes to the other, empty one."""
     options = ["--quiet", "--tool=callgrind", f"--dump-before={MARK}"]
     process = subprocess.Popen(
         ["valgrind", *options, f"--callgrind-out-file={folder / _OUT}", *command],

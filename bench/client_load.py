@@ -2,8 +2,8 @@
 
     python -m bench.client_load CLIENT OP WINDOW PORT SERVERPID SECONDS WARMUP
 
-The client keeps so many operations in flight: for each that is answered it asks for another one. It
-prints how many a second that were, and the processor's time that each of them took on both sides.
+The client keeps WINDOW operations in flight: for each reply it sends another request. The process
+prints the operations per second, and the CPU time of each operation on both sides.
 """
 
 import asyncio
@@ -31,20 +31,20 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Meter:
-    """Tells when a run is over, and counts what was done since the warm-up."""
+    """Decides when a run is over, and counts operations since the warm-up."""
 
     def __init__(self, window: int, server_pid: int, seconds: float, warmup_s: float) -> None:
         self._window = window
         self._server_pid = server_pid
         self._seconds = seconds
         self._warm_at = time.perf_counter() + warmup_s
-        # Clock, our processor's time, the server's: when it was warm, and when it was over.
+        # Clock, our CPU time and the server's: after the warm-up, and at the end.
         self._begin: tuple[float, float, float] | None = None
         self._end = (0.0, 0.0, 0.0)
         self._operations = 0
 
     def wants_more(self) -> bool:
-        """Take note that a window is done, but for the first time; tell whether to go on."""
+        """Count a completed window, except for the first call; return whether to continue."""
         now = time.perf_counter()
         if self._begin is None:
             if now >= self._warm_at:
@@ -58,7 +58,7 @@ class Meter:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Have what is done in this scope count for nothing."""
+        """Exclude the work in this scope from the measurement."""
         before = self._look()
         yield
         if self._begin is not None:

@@ -1,7 +1,7 @@
 """The clients that are measured: kazoo and ours, in turn on the same server.
 
-Each run is a process of its own (`client_load`, and `recipe_load` for the recipes that are built on
-them), so that no client pays for another's threads, and the time its processor took is its own.
+Each run is a process of its own (`client_load`, and `recipe_load` for recipes), so that no client
+pays for another's threads, and its CPU time is its own.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Final
 from bench.servers import BenchError, Server
 
 KAZOO: Final = "kazoo"
-# As the documentation has it, by `paddock.run`; and on the loop that is there without uvloop.
+# By `paddock.run`, as in the documentation; and on asyncio's own loop, without uvloop.
 PADDOCK: Final = "paddock"
 PLAIN: Final = "paddock, asyncio.run"
 BLOCKING: Final = "paddock.sync"
@@ -28,29 +28,29 @@ WINDOWS: Final = (1, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What each of several clients has to do, on the same server."""
+    """A job that each of several clients does on the same server."""
 
     server: str
     op: str
 
     @property
     def row(self) -> str:
-        """What tables call it, without its server."""
+        """Its name in tables, without its server."""
         raise NotImplementedError
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """Those who can do it."""
+        """The clients that can do it."""
         raise NotImplementedError
 
     def command(self, client: str) -> list[str]:
-        """Return the module that lets a client do it, and how it is told what to do."""
+        """Return the module that runs it with a client, and its arguments."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Task(Job):
-    """What the clients themselves have to do: which operation, how many in flight."""
+    """A job of the bare clients: an operation, and the number in flight."""
 
     window: int
 
@@ -61,7 +61,7 @@ class Task(Job):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        # A blocking call is over before the next can be made.
+        # A blocking call ends before the next one begins.
         return CLIENTS if self.window == 1 else (KAZOO, PADDOCK, PLAIN)
 
     def command(self, client: str) -> list[str]:
@@ -70,30 +70,30 @@ class Task(Job):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run of a client has shown."""
+    """The result of one run of a client."""
 
     ops_per_s: float
     client_cpu_us: float
     server_cpu_us: float
 
 
-# For each job and client, one run a round.
+# For each job and client, one run per round.
 Runs = dict[Job, dict[str, list[Run]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a client has to reach: so many times kazoo, or so many operations a second."""
+    """A goal of a client: a multiple of kazoo, or a number of operations per second."""
 
     client: str
     job: Job
     times_kazoo: float | None = None
     ops_per_s: float | None = None
-    # What would be good, in the unit of the need; None if the server is the limit.
+    # A better goal, in the unit of the need; None if the server is the limit.
     aim: float | None = None
 
     def got(self, runs: Runs) -> float | None:
-        """Return what it has reached, in the unit of the need; None if it was not measured."""
+        """Return the result, in the unit of the need; None if it was not measured."""
         value = median(runs, self.job, self.client, lambda run: run.ops_per_s)
         if self.times_kazoo is None or value is None:
             return value
@@ -129,7 +129,7 @@ def median(runs: Runs, job: Job, client: str, figure: Callable[[Run], float]) ->
 
 
 def run(server: Server, client: str, job: Job, seconds: float, warmup_s: float) -> Run:
-    """Let one client do its job for that long."""
+    """Run one client's job for that long."""
     command = job.command(client)
     command += [str(server.port), str(server.pid), str(seconds), str(warmup_s)]
     said = output_of(command, f"{client}: {job.row}", 60 + 5 * (seconds + warmup_s))
@@ -137,7 +137,7 @@ def run(server: Server, client: str, job: Job, seconds: float, warmup_s: float) 
 
 
 def output_of(command: list[str], what: str, deadline_s: float) -> str:
-    """Return what a module of the benchmark says, run in a process of its own."""
+    """Run a module of the benchmark in a process of its own; return its output."""
     try:
         result = subprocess.run(
             [sys.executable, "-m", *command], capture_output=True, text=True, timeout=deadline_s
@@ -151,7 +151,7 @@ def output_of(command: list[str], what: str, deadline_s: float) -> str:
 
 
 def read_run(line: str) -> Run:
-    """Read what a client's process has said."""
+    """Parse the output of a client's process."""
     try:
         return Run(**json.loads(line))
     except (ValueError, TypeError):

@@ -9,17 +9,17 @@ from bench.stage import Stage
 
 
 def measure_clients(stage: Stage) -> None:
-    """Let every client do every task on both servers."""
+    """Run every task with every client on both servers."""
     both = stage.new_servers("clients")
     with running(*both.values()):
-        # By many connections: no client alone could do it, and the faster one would pay for it.
+        # Over many connections: no single client could do it, and the faster one would pay for it.
         warm(stage, both)
         for task in clients.tasks(list(both)):
             _compare(stage, task, both[task.server], stage.results.clients)
 
 
 def measure_recipes(stage: Stage) -> None:
-    """Let every recipe do its work on both servers, and count the messages of a lock."""
+    """Run every recipe on both servers, and count the messages of a lock."""
     both = stage.new_servers("recipes")
     with running(*both.values()):
         warm(stage, both)
@@ -34,7 +34,7 @@ def measure_recipes(stage: Stage) -> None:
 
 
 def _compare(stage: Stage, job: Job, server: Server, results: Runs) -> None:
-    """Let every client do the job, in turn, and each of them be the first once."""
+    """Run the job with every client, in turn; the first one differs in each round."""
     runs = results.setdefault(job, {name: [] for name in job.clients})
     chosen = stage.chosen
     for number in range(chosen.rounds):

@@ -1,7 +1,7 @@
-"""etcd beside: another service of this kind, with another protocol, so only for information.
+"""etcd: a similar service with another protocol, measured for information only.
 
-It is asked by its JSON gateway over HTTP, one request in flight on each connection: the door that
-every Python program has without a client of its own. Its native door, gRPC, is faster.
+It is measured through its JSON gateway over HTTP, with one request in flight on each connection:
+every Python program can use that without a special client. Its native protocol, gRPC, is faster.
 """
 
 import base64
@@ -23,7 +23,7 @@ from bench.clients import output_of
 from bench.servers import START_DEADLINE_S, BenchError, free_port
 
 UNPACKED: Final = Path(__file__).parent / "peers" / "usr" / "bin" / "etcd"
-# What it is asked, and what ours is called that does the same.
+# Its operations, and the names of ours that do the same.
 OPS: Final = {"range": "get", "put": "set"}
 CONNECTIONS: Final = (1, 10, 50)
 KEY: Final = base64.b64encode(b"/bench").decode()
@@ -32,7 +32,7 @@ DATA: Final = base64.b64encode(b"x" * 100).decode()
 
 @dataclass(frozen=True, slots=True)
 class EtcdRun:
-    """What so many connections have got of etcd."""
+    """The result of so many connections to etcd."""
 
     op: str
     connections: int
@@ -42,13 +42,13 @@ class EtcdRun:
 
 
 def program() -> str | None:
-    """Return the path of etcd, None if it is not there."""
+    """Return the path of etcd; None if it is not installed."""
     return shutil.which("etcd") or (str(UNPACKED) if UNPACKED.exists() else None)
 
 
 @contextlib.contextmanager
 def running(path: str, folder: Path) -> Iterator[int]:
-    """Start one server with its data in `folder`; gives its port."""
+    """Start one server with its data in `folder`; yield its port."""
     folder.mkdir(parents=True)
     port, peers = free_port(), free_port()
     clients_url, peers_url = (f"http://127.0.0.1:{number}" for number in (port, peers))
@@ -56,7 +56,7 @@ def running(path: str, folder: Path) -> Iterator[int]:
     command += ["--listen-client-urls", clients_url, "--advertise-client-urls", clients_url]
     command += ["--listen-peer-urls", peers_url, "--initial-advertise-peer-urls", peers_url]
     command += ["--initial-cluster", f"default={peers_url}"]
-    # Debian builds it for every machine; it wants to be told that we know.
+    # Debian builds it for every architecture; etcd refuses some of them without this.
     machine = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
     environment = {**os.environ, "ETCD_UNSUPPORTED_ARCH": machine}
     with (folder / "server.log").open("ab") as log:
@@ -91,7 +91,7 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
 
 
 def request(op: str) -> bytes:
-    """Return the bytes that ask for an operation."""
+    """Return the bytes of a request for an operation."""
     body = {"key": KEY} if op == "range" else {"key": KEY, "value": DATA}
     content = json.dumps(body).encode()
     head = f"POST /v3/kv/{op} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(content)}\r\n\r\n"
@@ -99,7 +99,7 @@ def request(op: str) -> bytes:
 
 
 def load(port: int, op: str, connections: int, seconds: float, warmup_s: float) -> EtcdRun:
-    """Ask it for that long, in a process of its own."""
+    """Run a load for that long, in a process of its own."""
     command = ["bench.etcd_load", op, str(connections), str(port), str(seconds), str(warmup_s)]
     said = output_of(command, f"etcd: {op}", 60 + 5 * (seconds + warmup_s))
     try:
@@ -109,7 +109,7 @@ def load(port: int, op: str, connections: int, seconds: float, warmup_s: float) 
 
 
 def median(runs: list[EtcdRun]) -> EtcdRun:
-    """Make one of several rounds of the same."""
+    """Return the medians of several rounds."""
     figures = (
         statistics.median(getattr(run, name) for run in runs)
         for name in ("ops_per_s", "p50_us", "p99_us")

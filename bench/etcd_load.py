@@ -2,8 +2,8 @@
 
     python -m bench.etcd_load OP CONNECTIONS PORT SECONDS WARMUP
 
-Each connection asks, waits for its answer, and asks again. It prints how many a second that were,
-and how long one waited.
+Each connection sends a request, waits for its reply, and sends the next one. The process prints the
+requests per second, and their latency.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from paddock.cli.bench.tally import Tally
 
 
 class Asker(asyncio.Protocol):
-    """One connection: the same request again and again."""
+    """One connection, which repeats the same request."""
 
     def __init__(self, request: bytes, tally: Tally, ended: asyncio.Event) -> None:
         self._request = request

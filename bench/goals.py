@@ -1,7 +1,7 @@
-"""What is to be reached, at least and at best, and what a run has shown of it.
+"""The goals, least and best, and the results of a run.
 
-Ratios are to Apache ZooKeeper in the same run, or to kazoo. Where a goal stands for several cells,
-the worst of them decides, and is named.
+Ratios are to Apache ZooKeeper in the same run, or to kazoo. If a goal covers several cells, the
+worst of them decides, and is named.
 """
 
 import statistics
@@ -19,7 +19,7 @@ from bench.zkload import Cell
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """What was reached, and where, if it is the worst of several."""
+    """A result, and its cell if it is the worst of several."""
 
     value: float
     where: str = ""
@@ -27,7 +27,7 @@ class Got:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One line of what is to be reached."""
+    """One goal."""
 
     what: str
     must: float
@@ -36,7 +36,7 @@ class Goal:
     got: Callable[[Results], Got | None]
     # More is better, unless it is a limit.
     is_limit: bool = False
-    # Those of the matrix that each have to reach it.
+    # The cells of the matrix that each have to reach it.
     cells: tuple[Cell, ...] = ()
 
     def verdict(self, got: Got) -> str:
@@ -45,7 +45,7 @@ class Goal:
         return "holds" if self._reaches(got.value, self.must) else "falls short"
 
     def margin(self, got: Got) -> float:
-        """Return how often it has what it must have: 1 is just enough, whatever the unit."""
+        """Return the ratio of the result to the least: 1 is just enough, in any unit."""
         least = 1e-3
         if self.is_limit:
             return self.must / max(got.value, least)
@@ -69,7 +69,7 @@ def _by_value(got: Got) -> float:
 
 
 def _each(what: str, must: float, aim: float | None, cells: list[Cell]) -> Goal:
-    """Make the goal that each of several cells has to reach."""
+    """Return a goal that each of several cells has to reach."""
 
     def got(results: Results) -> Got | None:
         return min(_ratios(results, cells), key=_by_value, default=None)
@@ -106,7 +106,7 @@ def _worst_tail(results: Results) -> Got | None:
 
 
 def _ratio_of(name: Figure, *, is_speed: bool = False) -> Callable[[Results], Got | None]:
-    """Return Paddock's share of what Apache ZooKeeper takes; as a speed, how often it is faster."""
+    """Return Paddock's ratio to Apache ZooKeeper; for a speed, how many times it is faster."""
 
     def got(results: Results) -> Got | None:
         other = results.others.get(name)
@@ -126,7 +126,7 @@ def _of_paddock(name: Figure) -> Callable[[Results], Got | None]:
 
 
 def _grown(which: str, by: str) -> Callable[[Results], Got | None]:
-    """Return how often the cost at the largest size is that at the smallest, for the worst op."""
+    """Return the ratio of the costs at the largest and the smallest size, of the worst op."""
 
     def got(results: Results) -> Got | None:
         loads: Loads = getattr(results, which)
@@ -156,7 +156,7 @@ def _of_need(need: Need, runs: Callable[[Results], Runs]) -> Goal:
 _READS: Final = ("get", "exists")
 _SPREAD: Final = f"over {SPREAD_KEYS:,} nodes"
 _SINGLE_WRITES: Final = _cells(["set", "create"], 1)
-# What grows with caches that miss, and with nothing else, about doubles over a thousandfold.
+# A cost that grows only by cache misses about doubles over a factor of a thousand.
 _FLAT: Final = 2.0
 
 GOALS: Final = (
@@ -181,7 +181,7 @@ GOALS: Final = (
     _limit("restart with many nodes, of the time", 0.7, 0.33, "×", _ratio_of(Figure.RESTART)),
     _limit("memory with many nodes", 0.55, 0.4, "×", _ratio_of(Figure.MEMORY)),
     _limit("an idle session", 20, 8, " KiB", _of_paddock(Figure.IDLE_SESSION)),
-    # A mebibyte for all of them is the allocator's.
+    # One MiB in total is within the noise of the allocator.
     _limit("growth of an idle session", 0.1, None, " KiB", _of_paddock(Figure.IDLE_GROWTH)),
     _limit("pause that a snapshot adds", 50, None, " ms", _of_paddock(Figure.SNAPSHOT_ADDS)),
     _limit("pause when a large session ends", 1, None, "×", _ratio_of(Figure.SESSION_END)),
@@ -199,13 +199,13 @@ GOALS: Final = (
 
 
 def reached(results: Results) -> list[tuple[Goal, Got]]:
-    """Return the goals that were measured, and what was reached."""
+    """Return the goals that were measured, with their results."""
     found = ((goal, goal.got(results)) for goal in GOALS)
     return [(goal, got) for goal, got in found if got is not None]
 
 
 def must_of(cell: Cell) -> float | None:
-    """Return what a cell of the matrix must have, None if there is no goal for it."""
+    """Return the least that a cell of the matrix must reach; None if it has no goal."""
     return _MUSTS.get(cell)
 
 

@@ -1,4 +1,4 @@
-"""What an operation costs the servers, the more nodes there are, and the more connections."""
+"""The cost of an operation by the number of nodes and of connections."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ CONNECTIONS_OPS: Final = ("get", "set")
 
 
 def by_nodes(most: int) -> list[Cell]:
-    """Return the cells in the order in which the tree grows: each draws from all of its nodes."""
+    """Return the cells in the order in which the tree grows; each uses all of its nodes."""
     return [Cell(op, 10, 100, nodes) for nodes in NODES if nodes <= most for op in NODES_OPS]
 
 
@@ -38,6 +38,6 @@ def measure(stage: Stage) -> None:
             stage.measure(cell, both, stage.results.by_connections)
         for cell in by_nodes(stage.chosen.nodes):
             for server in both.values():
-                # What is kept for a node that was read is there for most of them.
+                # After this, most nodes have their cached answer.
                 zkload.load(server, cell, 0.1 + cell.keys / TOUCHED_PER_S, 0)
             stage.measure(cell, both, stage.results.by_nodes)

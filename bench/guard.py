@@ -1,14 +1,14 @@
-"""`make bench-guard`: do the hot paths execute more instructions than they did?
+"""`make bench-guard`: check that the hot paths do not execute more instructions than before.
 
-Time depends on what else a machine does; the number of instructions does not. So this can fail a
+Time depends on the load of a machine; the number of instructions does not. So this can fail a
 build where a timed test could not. Each path of `bench.guard_paths` is counted by callgrind, on the
-compiled build and on plain Python, and compared with what `bench/baselines.json` has for the same
-machine, interpreter and build; or, with --against, with another checkout of Paddock that is counted
-here and now, for which no baseline is needed. The status:
+compiled build and on plain Python, and compared with the baseline in `bench/baselines.json` for the
+same machine, interpreter and build. With --against it is compared with another checkout of Paddock,
+which is counted on this machine and needs no baseline. The status:
 
     0  nothing grew; also if there was nothing to compare with, unless CI is set
     1  a path grew by more than the tolerance, or could not be taken
-    3  there was nothing to compare with, and CI is set: a guard that sleeps is a failure there
+    3  there was nothing to compare with, and CI is set: CI must have a baseline
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from bench.servers import BenchError
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BASELINES: Final = ROOT / "bench" / "baselines.json"
-# By how much a path may grow. Runs of the same code differ by less than 0.1 %, mostly by nothing,
-# also while the machine has six other things to do for each of its processors. Other code beside
-# it, or a folder of another name, moves things in memory, and with them what meets in hash tables
-# and in the caches of the interpreter: up to 0.8 %.
+# The tolerance. Runs of the same code differ by less than 0.1 %, mostly by nothing, even with six
+# other processes per processor. Other code beside it, or another folder name, changes addresses,
+# and with them collisions in hash tables and in the caches of the interpreter: up to 0.8 %.
 TOLERANCE: Final = 0.02
 # Rounds of a hundred operations.
 ROUNDS: Final = 10
@@ -44,7 +43,7 @@ GREW: Final = 1
 NOTHING_TO_COMPARE: Final = 3
 
 _RECORD: Final = "make bench-guard RECORD=1"
-# The C library copies memory by what the processor is best at. Here it is the same everywhere.
+# The C library copies memory in the way that suits the processor. Here it is always the same way.
 _PLAIN_COPIES: Final = {
     "aarch64": "glibc.cpu.name=generic",
     "x86_64": "glibc.cpu.hwcaps=-AVX2,-AVX512VL,-ERMS",
@@ -69,7 +68,7 @@ def measure(builds: Mapping[str, Path], rounds: int) -> list[Measured]:
 
 
 def _check(name: str, command: list[str], environment: dict[str, str]) -> None:
-    """See quickly that the paths can be taken, and on that build; this caches modules, too."""
+    """Check quickly that the paths work on that build; this also caches modules."""
     done = subprocess.run(
         [*command, "1"], env=environment, cwd=ROOT, capture_output=True, text=True
     )
@@ -81,7 +80,7 @@ def _check(name: str, command: list[str], environment: dict[str, str]) -> None:
 
 
 def environment(place: Path) -> dict[str, str]:
-    """Return an environment in which nothing is left to chance, and Paddock is in that folder."""
+    """Return a deterministic environment, with Paddock in that folder."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": f"{place.resolve()}{os.pathsep}{ROOT}",
@@ -93,7 +92,7 @@ def environment(place: Path) -> dict[str, str]:
 
 
 def read(output: str, counted: list[int]) -> Measured:
-    """Make sense of what `bench.guard_paths` printed and of what was counted at its marks."""
+    """Combine the output of `bench.guard_paths` with the counts at its marks."""
     report = json.loads(output)
     operations: dict[str, int] = report["operations"]
     if len(counted) != 2 * len(operations):
@@ -105,7 +104,7 @@ def read(output: str, counted: list[int]) -> Measured:
 
 
 def judge(baselines: Baselines, measured: list[Measured]) -> int:
-    """Print the tables, and what they mean; give the status."""
+    """Print the tables and their meaning; return the status."""
     status = OK
     for now in measured:
         before = baselines.of(now)
@@ -144,7 +143,7 @@ def _named(findings: list[Finding], verdict: Verdict) -> str:
 
 
 def builds_of(checkout: Path) -> dict[str, Path]:
-    """Return the builds of another checkout: the sources, and what `make bench` compiled."""
+    """Return the builds of another checkout: the source, and the build of `make bench`."""
     places = {"compiled": checkout / "build" / "optimized", "pure": checkout / "src"}
     found = {name: place for name, place in places.items() if (place / "paddock").is_dir()}
     if "pure" not in found:
@@ -153,7 +152,7 @@ def builds_of(checkout: Path) -> dict[str, Path]:
 
 
 def forgiven(status: int, environment: Mapping[str, str]) -> int:
-    """Return the status that counts: nobody but CI has to have a baseline."""
+    """Return the effective status: only CI must have a baseline."""
     return OK if status == NOTHING_TO_COMPARE and not environment.get("CI") else status
 
 

@@ -1,4 +1,4 @@
-"""What counts of instructions depend on besides our own code."""
+"""The conditions of instruction counts, besides our own code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddock.server.connections import connection
 
 
 def combination() -> dict[str, str]:
-    """Say what counts depend on so much that those of another one cannot be compared with them."""
+    """Return the conditions under which alone counts can be compared."""
     python = f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}"
     is_compiled = not (connection.__file__ or "").endswith(".py")
     return {
@@ -25,7 +25,7 @@ def combination() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Say what else may change them: somebody who looks for a reason wants to know."""
+    """Return versions that may change the counts, to explain a difference."""
     return {
         "python": platform.python_version(),
         "libc": " ".join(platform.libc_ver()),

@@ -2,10 +2,9 @@
 
     python -m bench.guard_paths ROUNDS
 
-Each is taken some times to warm up, and then ROUNDS times between two calls of `mark`, which
-valgrind sees. Afterwards it is looked at whether everything was answered well: a refusal is quick,
-too. It prints, as one line of JSON, how many operations each path had, and what the counts depend
-on.
+Each path runs some times to warm up, and then ROUNDS times between two calls of `mark`, which
+valgrind sees. Afterwards the replies are checked, because a refusal is quick, too. The process
+prints one line of JSON: the number of operations of each path, and the conditions of the counts.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ from paddock.protocol.requests import (
     WatchedRequest,
 )
 
-# How many requests come in one read, or how many watchers there are, where it is a crowd.
+# How many requests come in one read, or how many watchers there are.
 CROWD: Final = 100
-# Rounds before anything is counted: the interpreter adapts its code to what it meets.
+# Rounds before the count: the interpreter specialises its code first.
 WARM_UP_ROUNDS: Final = 3
 
 
 class Path:
-    """One hot path, ready to be taken again and again."""
+    """One hot path, ready to run again and again."""
 
     async def take(self, rounds: int) -> None:
-        """Take it so many times, a crowd of operations each; all are answered at the end."""
+        """Run so many rounds; all operations are answered at the end."""
         raise NotImplementedError
 
     def check(self, rounds: int) -> None:
-        """Look at what came of so many rounds, and forget it; raises BenchError."""
+        """Check the replies of so many rounds, and drop them. Raises BenchError."""
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -66,7 +65,7 @@ class Reads(Path):
 
     def __init__(self, peer: Peer, reads: list[bytes]) -> None:
         self._peer = peer
-        # What comes in each round.
+        # The bytes of each round.
         self._reads = reads
 
     async def take(self, rounds: int) -> None:
@@ -80,7 +79,7 @@ class Reads(Path):
 
 
 class Writes(Path):
-    """Writes, in one read; every round has requests of its own."""
+    """Writes, in one read; every round has its own requests."""
 
     def __init__(self, heart: Heart, peer: Peer, rounds: list[bytes]) -> None:
         self._heart = heart
@@ -98,7 +97,7 @@ class Writes(Path):
 
 
 class Events(Path):
-    """One node that is changed again and again, and a crowd that is told each time."""
+    """One node that changes again and again, and many watchers."""
 
     def __init__(
         self, heart: Heart, writer: Peer, change: bytes, watchers: list[Peer], renew: bytes | None
@@ -107,7 +106,7 @@ class Events(Path):
         self._writer = writer
         self._change = change
         self._watchers = watchers
-        # What each watcher asks for before each change: a watch that is told once.
+        # The request of each watcher before each change: it sets a one-shot watch.
         self._renew = renew
 
     async def take(self, rounds: int) -> None:
@@ -128,7 +127,7 @@ class Events(Path):
 
 
 class ClientGets(Path):
-    """Gets by a client, so many at once."""
+    """Gets by a client, so many in flight."""
 
     def __init__(self, client: Client, server: CannedServer, path: str, window: int) -> None:
         self._window = window
@@ -212,7 +211,7 @@ async def watch_event(_: int) -> Path:
 
 
 async def persistent_event(_: int) -> Path:
-    """The same, of watches that stay: nothing is asked between two events."""
+    """The same with persistent watches: no request between two events."""
     return await _events(None, request(opcodes.ADD_WATCH, AddWatchRequest(b"/guard", 0)))
 
 
@@ -227,7 +226,7 @@ async def _client_gets(rounds: int, window: int) -> Path:
 
 
 async def client_get(rounds: int) -> Path:
-    """A hundred gets by one client at once."""
+    """A hundred gets in flight by one client."""
     return await _client_gets(rounds, CROWD)
 
 
@@ -236,7 +235,7 @@ async def client_get_alone(rounds: int) -> Path:
     return await _client_gets(rounds, 1)
 
 
-# Each is made for so many rounds in all.
+# Each is created for the total number of rounds.
 PATHS: Final[dict[str, Callable[[int], Awaitable[Path]]]] = {
     "get": get,
     "get alone": get_alone,
@@ -251,12 +250,12 @@ PATHS: Final[dict[str, Callable[[int], Awaitable[Path]]]] = {
 
 
 def mark() -> None:
-    """Say where counting begins or ends: nothing else here calls this function of the C library."""
+    """Mark where a count begins or ends: nothing else here calls this C function."""
     os.getsid(0)
 
 
 async def take(make: Callable[[int], Awaitable[Path]], rounds: int) -> int:
-    """Take one path, and give the number of its operations between the two marks."""
+    """Run one path, and return the number of its operations between the two marks."""
     path = await make(WARM_UP_ROUNDS + rounds)
     await path.take(WARM_UP_ROUNDS)
     path.check(WARM_UP_ROUNDS)
@@ -269,7 +268,7 @@ async def take(make: Callable[[int], Awaitable[Path]], rounds: int) -> int:
 
 
 def take_all(rounds: int) -> dict[str, int]:
-    """Take every path in its turn, and give the operations of each."""
+    """Run every path in turn, and return the operations of each."""
     operations = {}
     for name, make in PATHS.items():
         with asyncio.Runner(loop_factory=StillLoop) as runner:
@@ -290,8 +289,8 @@ def _set(path: bytes) -> bytes:
 
 
 def main() -> None:
-    """Take every path, and say what was done and on what."""
-    # When it would collect depends on everything that was ever allocated.
+    """Run every path, and print the operations and the conditions."""
+    # The time of a collection depends on all earlier allocations.
     gc.disable()
     operations = take_all(int(sys.argv[1]))
     report = {"operations": operations, "combination": combination(), "versions": versions()}

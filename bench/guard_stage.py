@@ -1,8 +1,8 @@
-"""Where hot paths are taken: a server and a client in a world in which nothing is left to chance.
+"""The stage of the hot paths: a server and a client in a deterministic environment.
 
-There is no clock, network, disk nor thread. Time stands still; a server's connections have a
-transport that keeps what is written, and its log is in memory; a client's server has all its
-replies ready before they are asked for, so that making them costs nothing.
+There is no clock, network, disk or thread. Time stands still. A server's connections have a
+transport that stores the output, and its log is in memory. A client's server has its replies
+encoded in advance, so they cost nothing during the run.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _REPLY_HEADER: Final = struct.Struct(">iqi")
 
 
 class Record(Protocol):
-    """Something of the protocol that can be written down."""
+    """A record of the protocol that can be encoded."""
 
     def write(self, writer: BytesWriter) -> None: ...
 
 
 class StillLoop(asyncio.SelectorEventLoop):
-    """An event loop in which no time passes, and in which a client finds only what is canned."""
+    """An event loop without time, in which a client connects to a canned server."""
 
     canned: CannedServer | None = None
 
@@ -65,7 +65,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         *args: *Arguments,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Call it soon: there is no other thread, so nobody has to be woken through a socket."""
+        """Call it soon: there is no other thread, so no wake-up by a socket is needed."""
         return self.call_soon(callback, *args, context=context)
 
     async def create_connection(  # type: ignore[override]
@@ -79,7 +79,7 @@ class StillLoop(asyncio.SelectorEventLoop):
 
 
 class Taken(asyncio.Transport):
-    """A server's way to a client who takes everything, and keeps it."""
+    """The transport of a server's connection; it accepts and stores all output."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 4711)})
@@ -90,10 +90,10 @@ class Taken(asyncio.Transport):
         self.pieces.append(data)
 
     def pause_reading(self) -> None:
-        """Nothing comes before it may."""
+        """Do nothing: input comes only when it is allowed."""
 
     def resume_reading(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no input waits."""
 
     def is_closing(self) -> bool:
         return self.is_closed
@@ -105,7 +105,7 @@ class Taken(asyncio.Transport):
         self.is_closed = True
 
     def replies(self) -> list[tuple[int, int]]:
-        """Take the number and the result of everything that came."""
+        """Take the xid and the result of every reply so far."""
         found = []
         data, self.pieces = b"".join(self.pieces), []
         position = 0
@@ -126,7 +126,7 @@ class Peer:
         self.connection.connection_made(self.transport)
 
     def check(self, replies: int, events: int = 0) -> None:
-        """See that so much has come, and nothing bad; forget it. Raises BenchError."""
+        """Check that so many replies came, without an error; drop them. Raises BenchError."""
         if self.transport.is_closed:
             raise BenchError("the server closed the connection")
         found = self.transport.replies()
@@ -140,7 +140,7 @@ class Peer:
 
 
 class Heart:
-    """What a server is without sockets and a disk: as `paddock.server.server` assembles it."""
+    """A server without sockets and disk, assembled as in `paddock.server.server`."""
 
     def __init__(self) -> None:
         config = ServerConfig(max_connections_per_address=0)
@@ -183,14 +183,14 @@ class Heart:
         return peer
 
     async def ask(self, peer: Peer, requests: Sequence[bytes]) -> None:
-        """Ask for something, and wait for it."""
+        """Send a request, and wait for its reply."""
         peer.connection.data_received(b"".join(requests))
         await self.settle()
         peer.check(len(requests))
 
 
 class CannedServer(asyncio.Transport):
-    """A client's way to a server that has its answers ready, to gets of one path."""
+    """The transport of a client; its server has canned replies to gets of one path."""
 
     def __init__(self, gets: int) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ class CannedServer(asyncio.Transport):
             framed(_REPLY_HEADER.pack(xid, 1, 0) + body) for xid in range(1, gets + 1)
         )
         self._reply_bytes = len(self._replies) // gets
-        # The bytes of one request; None until there was the handshake.
+        # The bytes of one request; None before the handshake.
         self._request_bytes: int | None = None
         self._is_open = True
 
@@ -210,12 +210,12 @@ class CannedServer(asyncio.Transport):
         protocol.connection_made(self)
 
     def serve_gets(self, path: str) -> None:
-        """Answer gets of this path from now on, and nothing else."""
+        """From now on, answer only gets of this path."""
         get = request(opcodes.GET_DATA, WatchedRequest(path.encode(), False))
         self._request_bytes = len(get)
 
     def serve_end(self) -> None:
-        """Answer the end of the session from now on, and nothing else."""
+        """From now on, answer only the end of the session."""
         self._request_bytes = None
 
     def write(self, data: Any) -> None:
@@ -226,7 +226,7 @@ class CannedServer(asyncio.Transport):
             begin = (xid - 1) * self._reply_bytes
             reply = self._replies[begin : begin + count * self._reply_bytes]
         elif xid == 0:
-            # The version of the protocol, which a handshake has where requests have their number.
+            # A handshake has the protocol version where requests have their xid.
             granted = ConnectResponse(0, SESSION_TIMEOUT_MS, 7, bytes(16), False)
             reply = framed(encoded(granted))
         else:
@@ -247,8 +247,8 @@ class CannedServer(asyncio.Transport):
 
 
 def request(operation: int, record: Record) -> bytes:
-    """Return a request as a server gets it."""
-    # The same number each time: the server tells it back, and asks for nothing of it.
+    """Return the bytes of a request."""
+    # The same xid each time: the server only echoes it.
     return framed(struct.pack(">ii", 1, operation) + encoded(record))
 
 

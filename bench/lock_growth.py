@@ -1,10 +1,10 @@
-"""Counts the messages of a lock that is handed over while many wait, in a process of its own.
+"""Count the messages of a lock hand-over while many clients wait, in a process of its own.
 
     python -m bench.lock_growth CLIENT WAITERS PORT
 
-Somebody holds the lock, so many wait for it, and it is handed over some times. A proxy between all
-of them and the server sees every message but pings. What is printed is for one hand-over: all that
-was said from the moment at which everybody waited until everything was quiet again.
+One client holds the lock, WAITERS wait for it, and it is handed over some times. A proxy between
+all of them and the server sees every message except pings. The process prints the messages of one
+hand-over: from the moment when all wait until the connections are quiet again.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from paddock.recipes import Grant, Lock
 from paddock.testing import FaultProxy
 
 HAND_OVERS: Final = 5
-# So many clients of kazoo's, since each has threads of its own.
+# The number of kazoo clients is limited, since each has its own threads.
 KAZOO_CLIENTS: Final = 10
 QUIET_S: Final = 0.5
 
 
 class Counter:
-    """Counts what a proxy sees between two moments at which all is quiet."""
+    """Counts the messages that a proxy sees between two quiet moments."""
 
     def __init__(self, proxy: FaultProxy) -> None:
         self._proxy = proxy
         self._before: tuple[int, int, int] | None = None
 
     def wait_quiet(self) -> None:
-        """Wait until nothing was said for some time, and nothing is to be answered."""
+        """Wait until there was no message for some time, and no request is in flight."""
         counted = (-1, -1, -1)
         while (now := self._counts()) != counted or now[0] != now[1]:
             counted = now
@@ -52,7 +52,7 @@ class Counter:
         self._before = self._counts()
 
     def end(self) -> Growth:
-        """Return what was said since the beginning, for each hand-over."""
+        """Return the messages per hand-over since the beginning."""
         self.wait_quiet()
         assert self._before is not None, "it has begun"
         requests, replies, events = self._before
@@ -117,7 +117,7 @@ def with_kazoo(hosts: str, path: str, waiters: int, counter: Counter) -> Growth:
         counter.begin()
         for _ in range(HAND_OVERS):
             holders.get().release()
-            # Put back: it is the next one to release.
+            # Put back: it is the next to release.
             holders.put(holders.get())
         growth = counter.end()
         for _ in threads[HAND_OVERS:]:

@@ -1,7 +1,7 @@
 """The servers at work: their start, every cell of the matrix, and watches.
 
-Every round has servers of its own. Where the loader puts a program in memory decides a part of its
-speed, for as long as it runs: ten starts of one build differed by a fifth.
+Every round has new servers. The address at which a program is loaded affects its speed as long as
+it runs: ten starts of one build differed by a fifth.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ WINDOWS: Final = (1, 100)
 SPREAD_OPS: Final = ("get", "exists", "kids", "mix", "set")
 SPREAD_KEYS: Final = 100_000
 WATCHERS: Final = 1000
-# Of each operation, and there are seven: more than ten seconds for each server.
+# For each of seven operations: more than ten seconds for each server.
 WARMUP_S: Final = 1.5
 
 
@@ -44,7 +44,7 @@ def measure(stage: Stage) -> None:
         with running(*both.values()):
             warm(stage, both)
             for server in both.values():
-                # The nodes over which keys are spread are there from the beginning.
+                # Create the nodes for spread keys in advance.
                 for op in ("get", "kids"):
                     zkload.load(server, Cell(op, 10, 100, SPREAD_KEYS), 0.1, 0)
             for cell in cells(stage.chosen.ops):
@@ -57,7 +57,7 @@ def measure(stage: Stage) -> None:
 
 
 def warm(stage: Stage, both: dict[str, Server]) -> None:
-    """Let a server that compiles what it runs do so."""
+    """Warm up a server with a JIT compiler."""
     for server in both.values():
         print(f"warming {server.name}", flush=True)
         for op in OPS:

@@ -1,7 +1,4 @@
-"""The picture beside the tables: every cell against what it must have, and every goal.
-
-matplotlib is what everybody reads pictures of figures from.
-"""
+"""The picture beside the tables: every cell and its least value, and every goal."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +10,7 @@ COLOURS: Final = {1: "tab:blue", 10: "tab:orange", 50: "tab:green"}
 SHAPES: Final = {1: "o", 100: "D"}
 HOLDS, FALLS_SHORT = "tab:green", "tab:red"
 ROW_INCHES: Final = 0.3
-# A limit that is kept by far would leave no room for the rest.
+# A limit that is far away would leave no room for the rest.
 MOST_SHOWN: Final = 100.0
 
 
@@ -22,7 +19,7 @@ def draw(results: Results, path: Path) -> bool:
     reached = goals.reached(results)
     if not reached:
         return False
-    # It takes a while, and only a run that has ended needs it.
+    # The import takes a while, and only a completed run needs it.
     import matplotlib
 
     matplotlib.use("Agg")
@@ -73,7 +70,7 @@ def _draw_cells(axis: Any, results: Results, rows: list[str]) -> None:
 def _draw_goals(axis: Any, reached: list[tuple[goals.Goal, goals.Got]]) -> None:
     margins = [min(goal.margin(got), MOST_SHOWN) for goal, got in reached]
     colours = [HOLDS if margin >= 1 else FALLS_SHORT for margin in margins]
-    # Bars begin at 1: to the right is what is left over, to the left what is missing.
+    # Bars begin at 1: they go right if the goal is exceeded, left if it is missed.
     axis.barh(range(len(margins)), [margin - 1 for margin in margins], left=1, color=colours)
     _finish(axis, [goal.what for goal, _ in reached])
     axis.set_title("What was reached, over what must be reached (limits the other way round)")

@@ -2,9 +2,9 @@
 
     python -m bench.recipe_load CLIENT OP COUNT PORT SERVERPID SECONDS WARMUP
 
-So many take part, each with a client of its own; they begin together, each does the same some times
-over, and then they wait for each other. It prints how often it was done in a second by all of them,
-and the processor's time that each time took on both sides.
+COUNT participants have a client each. They begin together, each repeats the operation some times,
+and then they wait for each other. The process prints the operations per second of all of them, and
+the CPU time of each operation on both sides.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ from bench import clients, recipes
 from bench.client_load import DATA, SESSION_TIMEOUT_S, Meter, clean_up, prepare
 from paddock.recipes import Election, Lock, Queue
 
-# How often each of them does it before all wait for each other.
+# How often each participant repeats the operation before all wait.
 SHARE: Final = 10
 
 
 def _nothing() -> None:
-    """What a leader has to do."""
+    """The work of a leader."""
 
 
-# Ours, with asyncio.
+# Our recipes, with asyncio.
 
 
 def _cycle(client: paddock.Client, op: str, path: str) -> Callable[[], Awaitable[None]]:
@@ -95,7 +95,7 @@ async def with_paddock(hosts: str, path: str, op: str, count: int, meter: Meter)
             await asyncio.gather(*map(share, cycles))
 
 
-# Those that block, each in a thread of its own.
+# Blocking recipes, each in its own thread.
 
 
 def _sync_cycle(client: paddock.sync.Client, op: str, path: str) -> Callable[[], Any]:
@@ -149,7 +149,7 @@ def _kazoo_cycle(client: Any, op: str, path: str, queue_type: Any) -> Callable[[
         queue.put(DATA)
 
     def take() -> None:
-        # The plain one never waits, and has nothing to consume.
+        # The plain queue never waits, and has no consume.
         while queue.get() is None:
             pass
         if queue_type is KazooLockingQueue and not queue.consume():

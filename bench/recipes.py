@@ -1,7 +1,7 @@
 """The recipes that are measured: kazoo's and ours, in turn on the same server.
 
-Two questions. How often can it be done in a second (`recipe_load`), and how many messages does it
-take to hand a lock over, the more wait for it (`lock_growth`).
+`recipe_load` measures the operations per second, and `lock_growth` the messages of a lock hand-over
+by the number of waiters.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Final
 from bench.clients import BLOCKING, KAZOO, PADDOCK, PLAIN, Job, Need, output_of
 from bench.servers import BenchError, Server
 
-# It can lose items, so it is here only for the record.
+# It can lose items, so it is measured for information only.
 KAZOO_QUEUE: Final = "kazoo, Queue"
 CLIENTS: Final = (KAZOO, PADDOCK, PLAIN, BLOCKING, KAZOO_QUEUE)
 
@@ -34,7 +34,7 @@ WAITERS: Final = (10, 50, 100, 250, 500)
 
 @dataclass(frozen=True, slots=True)
 class RecipeTask(Job):
-    """What is done with a recipe, by how many at once; each has a client of its own."""
+    """An operation of a recipe, and the number of participants; each has its own client."""
 
     count: int
 
@@ -54,7 +54,7 @@ def tasks(servers: list[str]) -> list[RecipeTask]:
     return [RecipeTask(server, op, count) for server in servers for op, count in _NAMES]
 
 
-# A put alone is one write of both sides: the service's disk decides, so it is for the record.
+# A put is one write with both: the server's disk decides, so it is for information only.
 _TIMES_KAZOO: Final = {"lock": 3.0, "take": 2.0, "pass": 2.0, "elect": 1.0}
 _AIMS: Final = {"lock": 5.0}
 NEEDS: Final = tuple(
@@ -66,12 +66,12 @@ NEEDS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The messages of one hand-over of a lock, seen on the connections of all who want it."""
+    """The messages of one lock hand-over, on the connections of all contenders."""
 
     requests: float
     replies: float
     events: float
-    # Of requests and replies.
+    # Bytes of requests and replies.
     bytes: float
 
     @property
@@ -81,7 +81,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Whose lock is handed over, on which server, and how many waited for it in the beginning."""
+    """A lock hand-over: the client, the server, and the number of waiters at the beginning."""
 
     server: str
     client: str
@@ -101,7 +101,7 @@ def lines(servers: list[str]) -> list[Line]:
 
 
 def grow(server: Server, line: Line) -> Growth:
-    """Count the messages of hand-overs while so many wait."""
+    """Count the messages of hand-overs with so many waiters."""
     command = ["bench.lock_growth", line.client, str(line.waiters), str(server.port)]
     said = output_of(command, f"{line.client}: {line.waiters} waiters", 300)
     try:
@@ -111,7 +111,7 @@ def grow(server: Server, line: Line) -> Growth:
 
 
 def is_constant(growths: Growths, server: str, client: str) -> bool | None:
-    """Return whether a hand-over takes no more messages the more wait; None if it is not known."""
+    """Return whether the messages do not grow with the waiters; None if it is unknown."""
     found = [
         growth.messages
         for line, growth in growths.items()
@@ -119,5 +119,5 @@ def is_constant(growths: Growths, server: str, client: str) -> bool | None:
     ]
     if len(found) < 2:
         return None
-    # A holder who leaves before it has heard what it asked last saves a message or two.
+    # A holder that leaves before its last reply saves a message or two.
     return max(found) - min(found) < 1

@@ -1,4 +1,4 @@
-"""The tables of the benchmark: what is to be reached, then ratios, then what they are made of."""
+"""The tables of the benchmark: goals, then ratios, then the raw numbers."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -132,7 +132,7 @@ def _growth(loads: Loads, column: Callable[[Cell], str]) -> str:
 
 
 def _grid(figures: Iterable[tuple[str, str, str]]) -> str:
-    """Make a table of rows, columns and what stands where they meet."""
+    """Return a table of rows, columns and cells."""
     columns: dict[str, None] = {}
     rows: dict[str, dict[str, str]] = {}
     for row, column, shown in figures:
@@ -178,7 +178,7 @@ def _etcd(results: Results) -> Iterable[str]:
 
 
 def _comparison(title: str, runs: Runs, columns: Sequence[str]) -> Iterable[str]:
-    """Return the tables of what was done by kazoo, which comes first, and by ours."""
+    """Return the tables that compare kazoo, which comes first, with our clients."""
     if not runs:
         return []
     return [

@@ -1,4 +1,4 @@
-"""What the benchmark has found, before it becomes tables."""
+"""The results of the benchmark, before they become tables."""
 
 import statistics
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from bench.etcd import EtcdRun
 from bench.recipes import Growths
 from bench.zkload import Cell, Load
 
-# For each cell and server, one load a round.
+# For each cell and server, one load per round.
 Loads = dict[Cell, dict[str, list[Load]]]
 
 
 class Figure(StrEnum):
-    """What is measured of both servers beside the cells; less of each is better."""
+    """Other measurements of both servers, besides the cells; less is better."""
 
     COLD_START = "cold start"
     IDLE_MEMORY = "memory when idle"
@@ -32,7 +32,7 @@ class Figure(StrEnum):
 
 @dataclass(slots=True)
 class Pair:
-    """A figure of both servers, as the median over the rounds; None where there is none."""
+    """A figure of both servers, as the median over the rounds; None if it is missing."""
 
     paddock: float | None
     apache: float | None
@@ -46,7 +46,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A figure, and what the tables call it."""
+    """A figure, and its name in the tables."""
 
     title: str
     pair: Pair
@@ -54,30 +54,30 @@ class Other:
 
 @dataclass(slots=True)
 class Results:
-    """All that was measured."""
+    """All results."""
 
     about: dict[str, str]
     loads: Loads = field(default_factory=dict)
     others: dict[Figure, Other] = field(default_factory=dict)
-    # The cost of an operation, the more nodes there are, and the more connections.
+    # The cost of an operation by the number of nodes, and of connections.
     by_nodes: Loads = field(default_factory=dict)
     by_connections: Loads = field(default_factory=dict)
-    # What each client did for each task.
+    # The runs of each client for each task.
     clients: Runs = field(default_factory=dict)
-    # What each did with each recipe.
+    # The runs of each client for each recipe.
     recipes: Runs = field(default_factory=dict)
-    # What the hand-over of a lock costs, the more wait for it.
+    # The cost of a lock hand-over by the number of waiters.
     growths: Growths = field(default_factory=dict)
     # Another service with another protocol, for information.
     etcd: list[EtcdRun] = field(default_factory=list)
-    # What could not be measured, and why.
+    # Failed measurements, with the reason.
     failures: list[str] = field(default_factory=list)
 
     def pair(self, cell: Cell, figure: Callable[[Load], float]) -> Pair:
         return pair_of(self.loads, cell, figure)
 
     def as_json(self) -> dict[str, object]:
-        """Return everything as plain data, each round of each cell included."""
+        """Return all results as plain data, with each round of each cell."""
         return {
             "about": self.about,
             "loads": _loads_as_json(self.loads),

@@ -28,7 +28,7 @@ from bench.servers import BenchError
 from bench.stage import Stage
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-# In this order: what is asked for most comes first.
+# In this order: the most important part comes first.
 PARTS: Final[dict[str, Callable[[Stage], None]]] = {
     "servers": matrix.measure,
     "clients": contest.measure_clients,
@@ -91,7 +91,7 @@ def _about(chosen: argparse.Namespace, folder: Path) -> dict[str, str]:
 
 
 def _save(results: Results, base: Path) -> Path:
-    """Write the tables, the figures that they are made of, and the picture."""
+    """Write the tables, the raw numbers, and the picture."""
     base.parent.mkdir(parents=True, exist_ok=True)
     page = base.with_suffix(".md")
     page.write_text(as_markdown(results), encoding="utf-8")
@@ -118,7 +118,7 @@ def _run(chosen: argparse.Namespace, results: Results, folder: Path, base: Path)
         took = time.monotonic() - began
         results.about[f"took, {name}"] = f"{took:.0f} s"
         print(f"{name}: {took:.0f} s", flush=True)
-        # What was measured is there, whatever comes next.
+        # The results so far are saved, even if the next part fails.
         _save(results, base)
 
 

@@ -1,7 +1,7 @@
 """The servers that are measured: started as their users start them, stopped by their process id.
 
-Both keep their data on a real disk with fsync on, listen on 127.0.0.1, and take as many connections
-as come and as the system lets them have.
+Both keep their data on a real disk with fsync on, listen on 127.0.0.1, and accept as many
+connections as the system permits.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from typing import Final
 START_DEADLINE_S: Final = 120.0
 STOP_DEADLINE_S: Final = 60.0
 ATTEMPT_DEADLINE_S: Final = 1.0
-# What a server has open that is no connection: Python's modules, a JVM's archives, its data.
+# Open files of a server besides connections: Python's modules, a JVM's archives, its data.
 OTHER_FILES: Final = 500
 ZOOKEEPER_JAR: Final = Path("/usr/share/java/zookeeper.jar")
 
@@ -34,7 +34,7 @@ _CLOSE: Final = bytes.fromhex("00000008 00000002 fffffff5")
 
 
 class BenchError(Exception):
-    """The benchmark cannot go on; the message is one line."""
+    """The benchmark cannot continue; the message is one line."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Server:
     name: str
     command: list[str]
     port: int
-    # Where its settings, its data and its log are.
+    # The folder of its settings, its data and its log.
     folder: Path
     process: subprocess.Popen[bytes] | None = None
 
@@ -95,7 +95,7 @@ class Server:
         raise BenchError(f"{self.name} does not answer: {self._last_words()}")
 
     def stop(self) -> None:
-        """Stop it cleanly, or by force if it does not listen."""
+        """Stop it cleanly, or kill it if it does not react."""
         process, self.process = self.process, None
         if process is None:
             return
@@ -145,7 +145,7 @@ def _read_exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def missing_apache() -> str | None:
-    """Say in one line why Apache ZooKeeper cannot be measured; None if it can."""
+    """Return, as one line, why Apache ZooKeeper cannot be measured; None if it can."""
     if not ZOOKEEPER_JAR.exists():
         return "Apache ZooKeeper is not installed (Debian: apt-get install zookeeper)"
     if shutil.which("java") is None:
@@ -198,7 +198,7 @@ def free_port() -> int:
 
 
 def connections_allowed() -> int:
-    """Let us, and what we start, open as many files as may be; return how many connections fit."""
+    """Raise our limit of open files; return how many connections fit into it."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return most - OTHER_FILES
@@ -206,9 +206,9 @@ def connections_allowed() -> int:
 
 @contextlib.contextmanager
 def running(*servers: Server) -> Iterator[list[float]]:
-    """Start servers one after the other; stop each of them in the end, whatever happens.
+    """Start servers one after the other; stop each of them at the end, in any case.
 
-    Yields the seconds that each took until its first answer.
+    Yields the seconds from each start to the first answer.
     """
     with contextlib.ExitStack() as stack:
         took_s = []

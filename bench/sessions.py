@@ -1,4 +1,4 @@
-"""Many sessions: what they cost when they do nothing, and what others feel when one ends."""
+"""Many sessions: the memory of idle ones, and the pause for others when a large one ends."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -14,7 +14,7 @@ EPHEMERALS: Final = 50_000
 
 
 def measure(stage: Stage) -> None:
-    """Hold sessions that do nothing on both servers, then end one with many ephemeral nodes."""
+    """Hold idle sessions on both servers, then end one with many ephemeral nodes."""
     _idle(stage)
     _end(stage)
 
@@ -25,10 +25,10 @@ def _idle(stage: Stage) -> None:
     both = stage.new_servers("idle")
     with running(*both.values()):
         for server in both.values():
-            # What the first connections and writes load counts for no session.
+            # Memory that the first connections and writes take belongs to no session.
             zkload.load(server, Cell("mix", 100, 10), 1.0, 0)
         print(f"{sessions:,} sessions do nothing for {seconds:.0f} s", flush=True)
-        # Both at once: there is little to do, and it takes long.
+        # Both at once: it takes long and needs little CPU.
         with ThreadPoolExecutor(len(both)) as threads:
             found = dict(
                 zip(

@@ -1,4 +1,4 @@
-"""The servers with many nodes: their memory, their restart, and what a snapshot does to others."""
+"""The servers with many nodes: their memory, their restart, and the pauses of a snapshot."""
 
 import os
 import time
@@ -10,11 +10,11 @@ from bench.servers import BenchError, Server, running
 from bench.stage import Stage
 from bench.zkload import Cell
 
-# Writes all over the tree, so that a snapshot has to keep what they change.
+# Writes all over the tree, so that a snapshot has to keep old images.
 LOAD: Final = Cell("set", 10, 10, 100_000)
 EVERY: Final = 100_000
 NEVER: Final = 1_000_000_000
-# Of one look of the prober; a snapshot is under way nearly all the time.
+# The time of one probe; a snapshot is in progress nearly all the time.
 PROBE_S: Final = 5.0
 PROBE_S_QUICK: Final = 2.0
 SNAPSHOT_DEADLINE_S: Final = 120.0
@@ -44,11 +44,11 @@ def _snapshots(stage: Stage, both: dict[str, Server]) -> None:
     without: dict[str, list[float]] = {}
     during: dict[str, list[float]] = {}
     for name, server in both.items():
-        # What the one before has left to be written must not be in the way.
+        # Data that the last run has left to be written must not delay this one.
         os.sync()
         servers.configure(server.folder, server.port, snapCount=NEVER)
         with running(server):
-            # Its nodes are made before anybody is watched: that is another load.
+            # Create its nodes before the probe starts: that is another load.
             zkload.load(server, LOAD, 0.1, 0)
             with zkload.loading(server, LOAD):
                 without[name] = [_longest_wait(stage, server)]
@@ -56,7 +56,7 @@ def _snapshots(stage: Stage, both: dict[str, Server]) -> None:
         with running(server), zkload.loading(server, LOAD):
             before = server.snapshots
             during[name] = [_longest_wait(stage, server)]
-            # Be sure that one was begun and finished.
+            # Make sure that a snapshot was begun and completed.
             deadline = time.monotonic() + SNAPSHOT_DEADLINE_S
             while not server.snapshots - before:
                 if time.monotonic() > deadline:
@@ -71,6 +71,6 @@ def _snapshots(stage: Stage, both: dict[str, Server]) -> None:
 
 
 def _longest_wait(stage: Stage, server: Server) -> float:
-    # The worst of all rounds: a pause is what nobody may meet, not what most do not.
+    # The worst of all rounds: a pause must not happen to any client.
     seconds = PROBE_S_QUICK if stage.chosen.quick else PROBE_S
     return max(zkload.probe(server, seconds) for _ in range(stage.chosen.rounds))

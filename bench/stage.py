@@ -1,4 +1,4 @@
-"""What every part of the benchmark stands on: the servers side by side, and where figures go."""
+"""The stage of every part of the benchmark: the servers side by side, and the results."""
 
 import argparse
 import statistics
@@ -13,7 +13,7 @@ from bench.zkload import Cell
 
 
 class Stage:
-    """One benchmark: with which options, where its data is, and what came out so far."""
+    """One benchmark: its options, its data folder, and its results so far."""
 
     def __init__(self, chosen: argparse.Namespace, folder: Path, results: Results) -> None:
         self.chosen = chosen
@@ -27,11 +27,11 @@ class Stage:
             print(f"bench: {lacking}: Paddock is measured alone", file=sys.stderr)
 
     def new_servers(self, purpose: str) -> dict[str, Server]:
-        """Make servers without data, not yet started."""
+        """Return servers without data, not yet started."""
         return {name: make(self.folder / purpose / name) for name, make in self._kinds.items()}
 
     def alternating(self, both: dict[str, Server], number: int) -> list[tuple[str, Server]]:
-        """Let each of them be the first in every other round."""
+        """Return the servers in an order that alternates with the rounds."""
         return list(both.items()) if number % 2 == 0 else list(both.items())[::-1]
 
     def measure(self, cell: Cell, both: dict[str, Server], loads: Loads) -> None:
@@ -54,7 +54,7 @@ class Stage:
                 runs[name].append(run)
 
     def show(self, cell: Cell, loads: Loads) -> None:
-        """Print what is known of a cell by now."""
+        """Print the results of a cell so far."""
         pair = pair_of(loads, cell, ops_per_s)
         ratio = "" if pair.ratio is None else f"{pair.ratio:.2f}×"
         figures = "  ".join(
@@ -63,7 +63,7 @@ class Stage:
         print(f"{cell.row:24} {cell.column:10}  {figures}  {ratio}", flush=True)
 
     def note(self, name: Figure, title: str, figures: dict[str, list[float]]) -> None:
-        """Keep a figure of both servers of which less is better."""
+        """Store a figure of both servers; less is better."""
         pair = Pair(
             *(
                 statistics.median(figures[server]) if figures.get(server) else None
@@ -75,7 +75,7 @@ class Stage:
         print(f"{title}: {', '.join(shown)}", flush=True)
 
     def failed(self, server: Server, error: BenchError) -> None:
-        """Go on with the next one, if the server is there for it."""
+        """Record a failure; continue if the server still runs."""
         if server.process is None or server.process.poll() is not None:
             raise error
         print(f"bench: {error}", file=sys.stderr, flush=True)

@@ -25,10 +25,10 @@
 
 #define READ_BUFFER (1 << 20)
 #define DATA_SIZE_MAX 3000
-#define PREPARE_WINDOW 500  // requests in flight while nodes are made or deleted around a run
+#define PREPARE_WINDOW 500  // requests in flight while nodes are created or deleted around a run
 #define CHILDREN 100        // of each node that op kids asks about
 #define LAST_CHILD "/zkload/kids/child-0099"
-#define OPENING 40          // sessions that are asked for at once; a server may keep 50 waiting
+#define OPENING 40          // session requests in flight; the listen backlog of a server may be 50
 #define PING_EVERY 8.0      // seconds
 #define PROBE_EVERY 0.001   // seconds from one request of a prober to the next
 
@@ -182,7 +182,7 @@ static size_t encode_delete(char *b, int xid, const char *path) {
 
 static size_t encode_close(char *b, int xid) { return finish(b, 12, xid, OP_CLOSE); }
 
-// ---- Blocking calls, for what is prepared before the measurement.
+// ---- Blocking calls, for the preparation of a run.
 
 static void read_all(int fd, char *b, size_t n) {
   for (size_t done = 0; done < n;) {
@@ -247,7 +247,7 @@ static int call(int fd, char *b, size_t n) {
   return read_reply(fd);
 }
 
-// ---- Many nodes, made beforehand: so many requests at once, each an error or fine.
+// ---- Many nodes, created beforehand, with many requests in flight.
 
 static char many[PREPARE_WINDOW * (DATA_SIZE_MAX + 512)];
 static size_t many_size;
@@ -524,7 +524,7 @@ static int in_flight(void) {
   return left;
 }
 
-// ---- What the server uses, as the system tells it.
+// ---- Resources that the server uses, from the operating system.
 
 static double cpu_seconds(int pid) {
   char name[64], b[1024];
@@ -559,7 +559,7 @@ static double own_cpu_seconds(void) {
   return r.ru_utime.tv_sec + r.ru_stime.tv_sec + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e-6;
 }
 
-// Delete what op create has made, so that the next run meets the same server.
+// Delete the nodes of op create, so that the next run finds the same state.
 static void delete_created(void) {
   int fd = dial();
   char b[256], path[128];
@@ -642,7 +642,7 @@ static void run_probe(void) {
          p.longest[1] * 1e6);
 }
 
-// A session with `-n` ephemeral nodes ends while somebody else asks.
+// A session with `-n` ephemeral nodes ends while another client sends requests.
 static void run_end(void) {
   char b[512], path[128];
   int ending = dial();
@@ -657,7 +657,7 @@ static void run_end(void) {
   double began = now(), ended = 0, cpu = cpu_seconds(server_pid);
   write_all(ending, b, encode_close(b, 9));
   struct pollfd answer = {.fd = ending, .events = POLLIN};
-  // Until some time after it was told that it is over: nodes may go later than the answer.
+  // Until some time after the reply to the close: nodes may be deleted later than that.
   while (!ended || now() - ended < duration) {
     probe(&during);
     if (ended || !poll(&answer, 1, 0)) continue;
@@ -820,7 +820,7 @@ int main(int count, char **values) {
   poller = epoll_create1(0);
   all = calloc(connections, sizeof(connection));
   long before_kib = rss_kib(server_pid);
-  // Whoever has many connections has little room for each.
+  // With many connections, each has a small buffer.
   size_t room = 65536 + (size_t)window * 4096;
   double began = now(), pinged = began;
   for (int i = 0; i < connections; i++) {
@@ -834,7 +834,7 @@ int main(int count, char **values) {
     c->sent_at = calloc(window + 1, sizeof(double));
     if (i % OPENING == OPENING - 1 || i == connections - 1) {
       for (int j = i / OPENING * OPENING; j <= i; j++) welcome(all[j].fd);
-      // Or the first of very many would be over before the last is there.
+      // Otherwise the first of very many sessions would expire before the last one is open.
       if (now() - pinged > PING_EVERY) {
         ping_first(i + 1);
         pinged = now();

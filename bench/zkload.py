@@ -34,7 +34,7 @@ class Cell:
     op: str
     connections: int
     window: int
-    # Over how many nodes the operation is spread; 0 is one hot node.
+    # The number of nodes over which the operation is spread; 0 is one hot node.
     keys: int = 0
 
     @property
@@ -48,16 +48,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What sessions that do nothing take of the server's memory."""
+    """The memory that idle sessions take in the server."""
 
     kib_each: float
-    # From the moment at which the first pings were over until the end.
+    # From the end of the first pings until the end.
     growth_kib_each: float
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one run of a cell has shown."""
+    """The result of one run of a cell."""
 
     ops_per_s: float
     p50_us: float
@@ -96,13 +96,13 @@ def read_load(line: str) -> Load:
 
 
 def watch(server: Server, watchers: int, rounds: int) -> float:
-    """Return the median of the milliseconds until all watchers of one node were told."""
+    """Return the median of the milliseconds until all watchers of one node had the event."""
     options = ["-c", str(watchers), "-r", str(rounds), "-w", "1"]
     return float(_understood(_WATCH, _run(server, [*options, "watch"], rounds))["median_ms"])
 
 
 def idle(server: Server, sessions: int, seconds: float) -> Idle:
-    """Hold sessions that do nothing for that long."""
+    """Hold idle sessions for that long."""
     options = ["-c", str(sessions), "-w", "1", "-t", str(seconds)]
     return read_idle(_run(server, [*options, "idle"], seconds + sessions / 500))
 
@@ -115,7 +115,7 @@ def read_idle(line: str) -> Idle:
 
 
 def probe(server: Server, seconds: float) -> float:
-    """Ask for one thing after the other; return the milliseconds of the longest wait."""
+    """Send one request after the other; return the milliseconds of the longest wait."""
     return read_probe(_run(server, ["-t", str(seconds), "probe"], seconds))
 
 
@@ -127,7 +127,7 @@ def read_probe(line: str) -> float:
 def end_session(server: Server, ephemerals: int, seconds: float) -> tuple[float, float]:
     """End a session that has so many nodes.
 
-    Returns the milliseconds of the longest wait of somebody else's request: before, and meanwhile.
+    Returns the milliseconds of the longest wait of another client: before, and meanwhile.
     """
     options = ["-n", str(ephemerals), "-d", "0", "-t", str(seconds), "end"]
     match = _understood(_END, _run(server, options, 2 * seconds + ephemerals / 1000))
@@ -137,7 +137,7 @@ def end_session(server: Server, ephemerals: int, seconds: float) -> tuple[float,
 @contextlib.contextmanager
 def loading(server: Server, cell: Cell) -> Iterator[None]:
     """Put the load of a cell on a server for as long as the scope lasts."""
-    # Its nodes are made beforehand.
+    # Its nodes are created beforehand.
     load(server, cell, 0.1, 0)
     options = ["-c", str(cell.connections), "-w", str(cell.window), "-k", str(cell.keys)]
     command = [str(PROGRAM), "-p", str(server.port), *options, "-t", "3600", cell.op]
@@ -168,7 +168,7 @@ def create_nodes(server: Server, count: int) -> None:
 def _run(server: Server, options: list[str], expected_s: float) -> str:
     command = [str(PROGRAM), "-p", str(server.port), "-P", str(server.pid), *options]
     try:
-        # On an exception, Ctrl-C too, `run` ends the process it has started.
+        # On an exception, also Ctrl-C, `run` kills the process that it has started.
         result = subprocess.run(
             command, capture_output=True, text=True, timeout=120 + 3 * expected_s
         )

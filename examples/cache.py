@@ -1,4 +1,4 @@
-"""A cache follows a part of the tree, and tells what changes there.
+"""A cache follows a part of the tree, and reports its changes.
 
 created /fruit
 changed /fruit

@@ -1,4 +1,4 @@
-"""Three workers count together; every addition is there once, also if a reply is lost.
+"""Three workers share a counter; every addition counts once, even if a reply is lost.
 
 counted 30
 """

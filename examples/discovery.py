@@ -1,4 +1,4 @@
-"""Two instances of a service register; somebody finds them, and uses them by turns.
+"""Two instances of a service register; a client finds them, and uses them in turn.
 
 search-1 at 10.0.0.1:8080
 search-2 at 10.0.0.2:8080

@@ -1,4 +1,4 @@
-"""Three candidates: the first leads, and whoever steps down is followed by the next.
+"""Three candidates: the first leads, and when it resigns, the next one leads.
 
 alice, bob, carol
 bob, carol, alice

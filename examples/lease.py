@@ -1,4 +1,4 @@
-"""A lease goes to the next one when it is not renewed, although its holder is still there.
+"""A lease that is not renewed passes to the next contender, although its holder is alive.
 
 the first one has it
 the first one has lost it: True

@@ -1,4 +1,4 @@
-"""Two workers share a lock: one at a time, in the order in which they came.
+"""Two workers share a lock: one holder at a time, in FIFO order.
 
 worker 1 is at it, after 0 others
 worker 2 is at it, after 1 others

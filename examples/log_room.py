@@ -1,4 +1,4 @@
-"""A log that is written by one and followed by another, also into a new channel.
+"""One client writes a log, and another follows it, also into a new channel.
 
 ChannelOpened(channel=0)
 LogEntry(channel=0, number=0, data=b'mkdir /a')

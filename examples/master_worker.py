@@ -1,4 +1,4 @@
-"""A master gives tasks to a worker, and whoever submitted them gets the results.
+"""A master assigns tasks to a worker, and the client that submitted them gets the results.
 
 ['APPLES', 'PEARS']
 """

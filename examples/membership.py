@@ -1,4 +1,4 @@
-"""Workers come and go, and whoever looks is told.
+"""Workers join and leave a group, and another client follows its members.
 
 present worker 1
 joined worker 2

@@ -1,4 +1,4 @@
-"""Ten workers swap two nodes, from either side, each node behind its own lock: no deadlock.
+"""Ten workers swap two nodes, in either order, with one lock per node: no deadlock.
 
 b'left' and b'right'"""
 

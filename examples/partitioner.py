@@ -1,4 +1,4 @@
-"""Two workers divide two shards, as long as there are two of them.
+"""Two workers divide two shards between them.
 
 one has a
 two has b

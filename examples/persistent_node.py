@@ -1,4 +1,4 @@
-"""A node is kept in existence: somebody deletes it, and there it is again.
+"""A persistent node is created again after another client has deleted it.
 
 b'ready'
 again b'ready'

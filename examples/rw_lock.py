@@ -1,4 +1,4 @@
-"""A writer has the catalogue alone, then goes on as a reader, together with another one.
+"""A writer holds the catalogue alone, then downgrades to a reader, beside another reader.
 
 another reader has to wait
 both read b'first edition'

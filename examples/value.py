@@ -1,4 +1,4 @@
-"""A value that is updated by one and followed by another.
+"""One client updates a value, and another follows it.
 
 it is red
 it is redder

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Say what `make test` is going to install, and how long it takes, before it does anything.
-# `announce.sh .venv`: the environment is still to be made.
+# Say what `make test` installs, and how long it takes, before it begins.
+# `announce.sh .venv`: the environment does not exist yet.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

@@ -1,13 +1,13 @@
 """Build the compiled Paddock that `.venv` runs, into `build/optimized`.
 
-    python -m tools.build               build it now, unless it is that of the present source
-    python -m tools.build --background  say which build there is, and build it in the background
-    python -m tools.build --hook        let this environment run it (tools/paddock_build.py)
+    python -m tools.build               build it now, unless it is current
+    python -m tools.build --background  name the present build, and build in the background
+    python -m tools.build --hook        let this environment run the build (tools/paddock_build.py)
 
 It is built as `pip install .` does, from a copy of the source, and replaces the old build when it
 is complete. A build takes two to three minutes, nearly all of it in one C compiler, and half a
 gigabyte of memory, so `make serve` does not wait for it. A build in the background has the lowest
-priority, and goes on when the server is stopped. Only one build runs at a time.
+priority, and continues when the server is stopped. Only one build runs at a time.
 """
 
 import fcntl
@@ -28,13 +28,13 @@ HOOK = "paddock_build"
 LOG = Path("build", "optimized.log")
 LOCK = Path("build", "optimized.lock")
 WORK = Path("build", "optimized.work")
-# All that a build reads.
+# Everything that a build reads.
 INPUTS = ("src", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE")
 
 
 @contextmanager
 def only_build(root: Path, *, wait: bool) -> Iterator[bool]:
-    """Take the lock of builds; give False if another one runs and we do not wait for it."""
+    """Take the lock of builds; return False if another build runs and we do not wait for it."""
     lock = root / LOCK
     lock.parent.mkdir(exist_ok=True)
     with lock.open("w") as file:
@@ -54,7 +54,7 @@ def build(root: Path) -> int:
         work = root / WORK
         shutil.rmtree(work, ignore_errors=True)
         source, target, old = work / "source", work / "target", work / "old"
-        # What is edited from here on is not in this build.
+        # Edits from now on are not in this build.
         began = time.time_ns()
         source.mkdir(parents=True)
         for name in INPUTS:
@@ -90,7 +90,7 @@ def _install(source: Path, target: Path) -> int:
 
 
 def build_in_background(root: Path) -> str:
-    """Start a build that is not waited for, if there is a need; return what to tell the user."""
+    """Start a build in the background, if it is needed; return a message for the user."""
     if is_current(str(root)):
         return "this is the compiled build"
     with only_build(root, wait=False) as is_free:
@@ -112,13 +112,13 @@ def build_in_background(root: Path) -> str:
 
 
 def install_hook(site_packages: Path) -> None:
-    """Have the interpreter of these site-packages import the hook when it starts."""
+    """Make the interpreter of these site-packages import the hook at its start."""
     shutil.copy(ROOT / "tools" / f"{HOOK}.py", site_packages)
     (site_packages / f"{HOOK}.pth").write_text(f"import {HOOK}\n", encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:
-    """Do what the option says."""
+    """Execute the option."""
     match arguments:
         case ["--hook"]:
             install_hook(Path(sysconfig.get_path("purelib")))

@@ -1,9 +1,9 @@
-"""Write the reference of the commands from what `--help` says; the tests compare the two.
+"""Write the reference of the commands from `--help`; the tests compare the two.
 
     python tools/commands.py            write the page
-    python tools/commands.py --check    tell whether it is not as it would be written
+    python tools/commands.py --check    fail if the page is not current
 
-The text is where the commands are, and only there.
+The texts are in the commands, and only there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paddock.cli.main import paddock
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 
-# What fits beside the table of contents of the site.
+# The width that fits beside the table of contents of the site.
 _WIDTH: Final = 82
 _OPENING: Final = """\
 # Commands
@@ -30,7 +30,7 @@ status 2; one that could not do what was asked, with status 1.
 
 
 def text() -> str:
-    """Give what is to be on the page."""
+    """Return the text of the page."""
     commands = list(_commands(paddock, ["paddock"]))
     table = ["| command | what it does |", "|---|---|"]
     table += [
@@ -58,7 +58,7 @@ def _help(names: list[str], command: click.Command) -> str:
         info_name=" ".join(names),
         terminal_width=_WIDTH,
         max_content_width=_WIDTH,
-        # What the group says for all of them.
+        # Options of the group, which all of its commands share.
         help_option_names=paddock.context_settings["help_option_names"],
     )
     return f"```text\n{command.get_help(context)}\n```\n"

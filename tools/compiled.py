@@ -1,4 +1,4 @@
-"""This checks that a compiled build really is compiled: `python tools/compiled.py`.
+"""Check that a compiled build really is compiled: `python tools/compiled.py`.
 
 It imports every module that pyproject.toml lists for mypyc, from wherever the interpreter finds
 it, and fails if one of them is Python source.

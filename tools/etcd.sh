@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make sure that the benchmark finds etcd: on the PATH, or else in bench/peers, where Debian's
-# package is unpacked. It is not installed, since that would start a service. Without it the
-# benchmark says so and goes on.
+# package is unpacked. It is not installed, because that would start a service. Without it the
+# benchmark says so and continues.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Make sure that the programs our tests are judged by are there: Apache ZooKeeper (server, zkCli,
+# Install the programs that our tests compare Paddock with: Apache ZooKeeper (server, zkCli,
 # the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
-# headers, as Debian packages them. Installs what is missing if that is allowed; otherwise says what
-# will be skipped. With CI set, a missing judge is a failure. `judges.sh compiler` only tells, by its
-# status, whether modules can be compiled; `judges.sh valgrind` is about what counts instructions alone;
+# headers, as Debian packages. Missing packages are installed if that is allowed; otherwise the script
+# says which tests are skipped. With CI set, a missing program is an error. `judges.sh compiler` only
+# returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind;
 # `judges.sh missing` lists the packages that would be installed.
 # `judges.sh zookeeper-3.9` fetches a second Apache ZooKeeper, 3.9.5, with Curator 5.9: PySpark's source
 # distribution carries their jars. They go into a cache outside the tree, once.
@@ -23,8 +23,8 @@ if [ "${1:-}" = compiler ]; then
   exit
 fi
 
-# All that is taken out of PySpark: the server, its clients, and what they need. There is no Jetty among
-# its jars: the admin server runs with Debian's.
+# The jars that are taken from PySpark: the server, its clients, and their dependencies. Jetty is not
+# among them: the admin server runs with Debian's.
 spark=4.3.0
 spark_sha256=e8c517948eff7088a7aa07449aa8eafa4a15a8d50319de2525a6fd26622476c6
 jars="zookeeper-3.9.5 zookeeper-jute-3.9.5 audience-annotations-0.12.0
@@ -37,7 +37,7 @@ jars="zookeeper-3.9.5 zookeeper-jute-3.9.5 audience-annotations-0.12.0
   commons-cli-1.11.0 commons-io-2.22.0 jackson-annotations-2.21 jackson-core-2.21.2
   jackson-databind-2.21.2 jline-2.14.6 metrics-core-4.2.37 snappy-java-1.1.10.8"
 
-# What a folder lacks of that, or why its server is not the one that is expected.
+# Print the jars that a folder lacks, or why its server is not the expected one.
 flaw_of() {
   local jar
   for jar in $jars; do
@@ -65,7 +65,7 @@ fetch_zookeeper_39() {
   [ -d "$folder" ] && [ -z "$(flaw_of "$folder")" ] && return
   mkdir -p "$cache" || { echo "judges: $cache cannot be made" >&2; return 1; }
   echo "judges: fetching Apache ZooKeeper 3.9.5: 450 MB of PySpark $spark, of which 17 MB stay in $folder"
-  # pip looks into what it has downloaded, so that for a while 1.5 GB are needed; /tmp may be small.
+  # pip unpacks the download, which needs 1.5 GB for a while; /tmp may be too small.
   local work
   work=$(mktemp -d "$cache/fetching.XXXXXX") || return 1
   # shellcheck disable=SC2064

@@ -1,10 +1,10 @@
-"""Let the interpreter of `.venv` run the compiled build, as long as it is that of the source.
+"""Let the interpreter of `.venv` run the compiled build, as long as it is current.
 
 `make` installs the source into `.venv` in editable form, and copies this module beside it, with a
 `.pth` file that imports it whenever that interpreter starts. If `build/optimized` was built from
 the present source, it goes on `sys.path` in front of `src`: the command `paddock`, the shell and
-every program then run compiled. After an edit the source counts again, until the next build.
-Whatever PYTHONPATH names comes first, and with PADDOCK_PURE=1 the source counts in any case.
+every program then run compiled. After an edit they run the source, until the next build. Folders in
+PYTHONPATH come first, and PADDOCK_PURE=1 always selects the source.
 
 It runs at each start of the interpreter, so it imports nothing but `os` and `sys`.
 """

@@ -1,14 +1,11 @@
 """Write the reference of the public API into docs/reference/api; the tests compare the two.
 
     python tools/reference.py            write the pages
-    python tools/reference.py --check    tell which are not as they would be written
+    python tools/reference.py --check    list the pages that are not current
 
-The text is in the docstrings and only there, as Markdown; this adds an order, and what the code
-itself knows: signatures, fields, members, codes. An indented paragraph of a docstring is an
-example, and the tests run each of them.
-
-It is small on purpose: the standard library knows our modules well enough, and the pages read well
-as they are. A site can be made of them, or by mkdocstrings of the same docstrings.
+The text is in the docstrings and only there, as Markdown. This tool adds the order, signatures,
+fields, members and codes. An indented paragraph of a docstring is an example, and the tests run
+each of them. The tool is small on purpose: `inspect` knows our modules well enough.
 """
 
 from __future__ import annotations
@@ -37,13 +34,13 @@ FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference" / "api"
 _WIDTH_MAX: Final = 88
 # A paragraph of a docstring that is indented, as Markdown has code.
 _EXAMPLE: Final = re.compile(r"(?<=\n\n) {4}.*\n(?:\n* {4}.*\n)*")
-# What a type has in front of its name when Python writes it down.
+# Module prefixes in the representation of a type.
 _MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
-# Defaults that have a name.
+# Named defaults.
 _NAMES: Final = {id(OPEN): "OPEN_ACL"}
-# Modules that are written from others by tools/twin.py.
+# Modules that tools/twin.py generates.
 _TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.sync.multiread")
-# What a proxy asks its faults, a recipe its grants, and one recipe another.
+# Methods for other parts of Paddock: of faults, grants and recipes.
 _INNER: Final = (
     "FaultyServer.recent",
     "VirtualServer.recent",
@@ -57,7 +54,7 @@ _INNER: Final = (
     "ServiceRegistry.new_number",
     "ServiceRegistry.start_task",
 )
-# Classes that users call by themselves; they get all others from a method.
+# Classes with a public constructor; users get all others from a method.
 _MADE_BY_USERS: Final = (
     "EmbeddedServer",
     "ServerThread",
@@ -72,7 +69,7 @@ _MADE_BY_USERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Some names, and the module whose docstring stands above them."""
+    """Some names, below the docstring of a module."""
 
     heading: str
     names: tuple[str, ...]
@@ -81,7 +78,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What of a module is on a page, section by section."""
+    """The parts of a module that are on a page, section by section."""
 
     name: str
     title: str
@@ -94,7 +91,7 @@ class Page:
     def text(self) -> str:
         module = importlib.import_module(self.module)
         parts = [f"# {self.title}", _text(module)]
-        # What was described, and where: what classes share is described once.
+        # The members described so far: members that classes share are described once.
         seen: dict[Any, str] = {}
         for section in self.sections:
             parts.append(f"## {section.heading}")
@@ -106,7 +103,7 @@ class Page:
 
 
 def _recipes() -> Page:
-    """Give the page of the recipes: one section for each module, named as that names itself."""
+    """Return the page of the recipes: one section per module, with the module's own title."""
     package = importlib.import_module("paddock.recipes")
     found: dict[str, list[str]] = {}
     for name in package.__all__:
@@ -114,7 +111,7 @@ def _recipes() -> Page:
     sections, records = [], []
     for home, names in sorted(found.items(), key=lambda one: _last(one[0])):
         if importlib.util.find_spec(f"paddock.sync.recipes.{_last(home)}") is None:
-            # Without a twin it is no recipe: records that recipes return.
+            # A class without a twin is no recipe, but a record that recipes return.
             records += names
             continue
         heading = (importlib.import_module(home).__doc__ or "").partition(":")[0]
@@ -128,7 +125,7 @@ def _last(home: str) -> str:
 
 
 def _home(package: ModuleType, name: str) -> str:
-    """Give the module that a package has a name from, as the package itself says it."""
+    """Return the module from which a package imports a name."""
     tree = ast.parse(inspect.getsource(package))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and name in [one.name for one in node.names]:
@@ -221,7 +218,7 @@ PAGES: Final = (
 
 
 def pages() -> dict[Path, str]:
-    """Give what is to be in each file."""
+    """Return the text of each file."""
     written = {FOLDER / f"{page.name}.md": page.text() for page in PAGES}
     return {**written, FOLDER / "errors.md": _errors_text()}
 
@@ -241,7 +238,7 @@ def _described(name: str, thing: Any, seen: dict[Any, str]) -> list[str]:
         parts.insert(0, _code(_signature(name, thing.__init__)))
     members = {member: _member(member, value) for member, value in _members(thing).items()}
     if thing.__module__ in _TWINS:
-        # What they do is what their originals do.
+        # The originals describe what these do.
         link = f"[{name}](client.md#{name.lower()})"
         return [
             f"As {link}, with results where that has futures.",
@@ -261,7 +258,7 @@ def _described(name: str, thing: Any, seen: dict[Any, str]) -> list[str]:
 
 
 def _is_made_by_users(kind: type[Any]) -> bool:
-    """Tell whether users call a class by themselves; every recipe is made for a client."""
+    """Return whether users construct a class themselves, as they do every recipe."""
     is_recipe = kind.__module__.startswith("paddock.recipes.")
     return kind.__name__ in _MADE_BY_USERS or (
         is_recipe and "client" in inspect.signature(kind.__init__).parameters
@@ -276,10 +273,10 @@ def _member(name: str, value: Any) -> str:
 
 
 def _members(kind: type[Any]) -> dict[str, Any]:
-    """Give the methods and properties that a class itself defines for its users, in their order.
+    """Return the public methods and properties that a class itself defines, in their order.
 
-    Those without a docstring are there for the rest of Paddock, and those that a base class has as
-    well are described there; unless that is nobody's business.
+    Members without a docstring are for other parts of Paddock. Members that a base class has as
+    well are described there, unless the base class is hidden.
     """
     hidden = [base for base in kind.__mro__[1:] if _is_hidden(base)]
     return _attributes(kind) | {
@@ -294,7 +291,7 @@ def _members(kind: type[Any]) -> dict[str, Any]:
 
 
 def _attributes(kind: type[Any]) -> dict[str, property]:
-    """Give the public attributes of a class, which its blocking twin has as properties."""
+    """Return the public attributes of a class, which are properties in its blocking twin."""
     for home in ("paddock.sync", "paddock.sync.recipes"):
         twin = getattr(importlib.import_module(home), kind.__name__, None)
         if inspect.isclass(twin) and issubclass(twin, Twin) and twin is not kind:
@@ -316,7 +313,7 @@ def _is_hidden(kind: type[Any]) -> bool:
 
 
 def _fields(kind: type[Any]) -> dict[str, str]:
-    """Give the fields of a record, each with its type and its default."""
+    """Return the fields of a record, each with its type and its default."""
     if dataclasses.is_dataclass(kind):
         return {
             one.name: _plain(one.type)
@@ -343,14 +340,14 @@ def _errors_text() -> str:
 
 
 def _errors(kind: type[Any], depth: int = 0) -> Iterator[tuple[int, type[Any]]]:
-    """Give every error of the module, each before those that are kinds of it."""
+    """Return every error of the module, each before its subclasses."""
     yield depth, kind
     for child in kind.__subclasses__():
         if child.__module__ == errors.__name__:
             yield from _errors(child, depth + 1)
 
 
-# How it is written down.
+# Formatting.
 
 
 def _page(parts: list[str]) -> str:
@@ -358,7 +355,7 @@ def _page(parts: list[str]) -> str:
 
 
 def _text(thing: Any) -> str:
-    """Give a docstring, with its examples as blocks."""
+    """Return a docstring, with its examples as code blocks."""
     text = inspect.cleandoc(thing.__doc__ or "")
     return _EXAMPLE.sub(
         lambda found: f"```python\n{textwrap.dedent(found[0])}```\n", f"\n\n{text}\n"
@@ -366,13 +363,13 @@ def _text(thing: Any) -> str:
 
 
 def examples(thing: Any) -> list[str]:
-    """Give the examples of a docstring."""
+    """Return the examples of a docstring."""
     text = inspect.cleandoc(thing.__doc__ or "")
     return [textwrap.dedent(found) for found in _EXAMPLE.findall(f"\n\n{text}\n")]
 
 
 def _code(text: str) -> str:
-    # Not "python", which is what runs.
+    # Not "python": those blocks run in tests.
     return f"```py\n{text}\n```"
 
 
@@ -400,7 +397,7 @@ def _signature(name: str, function: Any) -> str:
 
 def _result(function: Any) -> str:
     result = _plain(inspect.signature(function).return_annotation)
-    # What the generator became that it decorates.
+    # The decorator has changed the type of the generator.
     wrapped = getattr(function, "__wrapped__", None)
     if inspect.isasyncgenfunction(wrapped):
         return result.replace("AsyncIterator", "AbstractAsyncContextManager", 1)
@@ -410,7 +407,7 @@ def _result(function: Any) -> str:
 
 
 def _plain(kind: Any) -> str:
-    """Give a type as one writes it in code that has imported it."""
+    """Return a type as it is written in code that has imported it."""
     if isinstance(kind, str):
         return kind
     if isinstance(kind, ForwardRef):
@@ -421,7 +418,7 @@ def _plain(kind: Any) -> str:
 
 
 def _value(value: object) -> str:
-    """Give a default as one writes it."""
+    """Return a default as it is written in code."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
     if isinstance(value, tuple) and value:

@@ -1,32 +1,32 @@
 """Write the blocking twin, `paddock.sync`, from the public signatures of the asyncio classes.
 
     python tools/twin.py            write the modules
-    python tools/twin.py --check    tell which are not as they would be written
+    python tools/twin.py --check    list the modules that are not current
 
-Only signatures and docstrings are written; what they do is done once, by the asyncio classes. The
-rules, by which a class is read:
+Only signatures and docstrings are generated; the logic exists once, in the asyncio classes. The
+rules:
 
-* What returns a future, or is a coroutine, waits for the result.
-* A plain method is called on the loop's thread; but that of a builder, which only gathers what is
-  to be done, in the caller's thread.
-* A property, or a public attribute that `__init__` sets, is read in the caller's thread: it has to
-  be a single read of an attribute.
+* A coroutine, or a method that returns a future, waits for the result.
+* A plain method is called on the loop's thread. A plain method of a builder, which only collects
+  steps, is called on the caller's thread.
+* A property, or a public attribute that `__init__` sets, is read on the caller's thread: it must be
+  a single read of an attribute.
 * An async iterator becomes a `Stream`, an async context manager a `Scope`.
-* An object that has a twin is wrapped when it is given, also in a list or by a stream or a scope,
-  and unwrapped when it is an argument. A class whose constructor takes one has a constructor of its
-  own, unless it is one that is made inside.
+* An object that has a twin is wrapped when it is returned, also in a list, by a stream or by a
+  scope, and unwrapped when it is an argument. A class whose constructor takes one has a public
+  constructor, unless only our own code constructs it.
 * Records, enums and errors are shared by both.
-* A callback that gives nothing back is a listener, and is called on the client's thread for
-  callbacks. One that promises something is a handler: in blocking code a plain function, each call
-  of it on a thread of its own, where it may block. Any other gives something back at once, so it is
-  called as it is, on the loop's thread: it must be quick, and make no calls.
-* A method of an owner that returns another owner gives that one a bridge of its own.
-* What a class inherits is written as its own, unless its base has a twin: it is exported, too, or
-  several classes come from it.
-* Docstrings are kept, without `await`. What in them still speaks of asyncio is refused.
+* A callback that returns nothing is a listener, and is called on the client's thread for callbacks.
+  A callback that returns an awaitable is a handler: in blocking code it is a plain function, called
+  on a thread of its own, where it may block. Any other callback returns a value at once, so it is
+  called on the loop's thread: it must be quick, and make no calls.
+* If a method of an owner returns another owner, that one gets its own bridge.
+* Inherited members are written as the class's own, unless the base has a twin: a base that is
+  exported, or that several classes share.
+* Docstrings are kept, without `await`. A docstring that still mentions asyncio is refused.
 
-What fits no rule is refused, so nothing is ever passed on wrongly. Recipes are found by their names
-in `paddock.recipes`: what is exported there has a twin in `paddock.sync.recipes`.
+A signature that fits no rule is refused, so no argument is ever passed wrongly. Every recipe that
+`paddock.recipes` exports has a twin in `paddock.sync.recipes`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from typing import Final
 
 _ROOT: Final = Path(__file__).parents[1]
 _IS_OURS: Final = 'lint.isort.known-first-party = ["paddock"]'
-# Run as a file, it has its own folder in the path, but not the one that its parts are found by.
+# When this runs as a file, only its own folder is in the path, not that of its parts.
 if str(_ROOT) not in sys.path:
     sys.path.insert(0, str(_ROOT))
 
@@ -92,12 +92,12 @@ _CLIENT: Final = Rules(
 
 
 def rules() -> Rules:
-    """Return the rules for everything of ours."""
+    """Return the rules for all of our modules."""
     return with_pairs(_CLIENT, RECIPES.pairs(_CLIENT)) if RECIPES.exists else _CLIENT
 
 
 def everything() -> tuple[Pair | Package, ...]:
-    """Return everything that is written."""
+    """Return all generated modules."""
     return (*rules().pairs, RECIPES) if RECIPES.exists else rules().pairs
 
 
@@ -108,7 +108,7 @@ def text_of(written: Pair | Package, by: Rules | None = None) -> str:
     else:
         text = Writer(written, by or rules()).write()
     ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
-    # Also what is written for the first time is ours.
+    # A new module is ours, too.
     sort = ["check", "--quiet", "--fix", "--select", "I", "--config", _IS_OURS]
     for command in (sort, ["format", "--quiet"]):
         done = subprocess.run(
@@ -129,7 +129,7 @@ def path_of(written: Pair | Package) -> Path:
 
 
 def orphans() -> list[Path]:
-    """Return the twins of recipes that are no more."""
+    """Return the twins of recipes that do not exist any more."""
     present = {*path_of(RECIPES).parent.glob("*.py")}
     return sorted(present - {path_of(one) for one in everything()})
 

@@ -1,11 +1,10 @@
 """Masters of a file system, which replicate their log through a room.
 
-Every master has all files in memory, and changes them only by what the log says. The one that holds
-the lock writes the log. From time to time it makes a checkpoint: it opens a new channel and goes on
-there, saves the files as they were when the channel was opened, and deletes the older channels. So
-the log stays short, and whoever starts loads the checkpoint and reads the rest. When the leader
-crashes, the next one opens a channel of its own. Once it is told of that, it has read everything
-that came before, and leads.
+Every master has all files in memory, and changes them only by the entries of the log. The holder of
+the lock writes the log. From time to time it makes a checkpoint: it opens a new channel, saves the
+files as they were at that point, and deletes the older channels. So the log stays short: a new
+master loads the checkpoint and reads the rest. When the leader crashes, the next one opens a new
+channel. When it reads the opening of this channel, it has read everything before it, and leads.
 
 alpha leads with []
 alpha has saved ['/bin', '/etc']
@@ -28,7 +27,7 @@ CHECKPOINT = "/dfs/checkpoint"
 
 
 class Master:
-    """One of the masters: it follows the log, and leads when it holds the lock."""
+    """A master: it follows the log, and leads while it holds the lock."""
 
     def __init__(self, name: str, client: paddock.Client) -> None:
         self.name = name
@@ -42,13 +41,13 @@ class Master:
         self._has_changed = asyncio.Condition()
 
     async def follow(self) -> None:
-        """Have the files as the log says, from the last checkpoint on, for ever."""
+        """Follow the log from the last checkpoint on, without end."""
         while True:
             expected = first = await self._load()
             async for event in self.room.follow():
                 match event:
                     case ChannelOpened(channel) if channel > expected:
-                        # A whole channel came and went since that checkpoint: load the newer one.
+                        # A whole channel is missing since that checkpoint: load the newer one.
                         break
                     case ChannelOpened(channel):
                         expected = channel + 1
@@ -56,23 +55,23 @@ class Master:
                     case LogEntry(channel, _, data) if channel >= first:
                         self.files.append(data.decode())
                     case ChannelDeleted(channel, is_complete=False) if channel >= first:
-                        # We were away for too long: what we have missed is in a newer checkpoint.
+                        # We were away for too long: a newer checkpoint has what we missed.
                         break
                 async with self._has_changed:
                     self._has_changed.notify_all()
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait for what the log brings."""
+        """Wait until the log has made a condition true."""
         async with self._has_changed:
             await self._has_changed.wait_for(condition)
 
     async def open_channel(self, grant: Grant) -> None:
-        """Go on in a new channel, and wait until everything was read that came before it."""
+        """Open a new channel, and wait until all entries before it were read."""
         self.channel = await self.room.open_channel(grant=grant)
         await self.wait_until(lambda: self._opened >= self.channel.number)
 
     async def make_checkpoint(self, grant: Grant) -> None:
-        """Save the files, and delete what they were made from."""
+        """Save the files, and delete the channels that they were made from."""
         await self.open_channel(grant)
         saved = json.dumps({"first": self.channel.number, "files": self._files_then})
         async with grant.guard() as transaction:

@@ -1,7 +1,7 @@
 """A master, two workers and a client: a worker dies in the middle of a task, then the master does.
 
-The tasks of the dead worker go to the other one, and a second master takes over. Every task has one
-result, whoever has gone.
+The tasks of the dead worker go to the other one, and a second master takes over. Every task has
+exactly one result.
 
 first master leads
 ann begins with the first task
@@ -24,7 +24,7 @@ OFFICE = "/office"
 
 
 async def lead(client: paddock.Client, name: str) -> None:
-    """Be master whenever there is no other one."""
+    """Be the master whenever there is no other."""
     master = Master(client, OFFICE)
 
     def tell(event: GrantEvent) -> None:
@@ -36,7 +36,7 @@ async def lead(client: paddock.Client, name: str) -> None:
 
 
 async def work(client: paddock.Client, name: str, seconds: float, begun: asyncio.Event) -> None:
-    """Do what is assigned; each task takes so many seconds."""
+    """Execute the assigned tasks; each takes so many seconds."""
 
     async def handle(task: Task) -> bytes:
         print(f"{name} begins with {task.data.decode()}")
@@ -48,19 +48,19 @@ async def work(client: paddock.Client, name: str, seconds: float, begun: asyncio
 
 
 async def want(tasks: TaskClient, data: str) -> None:
-    """Have something done, and tell what has become of it."""
+    """Submit a task, and print its result."""
     status = await tasks.run(data.encode())
     print(f"{data}: {status.state} by {status.worker}, attempt {status.attempts}")
 
 
 async def gone(client: paddock.Client, name: str) -> None:
-    """Have a client's session end, as if its process had died."""
+    """End a client's session, as if its process had gone."""
     print(f"{name} is gone")
     await client.close()
 
 
 async def main(hosts: str = "127.0.0.1:2181") -> None:
-    """Play it: everybody has a session of its own, as if it were a process of its own."""
+    """Play the story; each role has its own session, as a process would have."""
     clients = [paddock.connect(hosts, session_timeout=4) for _ in range(5)]
     first, second, ann, bob, customer = clients
     for client in clients:

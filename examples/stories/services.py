@@ -1,10 +1,9 @@
 """Services that register, are discovered, and share the work.
 
 Three shops sell fruit, each a server of its own with a session of its own. A customer finds them in
-the registry and buys from them by turns. One shop breaks, and is left alone after three failures;
-one is closed by an operator, who is none of the shops; and one new shop opens while the customer
-buys. The last one loses its session, as a program does that was stopped for too long, and is back
-without doing anything for it.
+the registry and buys from them in turn. One shop breaks, and is avoided after three failures;
+an operator closes one from outside; and a new shop opens while the customer buys. The new shop
+loses its session, like a program that was paused for too long, and is registered again by itself.
 
 open: anna, bert, carl
 bought from anna, bert, carl, anna, bert, carl
@@ -42,7 +41,7 @@ class Shop:
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Shop]:
-        """Serve at a port that the system chooses, and be found there."""
+        """Serve on a port that the system chooses, and register it."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port: int = server.sockets[0].getsockname()[1]
         async with server, self._registry:
@@ -58,7 +57,7 @@ class Shop:
 
 
 async def buy(provider: ServiceProvider, count: int) -> list[str]:
-    """Buy so many times, of whichever shop can sell; give the names of the shops."""
+    """Buy so many times, from any shop that can sell; return the names of the shops."""
     sellers: list[str] = []
     while len(sellers) < count:
         shop = provider.choose()
@@ -104,7 +103,7 @@ async def main(hosts: str = "127.0.0.1:2181") -> None:
         shops[1].is_broken = True
         while not provider.is_down(provider.instances[1]):
             await buy(provider, 1)
-        # Whose turn it is depends on when that was noticed.
+        # The turn depends on when the change was noticed.
         while (await buy(provider, 1)) != ["carl"]:
             pass
         print("bought from", ", ".join(await buy(provider, 6)))

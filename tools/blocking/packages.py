@@ -1,7 +1,7 @@
-"""A package whose names all have a twin, or are shared: what is exported there is all there is.
+"""A package whose exported names all have a twin, or are shared by both APIs.
 
-Which of its modules have a twin, and what of them, is read from its `__init__`; so is the
-`__init__` of the twin, which has the same names.
+Its `__init__` decides which names of which modules have a twin. The `__init__` of the twin exports
+the same names.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Package:
         return importlib.util.find_spec(self.source) is not None
 
     def pairs(self, rules: Rules) -> tuple[Pair, ...]:
-        """Return the modules with what of them has a twin; those of `rules` have one already."""
+        """Return the pairs of this package; those of `rules` exist already."""
         source = read(self.source)
         homes = self._homes(source)
-        # Classes first: a function has a twin if it has to do with one of them.
+        # Classes first: a function has a twin if it uses one of them.
         twins = [
             name
             for name in homes
@@ -56,7 +56,7 @@ class Package:
         for base in shared_bases([getattr(source.module, name) for name in twins], self.source):
             found.setdefault(base.__module__, []).insert(0, base.__name__)
         pairs = tuple(
-            # Twins are generated, so they need no folders: the name of the module is enough.
+            # Twins are generated, so they need no folders: the module name is enough.
             Pair(home, f"{self.target}.{home.rpartition('.')[2]}", tuple(names))
             for home, names in sorted(found.items())
         )
@@ -80,7 +80,7 @@ class Package:
         )
 
     def _homes(self, source: Source) -> dict[str, str]:
-        """Return every exported name with the module that it comes from."""
+        """Return every exported name with its module."""
         found = {
             alias.asname or alias.name: node.module or ""
             for node, alias in source.imports()
@@ -100,7 +100,7 @@ def with_pairs(rules: Rules, pairs: tuple[Pair, ...]) -> Rules:
 def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
     """Return the bases that several classes share and that are not among them, most basic last.
 
-    They have a twin, too, so that what is inherited is written once.
+    They have a twin, too, so that inherited members are written once.
     """
     kinds = [one for one in things if isinstance(one, type)]
     below: dict[type[Any], set[type[Any]]] = {}
@@ -109,7 +109,7 @@ def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
             is_ours = base.__module__.startswith(root) and not base.__name__.startswith("_")
             if is_ours and base not in kinds and not is_shared(base):
                 below.setdefault(base, set()).add(kind)
-    # Of two bases with the same classes below them the nearer one is enough.
+    # If two bases have the same subclasses, the nearer one is enough.
     return sorted(
         (
             base

@@ -1,4 +1,4 @@
-"""What the tool is told: which modules have a twin, and what of them is an exception."""
+"""The input of the tool: the modules that have a twin, and the exceptions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Pair:
-    """An asyncio module, its blocking twin, and what of it has a twin."""
+    """An asyncio module, its blocking twin, and the names that have a twin."""
 
     source: str
     target: str
@@ -17,26 +17,26 @@ class Pair:
 
 @dataclass(frozen=True)
 class Rules:
-    """All pairs, and the classes and methods that are not as the others."""
+    """All pairs, and the classes and methods with rules of their own."""
 
     pairs: tuple[Pair, ...]
-    # From what everything else comes, and what keeps the loop running until it is closed.
+    # Classes that own the loop: they keep it running until they are closed.
     owners: frozenset[str] = frozenset()
-    # Those whose plain methods touch nothing but themselves.
+    # Classes whose plain methods touch only the object itself.
     builders: frozenset[str] = frozenset()
-    # Those that users never make, whatever their constructor takes.
+    # Classes that users never construct.
     made_inside: frozenset[str] = frozenset()
-    # Methods, as `Class.method`, that make sense in asyncio only.
+    # Methods, as `Class.method`, that exist in asyncio only.
     asyncio_only: frozenset[str] = frozenset()
 
     @property
     def twins(self) -> dict[str, Pair]:
-        """Where each class with a twin is, by its name."""
+        """The pair of each class with a twin, by its name."""
         return {name: pair for pair in self.pairs for name in pair.names if name[0].isupper()}
 
 
 class RefusedError(Exception):
-    """Something fits no rule; the message says what and where."""
+    """A signature fits no rule; the message names it."""
 
 
 #: The methods of an owner that begin and end its life.

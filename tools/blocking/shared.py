@@ -1,4 +1,4 @@
-"""What both APIs share: records, enums, errors and the like, which wait for nothing."""
+"""Names that both APIs share: records, enums, errors and others that never wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.blocking.source import read
 
 
 def is_shared(thing: Any) -> bool:
-    """Return whether something is the same for both, so it has no twin."""
+    """Return whether both APIs share this object, so it has no twin."""
     if inspect.isfunction(thing):
         return False
     if not inspect.isclass(thing):
@@ -26,7 +26,7 @@ def is_shared(thing: Any) -> bool:
 
 
 def waits_for_something(thing: Any) -> bool:
-    """Return whether something is a class of which blocking code needs a twin."""
+    """Return whether this is a class that needs a blocking twin."""
     return inspect.isclass(thing) and any(
         inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
         for kind in thing.__mro__

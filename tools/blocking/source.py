@@ -1,4 +1,4 @@
-"""A module as it is written: its classes and functions, and where its names come from."""
+"""The source of a module: its classes and functions, and the origin of its names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The text of a module, taken apart."""
+    """The parsed source of a module."""
 
     name: str
     module: ModuleType
@@ -31,7 +31,7 @@ class Source:
         raise LookupError(f"{self.name} has no {name}")
 
     def imports(self) -> Iterator[tuple[ast.Import | ast.ImportFrom, ast.alias]]:
-        """Return every name that is imported, also where only a checker of types imports it."""
+        """Return every imported name, also those that only a type checker imports."""
         for node in self.tree.body:
             for one in node.body if isinstance(node, ast.If) else [node]:
                 if isinstance(one, ast.Import | ast.ImportFrom):
@@ -46,7 +46,7 @@ class Source:
         return None
 
     def alias(self, name: str) -> tuple[Source, ast.expr] | None:
-        """Return what a name stands for, if it is only a name for a type, and where it says so."""
+        """Return the expression of a type alias and the module that defines it, if it is one."""
         for node in self.tree.body:
             if (
                 isinstance(node, ast.AnnAssign)
@@ -70,7 +70,7 @@ def read(name: str) -> Source:
     module = importlib.import_module(name)
     file = module.__file__
     assert file is not None, "it is a module with a source"
-    # A compiled module has its source beside it.
+    # The source of a compiled module is beside it.
     path = Path(file)
     text = path.with_name(f"{path.name.partition('.')[0]}.py").read_text(encoding="utf-8")
     return Source(name, module, text.splitlines(), ast.parse(text))

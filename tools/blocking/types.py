@@ -1,7 +1,7 @@
-"""What becomes of a type: how it is written for blocking code, and how values get there and back.
+"""Types: how each is written for blocking code, and how its values are converted.
 
-An object with a twin is wrapped on its way out and unwrapped on its way in. What is called is one
-of three, by what it gives back: a listener nothing, a handler a promise, a function something else.
+An object with a twin is wrapped when it is returned and unwrapped when it is passed. There are
+three kinds of callbacks: a listener returns nothing, a handler an awaitable, a function a value.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tools.blocking.rules import RefusedError, Rules
 from tools.blocking.shared import waits_for_something
 from tools.blocking.source import Function, Source
 
-# Gives, for an expression, the expression that has its value as blocking code wants it.
+# Converts an expression to one that has the value for blocking code.
 Wrap: TypeAlias = Callable[[str], str]
 
 _WAITED: Final = {"asyncio.Future", "asyncio.Task", "Awaitable", "Coroutine"}
 _STREAMS: Final = {"AsyncIterator", "AsyncGenerator"}
 _SCOPES: Final = {"AbstractAsyncContextManager"}
 _LISTS: Final = {"list", "Sequence", "Iterable", "Collection"}
-# What no signature may have left.
+# Names that no generated signature may contain.
 _ASYNC_NAMES: Final = (
     {"AsyncIterable", "AsyncContextManager", "Awaitable", "Coroutine"} | _STREAMS | _SCOPES
 )
@@ -36,27 +36,27 @@ def as_it_is(value: str) -> str:
 
 @dataclass
 class Outcome:
-    """What a call gives: its type for blocking code, and how it is made from what asyncio gives."""
+    """The result of a call: its type for blocking code, and the conversion from asyncio's."""
 
     text: str
     wrap: Wrap = as_it_is
-    # Whether there is something to wait for.
+    # Whether the call waits.
     is_waited: bool = False
 
 
 class Types:
-    """The types of one module that is written, and the imports that they need."""
+    """The types of one generated module, and the imports that they need."""
 
     def __init__(self, rules: Rules, target: str, source: Source) -> None:
         self._twins = rules.twins
         self._target = target
-        # Where names are looked up. It changes while inherited methods are written.
+        # The module that names are looked up in; another one for inherited methods.
         self.source = source
         self.imports: set[str] = set()
-        # Where the names of expanded aliases are looked up.
+        # The modules that names of expanded aliases are looked up in.
         self._homes: dict[ast.Name, Source] = {}
 
-    # What a call gives.
+    # Results.
 
     def outcome(
         self, annotation: ast.expr | None, where: ast.AST, bridge: str, *, is_scope: bool = False
@@ -81,7 +81,7 @@ class Types:
     def _carried(
         self, carrier: str, wrapper: str, inside: ast.expr, where: ast.AST, bridge: str
     ) -> Outcome:
-        """Return the outcome for a stream or a scope, which brings its items or its value later."""
+        """Return the outcome for a stream or a scope, whose items or value come later."""
         text, wrap = self._given(inside, where, bridge)
         if wrap is as_it_is:
             return Outcome(
@@ -126,10 +126,10 @@ class Types:
             )
         raise self.refused(where, f"a class with a twin within {ast.unparse(kind)}")
 
-    # What a call takes.
+    # Parameters.
 
     def parameters(self, node: Function) -> str:
-        """Return the parameters as blocking code has them, with every name that they need."""
+        """Return the parameters for blocking code, and import every name that they need."""
         taken = copy.copy(node.args)
         for field in ("posonlyargs", "args", "kwonlyargs"):
             setattr(taken, field, [self._parameter(one) for one in getattr(taken, field)])
@@ -147,13 +147,13 @@ class Types:
         expanded = self._expanded(argument.annotation)
         blocking = self._blocking(expanded, argument)
         if blocking is expanded and not self._has_twin(expanded):
-            # As it is written, with the names that it is written with.
+            # The default as it is written, with its names imported.
             blocking = argument.annotation
         self._text(blocking, argument)
         return ast.arg(argument.arg, blocking)
 
     def _blocking(self, kind: ast.expr, where: ast.AST) -> ast.expr:
-        """Return a type with handlers that promise nothing."""
+        """Return a type whose handlers are plain functions."""
         parts = _alternatives(kind)
         changed = [self._handler_type(one) for one in parts]
         if all(new is old for new, old in zip(changed, parts, strict=True)):
@@ -174,7 +174,7 @@ class Types:
         return ast.Subscript(kind.value, ast.Tuple([told, inside[-1]], ast.Load()), ast.Load())
 
     def passed(self, node: Function, *, skip: int, bridge: str) -> list[str]:
-        """Return the arguments as they are passed on."""
+        """Return the arguments for the asyncio method."""
         positional = [*node.args.posonlyargs, *node.args.args][skip:]
         passed = [self._converted(one, bridge) for one in positional]
         for one, stars in ((node.args.vararg, "*"), (node.args.kwarg, "**")):
@@ -210,7 +210,7 @@ class Types:
         return self._relayed(argument, called[0], bridge)
 
     def _relayed(self, argument: ast.arg, called: ast.expr, bridge: str) -> str:
-        """Return a callback as the loop may call it."""
+        """Return a callback in the form that the loop may call."""
         _, (told, result) = taken_apart(called)
         generic, inside = taken_apart(result)
         name = argument.arg
@@ -227,7 +227,7 @@ class Types:
         return name
 
     def _told(self, told: ast.expr, where: ast.AST, bridge: str) -> str:
-        """Return how what a callback is told is wrapped, if it has to be."""
+        """Return how the arguments of a callback are wrapped, if they have to be."""
         if not isinstance(told, ast.List) or not self._has_twin(told):
             return ""
         names = [f"_{number}" for number in range(len(told.elts))]
@@ -248,10 +248,10 @@ class Types:
             return f"[{self._unwrapped(inside[0], '_one', where)} for _one in {value}]"
         raise self.refused(where, f"a class with a twin within {ast.unparse(kind)}")
 
-    # What types are made of.
+    # Parts of types.
 
     def twin_of(self, kind: ast.expr | None) -> str | None:
-        """Return the name of the class with a twin that a type is, if it is one."""
+        """Return the name of a type that is a class with a twin; None for other types."""
         if isinstance(kind, ast.Subscript):
             kind = kind.value
         if isinstance(kind, ast.Name) and kind.id in self._twins:
@@ -280,7 +280,7 @@ class Types:
         return self._expanded(argument.annotation)
 
     def _expanded(self, kind: ast.expr, home: Source | None = None) -> ast.expr:
-        """Return a type with what its names stand for in their places."""
+        """Return a type with its aliases expanded."""
         origin = home or self.source
         types = self
 
@@ -293,7 +293,7 @@ class Types:
                 return node
 
             def visit_Constant(self, node: ast.Constant) -> ast.expr:
-                # A name in quotes, as aliases have it for what comes later.
+                # A forward reference in quotes.
                 if not isinstance(node.value, str):
                     return node
                 return types._expanded(ast.parse(node.value, mode="eval").body, origin)
@@ -307,7 +307,7 @@ class Types:
         return expanded
 
     def _text(self, expression: ast.expr, where: ast.AST) -> str:
-        """Return an expression as it is written, with every name in it imported."""
+        """Return the text of an expression, and import every name in it."""
         for node in ast.walk(expression):
             if isinstance(node, ast.Name):
                 self.name(node)
@@ -317,7 +317,7 @@ class Types:
         return ast.unparse(expression)
 
     def name(self, node: ast.Name) -> None:
-        """Import a name from where its module has it, or its twin."""
+        """Import a name, or its twin, from the module that defines it."""
         name, home = node.id, self._homes.get(node, self.source)
         if hasattr(builtins, name):
             return
@@ -347,7 +347,7 @@ class Types:
 
 
 def taken_apart(kind: ast.expr) -> tuple[str, list[ast.expr]]:
-    """Take `a.B[c, d]` apart."""
+    """Split `a.B[c, d]` into its parts."""
     if not isinstance(kind, ast.Subscript):
         return "", []
     inside = kind.slice
@@ -381,7 +381,7 @@ def _is_self(kind: ast.AST) -> bool:
 
 
 def _async_name(kind: ast.expr) -> str | None:
-    """Return a name that means something to asyncio only, if there is one."""
+    """Return a name that only asyncio uses, if there is one."""
     for node in ast.walk(kind):
         if isinstance(node, ast.Name) and node.id in {*_ASYNC_NAMES, "asyncio"}:
             return ast.unparse(node)
@@ -389,7 +389,7 @@ def _async_name(kind: ast.expr) -> str | None:
 
 
 def _root(thing: Any) -> str:
-    """Return the package that a module or a class is in, the outermost."""
+    """Return the outermost package of a module or a class."""
     return str(getattr(thing, "__module__", getattr(thing, "__name__", ""))).partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""How words about asyncio code become words about blocking code, and what none may be left of."""
+"""Docstrings: words about asyncio become words about blocking code, or are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WORDS: Final = (
     (r"\bawait ", ""),
     (r"\basyncio\.timeout\b", "timeout"),
     (r"\bpaddock\.connect\b", "paddock.sync.connect"),
-    # A body in a thread goes on.
+    # The body of a blocking scope continues.
     (r"\bcancels its body\b", "tells its body when that leaves"),
     (r"\bits body is cancelled\b", "its body hears of it when it leaves"),
     (
@@ -28,24 +28,24 @@ _WORDS: Final = (
 _ASYNCIO: Final = re.compile(r"\basync\b|\bawait\b|\basyncio\b|\bevent loop\b|\bcoroutine\b")
 
 
-# What has lines of its own: examples, lists.
+# Examples and lists keep their lines.
 _LINES: Final = re.compile(r"^(?: {2,}|\* |- )", re.MULTILINE)
 
 
 def adapted(text: str, width: int) -> str:
-    """Return words about asyncio code as words about blocking code, in lines of this width."""
+    """Return a docstring about asyncio code for blocking code, wrapped to this width."""
     return "\n\n".join(_paragraph(one, width) for one in text.split("\n\n"))
 
 
 def _paragraph(text: str, width: int) -> str:
     for pattern, replacement in _WORDS:
-        # A sentence goes on in the next line.
+        # A sentence may continue on the next line.
         text = re.sub(pattern.replace(" ", r"\s+"), replacement, text)
     is_wide = any(len(line) > width for line in text.splitlines())
     return textwrap.fill(text, width) if is_wide and not _LINES.search(text) else text
 
 
 def left_of_asyncio(text: str) -> str | None:
-    """Return the first word about asyncio, if there is one."""
+    """Return the first word that only asyncio code uses, if there is one."""
     found = _ASYNCIO.search(text)
     return None if found is None else found.group()

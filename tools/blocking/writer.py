@@ -14,11 +14,11 @@ from tools.blocking.types import Outcome, Types, all_arguments, taken_apart
 from tools.blocking.words import adapted, left_of_asyncio
 
 _BRIDGE: Final = "paddock.sync.bridge"
-# What a twin has from its base.
+# Names that a twin inherits from its base.
 _OF_EVERY_TWIN: Final = {"__init__", "__repr__", "__eq__", "__hash__"}
 _WIDTH: Final = 100
 _QUOTES: Final = '"""'
-# What is asked of the loop as any plain method is.
+# Special methods that are called on the loop's thread, as plain methods are.
 _PLAIN: Final = {"__len__", "__contains__", "__getitem__", "__bool__"}
 
 
@@ -72,7 +72,7 @@ class Writer:
         )
 
     def _maker(self, node: Function, result: ast.Name) -> str:
-        """Write a function that makes an owner, such as `connect`."""
+        """Write a function that returns an owner, such as `connect`."""
         self._types.name(result)
         self._types.imports.add(f"from {_BRIDGE} import Bridge")
         arguments = self._types.passed(node, skip=0, bridge="bridge")
@@ -96,7 +96,7 @@ class Writer:
             self._types.imports.add(f"from {_BRIDGE} import {base}")
             bases, inner_of_its_own = f"{base}[{inner}{generic}]", ""
         else:
-            # What it inherits is in the twin of its base.
+            # Inherited methods are in the twin of the base.
             bases, inner_of_its_own = twin.__name__, f"\n    _inner: {inner}{generic}"
             self._types.name(ast.Name(twin.__name__))
         bases += f", Generic{generic}" if generic else ""
@@ -124,7 +124,7 @@ class Writer:
     def _inherited(
         self, made: type[Any], of_its_base: tuple[type[Any], ...]
     ) -> Iterator[tuple[Source, Function]]:
-        """Return the methods of a class and of those of ours that it comes from, nearest first."""
+        """Return the methods of a class and of its bases that are ours, nearest first."""
         root = self._pair.source.partition(".")[0]
         for kind in made.__mro__:
             if kind.__module__.partition(".")[0] != root or kind in of_its_base:
@@ -140,7 +140,7 @@ class Writer:
                     yield source, method
 
     def _generic(self, node: ast.ClassDef) -> str:
-        """Return the `[T]` of a generic class."""
+        """Return the type parameters of a generic class, as `[T]`."""
         for one in node.bases:
             name, inside = taken_apart(one)
             if name == "Generic":
@@ -154,7 +154,7 @@ class Writer:
     def _constructor(self, name: str, method: Function) -> list[str]:
         owner = None if name in self._rules.made_inside else self._owner_of(method, skip=1)
         if owner is None:
-            # It is made by others only.
+            # Users do not construct it.
             return []
         passed = self._types.passed(method, skip=1, bridge="bridge")
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
@@ -184,7 +184,7 @@ class Writer:
         return parts
 
     def _type_of(self, node: ast.AnnAssign | ast.Assign, method: Function, name: str) -> ast.expr:
-        """Return the type of an attribute, from its annotation or that of the argument it is."""
+        """Return the type of an attribute, from its own annotation or its argument's."""
         if isinstance(node, ast.AnnAssign):
             generic, inside = taken_apart(node.annotation)
             if generic == "Final":
@@ -201,7 +201,7 @@ class Writer:
             case "__aenter__":
                 return [self._enter(owner, method)]
             case "__aexit__":
-                # Every twin has it; one that may swallow an error says so.
+                # Every twin has it; the type says whether it may suppress an error.
                 is_plain = ast.unparse(method.returns or ast.Constant(None)) == "None"
                 return [] if is_plain else [self._exit(owner, method)]
             case "__aiter__":
@@ -227,7 +227,7 @@ class Writer:
         if owner in self._rules.owners and name in LIFE:
             return f"{head}{LIFE[name]}"
         if owner in self._rules.owners and outcome.text in self._rules.owners:
-            # A new owner, with a way to the loop of its own.
+            # A new owner has its own bridge.
             self._types.imports.add(f"from {_BRIDGE} import Bridge")
             arguments = ", ".join([inner, *self._types.passed(method, skip=1, bridge="bridge")])
             new = f"{outcome.text}(bridge, bridge.own({arguments}))"
@@ -258,7 +258,7 @@ class Writer:
         decorators = [ast.unparse(one) for one in node.decorator_list]
         is_scope = decorators == ["asynccontextmanager"]
         outcome = self._types.outcome(node.returns, node, bridge, is_scope=is_scope)
-        # Not so a generator, which is an `async def` too.
+        # An async generator is an `async def`, too, but no coroutine.
         if inspect.iscoroutinefunction(made):
             outcome.is_waited = True
         return outcome
@@ -291,7 +291,7 @@ class Writer:
         yield
         self._types.source = before
 
-    # Words.
+    # Docstrings.
 
     def _docstring(
         self, node: ast.ClassDef | Function, indent: int, *, required: bool = True
