@@ -47,7 +47,7 @@ NOT_RUN: Final = {
     (
         "docs/reference/configuration.md",
         "session 0x19a2b0c4d0001: quota of /app exceeded: 12 nodes, the soft limit is 10",
-    ): "a line of the log, which tests/unit/server/test_notices.py looks at",
+    ): "a line of the log, which tests/unit/server/replication/test_notices.py looks at",
 }
 
 # Blocks that are looked at here, by page and first line.
