@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-from paddock.upgrade.errors import DamagedFileError, UpgradeError
+from paddock.errors import PaddockError
 from paddock.upgrade.snappy import SnappyError, SnappyReader
 
 _INT32: Final = struct.Struct(">i")
@@ -24,6 +24,18 @@ _INT64: Final = struct.Struct(">q")
 _PIECE_BYTES: Final = 1 << 17
 # Far above jute.maxbuffer, which bounds what Apache itself reads back: 1 MiB unless it is set.
 VALUE_BYTES_MAX: Final = 256 << 20
+
+
+class UpgradeError(PaddockError):
+    """The folder cannot be upgraded. Says why, and what helps."""
+
+
+class DamagedFileError(UpgradeError):
+    """A file is damaged. Names it, the offset, and the reason."""
+
+    def __init__(self, path: Path, offset: int, reason: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: offset {offset}: {reason}")
 
 
 class Stream:
