@@ -18,7 +18,7 @@ from paddock.state.access import Identities
 from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
 from paddock.state.node import CONTAINER, TTL_BASE
-from paddock.state.notice import Fault
+from paddock.state.quota import Fault
 from paddock.testing.model import Answer, Caller, Model, ModelNode, ReadRequest
 from tests.property.actions import (
     ADDRESSES,

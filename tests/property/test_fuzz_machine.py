@@ -12,8 +12,8 @@ from paddock.protocol.requests import CreateRequest
 from paddock.state.access import Identities
 from paddock.state.entry import ATTACH, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, REAP, Batch, Entry
 from paddock.state.machine import StateMachine, session_body
-from paddock.state.notice import Fault
 from paddock.state.queries import Queries
+from paddock.state.quota import Fault
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
 from tests.property.bounds import examples

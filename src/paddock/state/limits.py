@@ -35,24 +35,6 @@ _NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
 class Quota:
     """The quota of one node, with the parsed data of its two nodes."""
 
-    __slots__ = (
-        "_limits_read",
-        "_rest",
-        "_statistics_read",
-        "bytes_hard",
-        "bytes_soft",
-        "count_hard",
-        "count_soft",
-        "governed",
-        "has_limits",
-        "has_statistics",
-        "is_written_here",
-        "limits_path",
-        "nodes",
-        "size",
-        "statistics_path",
-    )
-
     def __init__(self, governed: bytes) -> None:
         # The node that has the quota.
         self.governed = governed
@@ -107,7 +89,7 @@ class Quota:
         """Add to the counts; return the new data of the statistics node."""
         self.nodes = _to_int64(self.nodes + nodes)
         self.size = _to_int64(self.size + size)
-        text = b"count=%d,bytes=%d" % (self.nodes, self.size) + self._rest
+        text = statistics_text(self.nodes, self.size) + self._rest
         self._statistics_read = text
         self.is_written_here = True
         return text
@@ -116,8 +98,6 @@ class Quota:
 class _Point:
     """A name on the path of nodes that have a quota."""
 
-    __slots__ = ("children", "quota")
-
     def __init__(self) -> None:
         self.children: dict[bytes, _Point] = {}
         self.quota: Quota | None = None
@@ -125,8 +105,6 @@ class _Point:
 
 class Quotas:
     """All quotas, in a tree of the names of their paths."""
-
-    __slots__ = ("_root", "size")
 
     def __init__(self) -> None:
         # How many there are; usually none, and then quotas cost nothing.
@@ -198,6 +176,11 @@ def governed_by_limits(path: bytes) -> bytes | None:
 def governed_by_statistics(path: bytes) -> bytes | None:
     """Return the node whose statistics are at a path, `b""` for the root; or None."""
     return _governed(path, STATISTICS)
+
+
+def statistics_text(nodes: int, size: int) -> bytes:
+    """Return the data of a new statistics node."""
+    return b"count=%d,bytes=%d" % (nodes, size)
 
 
 def read_numbers(data: bytes | None) -> dict[str, int] | None:

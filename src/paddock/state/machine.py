@@ -37,10 +37,9 @@ from paddock.protocol.requests import (
     VersionRequest,
 )
 from paddock.state import multi
-from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry
-from paddock.state.notice import Fault, Notice
+from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry, Refused
 from paddock.state.operations import NO_TTL, Change, Operations
-from paddock.state.refusal import Refused
+from paddock.state.quota import Fault, Notice
 from paddock.state.sessions import ATTACHED, ENDED, OPENED, Session, SessionChange, Sessions
 from paddock.state.tree import Tree
 

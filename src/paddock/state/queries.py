@@ -34,9 +34,9 @@ from paddock.protocol.requests import (
 )
 from paddock.state import multi
 from paddock.state.access import Identities
+from paddock.state.entry import Refused
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node
-from paddock.state.refusal import Refused
 from paddock.state.watch_setting import WatchSetting
 from paddock.state.watcher import ALL_MODES, ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 from paddock.state.watches import Watches, WatchTable

@@ -21,10 +21,17 @@ from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.protocol.acl import OPEN, READ_ONLY
 from paddock.state.access import ACLTable, NodeACL
-from paddock.state.answer_cache import AnswerCache
-from paddock.state.digest import data_term, header_term, node_term
 from paddock.state.limits import QUOTA, Quotas, governed_by_limits
-from paddock.state.node import CONTAINER, Children, Node, data_length
+from paddock.state.node import (
+    CONTAINER,
+    AnswerCache,
+    Children,
+    Node,
+    data_length,
+    data_term,
+    header_term,
+    node_term,
+)
 from paddock.state.path_bag import PathBag
 
 _INT32_MIN: Final = -(1 << 31)
@@ -243,14 +250,9 @@ class Tree:
                     self.acls.release(node.acl)
                     self.acls.retain(before.acl)
                     node.acl = before.acl
-                (
-                    node.mzxid,
-                    node.mtime,
-                    node.version,
-                    node.created,
-                    node.aversion,
-                    node.pzxid,
-                ) = before.numbers
+                (node.mzxid, node.mtime, node.version, node.created, node.aversion, node.pzxid) = (
+                    before.numbers
+                )
         self._journal.clear()
 
     def digest(self) -> int:

@@ -30,9 +30,9 @@ from paddock.state.limits import (
     Quotas,
     governed_by_limits,
     governed_by_statistics,
+    statistics_text,
 )
 from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX, Children, Node, data_length
-from paddock.state.quota import statistics_text
 from paddock.state.tree import ZOOKEEPER, Tree
 from paddock.upgrade.transaction import (
     UNKNOWN_CVERSION,
