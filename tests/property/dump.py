@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddock.protocol.jute import BytesWriter
+from librt.strings import BytesWriter
+
 from paddock.protocol.records import Stat
 from paddock.protocol.replies import GetDataResponse
 from paddock.state.limits import LIMITS, QUOTA

@@ -160,7 +160,7 @@ class Pair:
     def _connect(self, client: Client, generation: int) -> None:
         """Give a client a new connection: it has the old one's session, not its watches."""
         if client.connection is not None:
-            self.world.watches.remove_watcher(client.connection)
+            self.world.watches.remove_some(client.connection, 1 << 30)
             self.model.forget(client.caller)
         client.connection = Connection(self.world, client.session, generation)
         client.connection.identities = Identities((client.address,))

@@ -166,26 +166,3 @@ class DeclaredRecord:
     @classmethod
     def read(cls, reader: Reader) -> Self:
         return cls(*[one.metadata["read"](reader) for one in fields(cls)])
-
-
-__all__ = [
-    "BOOLEAN",
-    "BUFFER",
-    "INT",
-    "LONG",
-    "STRING",
-    "STRINGS",
-    "TEXT",
-    "BytesWriter",
-    "Codec",
-    "DeclaredRecord",
-    "DecodeError",
-    "Reader",
-    "to_int32",
-    "write_boolean",
-    "write_buffer",
-    "write_i32_be",
-    "write_i64_be",
-    "write_strings",
-    "write_text",
-]

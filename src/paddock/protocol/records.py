@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
+from librt.strings import BytesWriter, write_i32_be
+
 from paddock.protocol.jute import (
     BUFFER,
     INT,
     LONG,
-    BytesWriter,
     Codec,
     DeclaredRecord,
     DecodeError,
     Reader,
     write_boolean,
     write_buffer,
-    write_i32_be,
 )
 
 NOTIFICATION_XID: Final = -1

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+from librt.strings import BytesWriter, write_i32_be
+
 from paddock.protocol.acl import ACL, read_whole_acls, write_acls
 from paddock.protocol.jute import (
     BUFFER,
     INT,
     STRING,
     STRINGS,
-    BytesWriter,
     Codec,
     DeclaredRecord,
     Reader,
-    write_i32_be,
     write_strings,
     write_text,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+from librt.strings import BytesWriter, write_i32_be
 from mypy_extensions import mypyc_attr
 
 from paddock.protocol.acl import ACL, read_acls
@@ -19,13 +20,11 @@ from paddock.protocol.jute import (
     STRING,
     STRINGS,
     TEXT,
-    BytesWriter,
     Codec,
     DeclaredRecord,
     Reader,
     write_boolean,
     write_buffer,
-    write_i32_be,
 )
 
 

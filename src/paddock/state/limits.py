@@ -168,14 +168,13 @@ class Quotas:
             waiting.extend(point.children.values())
 
 
-def governed_by_limits(path: bytes) -> bytes | None:
-    """Return the node whose limits are at a path, `b""` for the root; None for other paths."""
-    return _governed(path, LIMITS)
-
-
-def governed_by_statistics(path: bytes) -> bytes | None:
-    """Return the node whose statistics are at a path, `b""` for the root; or None."""
-    return _governed(path, STATISTICS)
+def governed_by(name: bytes, path: bytes) -> bytes | None:
+    """Return the node whose LIMITS or STATISTICS are at a path, `b""` for the root; or None."""
+    if not path.endswith(name) or not path.startswith(QUOTA):
+        return None
+    governed = path[len(QUOTA) : -len(name)]
+    # Not what is below another node whose name only begins like this.
+    return governed if not governed or governed.startswith(b"/") else None
 
 
 def statistics_text(nodes: int, size: int) -> bytes:
@@ -204,14 +203,6 @@ def read_numbers(data: bytes | None) -> dict[str, int] | None:
             return None
         numbers[parts[0]] = number
     return numbers
-
-
-def _governed(path: bytes, last: bytes) -> bytes | None:
-    if not path.endswith(last) or not path.startswith(QUOTA):
-        return None
-    governed = path[len(QUOTA) : -len(last)]
-    # Not what is below another node whose name only begins like this.
-    return governed if not governed or governed.startswith(b"/") else None
 
 
 def _without_empty_tail(parts: list[str]) -> list[str]:

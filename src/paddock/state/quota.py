@@ -17,7 +17,7 @@ write, and most are never logged.
 
 from __future__ import annotations
 
-from paddock.state.limits import NO_LIMIT, Quota, governed_by_statistics, statistics_text
+from paddock.state.limits import NO_LIMIT, STATISTICS, Quota, governed_by, statistics_text
 from paddock.state.tree import Tree
 
 
@@ -124,9 +124,9 @@ def examine(
 
 def created(tree: Tree, path: bytes, data: bytes | None) -> None:
     """Count a node that was created; start counting, if it is a statistics node."""
-    governed = governed_by_statistics(path)
+    governed = governed_by(STATISTICS, path)
     if governed is not None:
-        _count_anew(tree, path, governed)
+        tree.set_silently(path, tree.nodes[path], statistics_text(*tree.subtree(governed)))
     if tree.quotas.size:
         _count(tree, path, 1, 0 if data is None else len(data))
 
@@ -150,8 +150,3 @@ def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
     quota = tree.quotas.governor(path)
     if quota is not None:
         count(tree, quota, nodes, size)
-
-
-def _count_anew(tree: Tree, statistics: bytes, governed: bytes) -> None:
-    nodes, size = tree.subtree(governed)
-    tree.set_silently(statistics, tree.nodes[statistics], statistics_text(nodes, size))

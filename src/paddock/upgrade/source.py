@@ -79,7 +79,7 @@ def read_service(data: Path, log: Path | None) -> tuple[StateMachine, Reading]:
             f"{data / 'version-2'}: there is no transaction log in it; name the dataLogDir of the"
             " zoo.cfg with --log-dir, or this folder itself if there really is none"
         )
-    if log is not None and not _is_same(log, data) and _find(data, _LOG_NAME):
+    if log is not None and log.resolve() != data.resolve() and _find(data, _LOG_NAME):
         reading.warnings.append(
             f"{data / 'version-2'}: the transaction logs in it are not read, but those in {log}"
         )
@@ -114,10 +114,6 @@ def _find(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
     except OSError as error:
         raise UpgradeError(f"{within}: cannot be read: {error.strerror}") from None
     return sorted((int(match[1], 16), path) for match, path in matches if match is not None)
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
 
 
 def _load(snapshots: list[tuple[int, Path]], reading: Reading) -> tuple[ApacheState, int]:

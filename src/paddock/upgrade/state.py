@@ -25,11 +25,11 @@ from zlib import crc32
 from paddock.protocol.acl import ACL, encode_acls
 from paddock.state.access import NodeACL
 from paddock.state.limits import (
+    LIMITS,
     QUOTA,
     STATISTICS,
     Quotas,
-    governed_by_limits,
-    governed_by_statistics,
+    governed_by,
     statistics_text,
 )
 from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX, Children, Node, data_length
@@ -111,7 +111,7 @@ class ApacheState:
     def count_quotas(self) -> None:
         """Find the quotas of a snapshot that has been loaded, and count what is below each."""
         for path in list(self.nodes):
-            governed = governed_by_limits(path)
+            governed = governed_by(LIMITS, path)
             if governed:
                 self.quotas.add(governed)
                 self._count_anew(governed)
@@ -169,7 +169,7 @@ class ApacheState:
         self.nodes[path] = Node(change.data, self.acl(change.acl), zxid, time_ms, change.owner)
         _add_child(parent, name)
         self._own(path, change.owner)
-        limited, counted = governed_by_limits(path), governed_by_statistics(path)
+        limited, counted = governed_by(LIMITS, path), governed_by(STATISTICS, path)
         if limited is not None:
             self.quotas.add(limited)
         elif counted is not None:
@@ -190,7 +190,7 @@ class ApacheState:
             return
         if is_session(node.owner):
             self.ephemerals.get(node.owner, {}).pop(path, None)
-        limited = governed_by_limits(path)
+        limited = governed_by(LIMITS, path)
         if limited is not None:
             self.quotas.remove(limited)
         self._count(path, -1, -data_length(node.data))
