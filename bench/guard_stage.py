@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any, Final, Protocol, TypeVarTuple
 
+from librt.strings import BytesWriter
+
 from bench.servers import BenchError
 from paddock.log.memory import MemoryLog
 from paddock.protocol import opcodes
-from paddock.protocol.jute import BytesWriter, Reader
+from paddock.protocol.jute import Reader
 from paddock.protocol.records import (
     NOTIFICATION_XID,
     ConnectRequest,

@@ -16,7 +16,8 @@ code becomes a plain `RequestError`, so a newer server cannot break an older cli
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, TypeVar
 
 OK: Final = 0
 SYSTEM_ERROR: Final = -1
@@ -86,8 +87,29 @@ class ServiceError(PaddockError):
         return _remake, (type(self), self.args), self.__dict__
 
 
+# The class of each code.
+_CLASSES: Final[dict[int, type[ServiceError]]] = {}
+_Kind = TypeVar("_Kind", bound=ServiceError)
+
+
+def _code(number: int, meaning: str) -> Callable[[type[_Kind]], type[_Kind]]:
+    """Make a class the error of a code, and say what the code means."""
+
+    def mark(kind: type[_Kind]) -> type[_Kind]:
+        kind.code = number
+        kind.meaning = meaning
+        _CLASSES[number] = kind
+        return kind
+
+    return mark
+
+
 class RequestError(ServiceError):
     """The service refused the request, and nothing has changed."""
+
+
+# The bare API error is the one code that means nothing more than "refused".
+_CLASSES[API_ERROR] = RequestError
 
 
 class UnknownCodeError(RequestError):
@@ -99,28 +121,22 @@ class UnknownCodeError(RequestError):
         self.args = (f"{self.args[0]} (code {number})",)
 
 
+@_code(CONNECTION_LOSS, "the connection was lost and the outcome is unknown")
 class ConnectionLostError(ServiceError):
     """The connection was lost: the outcome is unknown, retry only what is idempotent.
 
     If it was not even sent, the message says so.
     """
 
-    code = CONNECTION_LOSS
-    meaning = "the connection was lost and the outcome is unknown"
 
-
+@_code(SESSION_EXPIRED, "the session has expired")
 class SessionExpiredError(ServiceError):
     """The session is over, and its ephemeral nodes are gone: it has expired, or was closed."""
 
-    code = SESSION_EXPIRED
-    meaning = "the session has expired"
 
-
+@_code(AUTH_FAILED, "the credentials were not accepted")
 class AuthenticationError(ServiceError):
     """The credentials were not accepted."""
-
-    code = AUTH_FAILED
-    meaning = "the credentials were not accepted"
 
 
 class ProtocolError(PaddockError):
@@ -177,208 +193,154 @@ class InvalidValueError(RecipeError):
     """
 
 
+@_code(SYSTEM_ERROR, "the server could not carry it out")
 class SystemFailureError(RequestError):
     """Nothing is wrong with the request: the server's log says what is, such as a full disk.
 
     Try later.
     """
 
-    code = SYSTEM_ERROR
-    meaning = "the server could not carry it out"
 
-
+@_code(RUNTIME_INCONSISTENCY, "not tried, because an earlier operation of the transaction failed")
 class RuntimeInconsistencyError(RequestError):
     """Found in the results of a transaction, for what stands behind the operation that failed."""
 
-    code = RUNTIME_INCONSISTENCY
-    meaning = "not tried, because an earlier operation of the transaction failed"
 
-
+@_code(DATA_INCONSISTENCY, "the server found its data inconsistent")
 class DataInconsistencyError(RequestError):
     """A code that upstream reserves; look at the server that sends it."""
 
-    code = DATA_INCONSISTENCY
-    meaning = "the server found its data inconsistent"
 
-
+@_code(MARSHALLING_ERROR, "the server could not decode the request")
 class MarshallingError(RequestError):
     """Client and server do not agree on the protocol: one of them is too old, or has a bug."""
 
-    code = MARSHALLING_ERROR
-    meaning = "the server could not decode the request"
 
-
+@_code(UNIMPLEMENTED, "the server does not offer this operation")
 class UnimplementedError(RequestError):
     """The server is older than the operation, or has it switched off. Do without it."""
 
-    code = UNIMPLEMENTED
-    meaning = "the server does not offer this operation"
 
-
+@_code(OPERATION_TIMEOUT, "the operation timed out on the server")
 class OperationTimeoutError(RequestError):
     """A code of upstream's own clients; no server of theirs or ours sends it."""
 
-    code = OPERATION_TIMEOUT
-    meaning = "the operation timed out on the server"
 
-
+@_code(BAD_ARGUMENTS, "an argument is not valid")
 class BadArgumentsError(RequestError):
     """Mend the request: the same one will always be refused."""
 
-    code = BAD_ARGUMENTS
-    meaning = "an argument is not valid"
 
-
+@_code(UNKNOWN_SESSION, "the server does not know this session")
 class UnknownSessionError(RequestError):
     """Known to the servers of an ensemble alone; clients get `SessionExpiredError` instead."""
 
-    code = UNKNOWN_SESSION
-    meaning = "the server does not know this session"
 
-
+@_code(NEW_CONFIG_NO_QUORUM, "no quorum of the new configuration is connected")
 class NewConfigNoQuorumError(RequestError):
     """Start more servers of the new configuration, and try again."""
 
-    code = NEW_CONFIG_NO_QUORUM
-    meaning = "no quorum of the new configuration is connected"
 
-
+@_code(RECONFIG_IN_PROGRESS, "another reconfiguration is under way")
 class ReconfigInProgressError(RequestError):
     """Try again when it is done."""
 
-    code = RECONFIG_IN_PROGRESS
-    meaning = "another reconfiguration is under way"
 
-
+@_code(NO_NODE, "no such node")
 class NoNodeError(RequestError):
     """Create it, or its parents with `make_parents=True`, or take it as an answer."""
 
-    code = NO_NODE
-    meaning = "no such node"
 
-
+@_code(NO_AUTH, "the ACL does not permit it")
 class NoAuthError(RequestError):
     """Authenticate with `add_auth`, or have the ACL changed by a user with ADMIN."""
 
-    code = NO_AUTH
-    meaning = "the ACL does not permit it"
 
-
+@_code(BAD_VERSION, "the version does not match")
 class BadVersionError(RequestError):
     """The node was changed meanwhile: read again, decide again, write again."""
 
-    code = BAD_VERSION
-    meaning = "the version does not match"
 
-
+@_code(NO_CHILDREN_FOR_EPHEMERALS, "an ephemeral node cannot have children")
 class NoChildrenForEphemeralsError(RequestError):
     """Create it below a persistent node."""
 
-    code = NO_CHILDREN_FOR_EPHEMERALS
-    meaning = "an ephemeral node cannot have children"
 
-
+@_code(NODE_EXISTS, "the node exists already")
 class NodeExistsError(RequestError):
     """Accept it, or create with `exist_ok=True`."""
 
-    code = NODE_EXISTS
-    meaning = "the node exists already"
 
-
+@_code(NOT_EMPTY, "the node has children")
 class NotEmptyError(RequestError):
     """Delete the children first, or everything at once with `delete_tree`."""
 
-    code = NOT_EMPTY
-    meaning = "the node has children"
 
-
+@_code(INVALID_CALLBACK, "the callback is not valid")
 class InvalidCallbackError(RequestError):
     """A code of upstream's own clients; no server of theirs or ours sends it."""
 
-    code = INVALID_CALLBACK
-    meaning = "the callback is not valid"
 
-
+@_code(INVALID_ACL, "the ACL is not valid")
 class InvalidACLError(RequestError):
     """Mend the ACL: the server does not know a scheme, or an id is none, or it has no entry.
 
     The scheme `auth` stands for the creator of the node, so it needs an `add_auth` first.
     """
 
-    code = INVALID_ACL
-    meaning = "the ACL is not valid"
 
-
+@_code(SESSION_MOVED, "the session has moved to another connection")
 class SessionMovedError(RequestError):
     """The request came by a connection that the session has left.
 
     Nothing to do: the client goes on with the new one.
     """
 
-    code = SESSION_MOVED
-    meaning = "the session has moved to another connection"
 
-
+@_code(NOT_READ_ONLY, "a read-only server cannot change anything")
 class NotReadOnlyError(RequestError):
     """Wait for `SessionState.CONNECTED`, and try again.
 
     A client with `read_only=True` goes on looking for a server that takes writes.
     """
 
-    code = NOT_READ_ONLY
-    meaning = "a read-only server cannot change anything"
 
-
+@_code(EPHEMERAL_ON_LOCAL_SESSION, "a local session cannot own ephemeral nodes")
 class EphemeralOnLocalSessionError(RequestError):
     """Have it changed: the servers have local sessions that cannot become global ones."""
 
-    code = EPHEMERAL_ON_LOCAL_SESSION
-    meaning = "a local session cannot own ephemeral nodes"
 
-
+@_code(NO_WATCHER, "there is no such watch")
 class NoWatcherError(RequestError):
     """There is nothing to remove; as a rule it has fired already."""
 
-    code = NO_WATCHER
-    meaning = "there is no such watch"
 
-
+@_code(REQUEST_TIMEOUT, "the request timed out")
 class RequestTimeoutError(RequestError):
     """A code of upstream's own clients; no server of theirs or ours sends it."""
 
-    code = REQUEST_TIMEOUT
-    meaning = "the request timed out"
 
-
+@_code(RECONFIG_DISABLED, "reconfiguration is not enabled on this server")
 class ReconfigDisabledError(RequestError):
     """Start the servers with `reconfigEnabled=true`.
 
     A standalone server has nothing to reconfigure.
     """
 
-    code = RECONFIG_DISABLED
-    meaning = "reconfiguration is not enabled on this server"
 
-
+@_code(SESSION_CLOSED_REQUIRE_SASL, "the server requires SASL authentication")
 class SessionClosedRequireSaslError(AuthenticationError):
-    """Return `connect` the credentials that the server asks for."""
-
-    code = SESSION_CLOSED_REQUIRE_SASL
-    meaning = "the server requires SASL authentication"
+    """Pass `connect` the credentials that the server asks for."""
 
 
+@_code(QUOTA_EXCEEDED, "a quota would be exceeded")
 class QuotaExceededError(RequestError):
     """Write less, or have the quota of a node above raised."""
 
-    code = QUOTA_EXCEEDED
-    meaning = "a quota would be exceeded"
 
-
+@_code(THROTTLED, "the server is too busy; try again later")
 class ThrottledError(RequestError):
     """Try again later, with fewer requests at a time."""
-
-    code = THROTTLED
-    meaning = "the server is too busy; try again later"
 
 
 class TransactionFailedError(RequestError):
@@ -404,17 +366,6 @@ class TransactionFailedError(RequestError):
 def _remake(kind: type[ServiceError], arguments: tuple[Any, ...]) -> ServiceError:
     """Make an error as it was, in a copy or in another process."""
     return kind.__new__(kind, *arguments)
-
-
-def _leaves(root: type[ServiceError]) -> list[type[ServiceError]]:
-    return [root, *(leaf for child in root.__subclasses__() for leaf in _leaves(child))]
-
-
-_CLASSES: Final[dict[int, type[ServiceError]]] = {
-    leaf.code: leaf for leaf in _leaves(ServiceError) if "code" in vars(leaf)
-}
-# The bare API error is the one code that means nothing more than "refused".
-_CLASSES[API_ERROR] = RequestError
 
 
 def error_from_code(

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddock.protocol.jute import BytesWriter
+from librt.strings import BytesWriter
+
 from paddock.protocol.records import Stat
 from paddock.protocol.replies import GetDataResponse
-from paddock.state.digest import node_term
 from paddock.state.limits import LIMITS, QUOTA
 from paddock.state.machine import StateMachine
-from paddock.state.node import CONTAINER, Node
+from paddock.state.node import (
+    CONTAINER,
+    Node,
+    node_term,
+)
 from paddock.state.tree import Tree
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from paddock.protocol import opcodes
 from paddock.protocol.acl import (
@@ -17,7 +18,7 @@ from paddock.protocol.acl import (
     read_identities,
     read_whole_acls,
 )
-from paddock.protocol.jute import BytesWriter, Reader
+from paddock.protocol.jute import Reader
 from paddock.protocol.operations import BY_NUMBER, LOG, MEMORY, TABLE, Operation
 from paddock.protocol.records import (
     ConnectRequest,

@@ -18,7 +18,7 @@ from paddock.state.access import Identities
 from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, Entry
 from paddock.state.machine import Outcome, StateMachine
 from paddock.state.node import CONTAINER, TTL_BASE
-from paddock.state.notice import Fault
+from paddock.state.quota import Fault
 from paddock.testing.model import Answer, Caller, Model, ModelNode, ReadRequest
 from tests.property.actions import (
     ADDRESSES,
@@ -160,7 +160,7 @@ class Pair:
     def _connect(self, client: Client, generation: int) -> None:
         """Give a client a new connection: it has the old one's session, not its watches."""
         if client.connection is not None:
-            self.world.watches.remove_watcher(client.connection)
+            self.world.watches.remove_some(client.connection, 1 << 30)
             self.model.forget(client.caller)
         client.connection = Connection(self.world, client.session, generation)
         client.connection.identities = Identities((client.address,))

@@ -12,8 +12,8 @@ from paddock.protocol.requests import CreateRequest
 from paddock.state.access import Identities
 from paddock.state.entry import ATTACH, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, REAP, Batch, Entry
 from paddock.state.machine import StateMachine, session_body
-from paddock.state.notice import Fault
 from paddock.state.queries import Queries
+from paddock.state.quota import Fault
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
 from tests.property.bounds import examples
@@ -111,7 +111,7 @@ def test_any_query_is_answered_and_changes_nothing(
     assert listener.watch_count >= watches.data.size + watches.child.size
     assert listener.watch_count <= 100
     assert listener.watch_bytes <= 1000
-    watches.remove_watcher(listener)
+    watches.remove_some(listener, 1 << 30)
     assert (watches.data.size, watches.child.size) == (0, 0)
     assert (listener.watch_count, listener.watch_bytes) == (0, 0)
 

@@ -115,7 +115,7 @@ class Player:
                 return [f"{line}: session {self.clients[name].session}"]
             case ["attach", name]:
                 outcome, connection = self.world.attach(self.clients[name].session)
-                self.world.watches.remove_watcher(self.clients[name])
+                self.world.watches.remove_some(self.clients[name], 1 << 30)
                 self.older[name] = self.clients[name]
                 self.clients[name] = connection
                 return self._told(line, outcome, f"generation {connection.generation}")

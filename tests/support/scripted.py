@@ -19,8 +19,10 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from librt.strings import BytesWriter
+
 from paddock.protocol import opcodes
-from paddock.protocol.jute import BytesWriter, Reader
+from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, Stat
 
 SESSION_ID: Final = 7

@@ -86,15 +86,12 @@ class Listener(Protocol):
 
     def committed(self, record: Record) -> None:
         """Take the next record of the log."""
-        ...
 
     def refused(self, number: int, reason: str) -> None:
         """Take the news that our proposal was surely not written. The log stays usable."""
-        ...
 
     def unknown(self, reason: str) -> None:
         """Take the news that the outcome of all proposals in flight is unknown."""
-        ...
 
 
 class Log(Protocol):
@@ -103,27 +100,22 @@ class Log(Protocol):
     @property
     def server(self) -> bytes:
         """The name under which this process proposes."""
-        ...
 
     @property
     def in_flight_max(self) -> int:
         """How many proposals may be under way."""
-        ...
 
     @property
     def is_shared(self) -> bool:
         """Whether other servers propose to it, too."""
-        ...
 
     @property
     def last_index(self) -> int:
         """The index of the last committed record; 0 in an empty log."""
-        ...
 
     @property
     def torn(self) -> Torn | None:
         """What was found behind the last committed record and does not count."""
-        ...
 
     def start(self, listener: Listener, after: int = 0) -> None:
         """Tell the listener every record above `after`, then begin to accept proposals.
@@ -133,18 +125,15 @@ class Log(Protocol):
         a record is damaged or missing, LogError if the disk refuses, and what the listener raises;
         then nothing was changed.
         """
-        ...
 
     def propose(self, number: int, payload: bytes) -> None:
         """Hand a batch to the log without blocking. The listener is told what becomes of it."""
-        ...
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the committed records with an index above `after`, in order.
 
         Raises LogCorruptError when one of them is damaged or missing.
         """
-        ...
 
     def recover(self) -> None:
         """Find out, after an unknown outcome, what was written, and accept proposals again. Blocks.
@@ -152,12 +141,9 @@ class Log(Protocol):
         The listener has been told what turned out to be committed when this returns. Raises
         LogError while the log is still broken; call it again later.
         """
-        ...
 
     def purge(self, below: int) -> None:
         """Drop what only holds records with an index of at most `below`. May keep some of it."""
-        ...
 
     def close(self) -> None:
         """Wait until the proposals in flight have been told of, then let go of everything."""
-        ...

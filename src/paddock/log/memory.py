@@ -27,38 +27,33 @@ class MemoryLog:
 
     def __init__(self, *, keep: bool) -> None:
         self._keep = keep
-        # Invariant: the last one has the index `_last_index`.
+        # Invariant: the last one has the index `last_index`.
         self._records: list[Record] = []
-        self._last_index = 0
+        self.last_index = 0
         self._listener: Listener | None = None
-
-    @property
-    def last_index(self) -> int:
-        """The index of the last record; 0 in an empty log."""
-        return self._last_index
 
     def start(self, listener: Listener, after: int = 0) -> None:
         """Tell the records above `after`; the first proposal gets an index above it."""
         for record in self.records(after):
             listener.committed(record)
-        if after > self._last_index:
+        if after > self.last_index:
             self._records.clear()
-            self._last_index = after
+            self.last_index = after
         self._listener = listener
 
     def propose(self, number: int, payload: bytes) -> None:
         """Store a batch and tell that it is committed."""
         assert self._listener is not None, "the log does not run"
-        self._last_index += 1
+        self.last_index += 1
         if self._keep:
-            self._records.append(Record(self._last_index, payload))
-        self._listener.committed(Record(self._last_index, payload, self.server, number))
+            self._records.append(Record(self.last_index, payload))
+        self._listener.committed(Record(self.last_index, payload, self.server, number))
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the records with an index above `after`; LogCorruptError if they are not kept."""
-        if after >= self._last_index:
+        if after >= self.last_index:
             return iter(())
-        skipped = after - (self._last_index - len(self._records))
+        skipped = after - (self.last_index - len(self._records))
         if skipped < 0:
             raise LogCorruptError(f"record {after + 1} is not kept in memory")
         return iter(self._records[skipped:])
@@ -68,7 +63,7 @@ class MemoryLog:
 
     def purge(self, below: int) -> None:
         """Forget the records with an index of at most `below`."""
-        kept = max(0, self._last_index - below)
+        kept = max(0, self.last_index - below)
         del self._records[: max(0, len(self._records) - kept)]
 
     def close(self) -> None:

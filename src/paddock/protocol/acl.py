@@ -22,13 +22,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from paddock.protocol.jute import (
-    BytesWriter,
-    DecodeError,
-    Reader,
-    write_i32_be,
-    write_text,
-)
+from librt.strings import BytesWriter, write_i32_be
+
+from paddock.protocol.jute import DecodeError, Reader, write_text
 
 READ: Final = 1
 WRITE: Final = 2

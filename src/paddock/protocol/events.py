@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from paddock.protocol.jute import BytesWriter, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+
 from paddock.protocol.records import NOTIFICATION_XID
 
 NONE: Final = -1

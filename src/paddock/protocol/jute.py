@@ -8,6 +8,10 @@ A vector with a negative length other than -1 is an empty one, also as upstream.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Final, Self, TypeAlias
+
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 from mypy_extensions import i64, mypyc_attr
 
@@ -136,15 +140,29 @@ def to_int32(number: int) -> int:
     return (number + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000
 
 
-__all__ = [
-    "BytesWriter",
-    "DecodeError",
-    "Reader",
-    "to_int32",
-    "write_boolean",
-    "write_buffer",
-    "write_i32_be",
-    "write_i64_be",
-    "write_strings",
-    "write_text",
-]
+# How the values of a field are read and written, as the metadata of a dataclass field.
+Codec: TypeAlias = dict[str, Callable[..., Any]]
+
+INT: Final[Codec] = {"read": Reader.int32, "write": write_i32_be}
+LONG: Final[Codec] = {"read": Reader.int64, "write": write_i64_be}
+BOOLEAN: Final[Codec] = {"read": Reader.boolean, "write": write_boolean}
+BUFFER: Final[Codec] = {"read": Reader.buffer, "write": write_buffer}
+STRING: Final[Codec] = {"read": Reader.string, "write": write_buffer}
+STRINGS: Final[Codec] = {"read": Reader.strings, "write": write_strings}
+TEXT: Final[Codec] = {"read": Reader.text, "write": write_text}
+
+
+@dataclass(slots=True)
+class DeclaredRecord:
+    """A record that is read and written by the codecs of its fields, in their order.
+
+    It takes some microseconds: what hot paths read or write has a `read` and a `write` of its own.
+    """
+
+    def write(self, writer: BytesWriter) -> None:
+        for one in fields(self):
+            one.metadata["write"](writer, getattr(self, one.name))
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(*[one.metadata["read"](reader) for one in fields(cls)])

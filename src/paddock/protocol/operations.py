@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Protocol, Self
 
+from librt.strings import BytesWriter
+
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ADMIN, CREATE, DELETE, READ, WRITE
-from paddock.protocol.jute import BytesWriter, Reader
+from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, Stat
 from paddock.protocol.replies import (
     Create2Response,

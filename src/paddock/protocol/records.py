@@ -7,18 +7,22 @@ not frozen, which would slow down decoding by half, but are never changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
+from librt.strings import BytesWriter, write_i32_be
+
 from paddock.protocol.jute import (
-    BytesWriter,
+    BUFFER,
+    INT,
+    LONG,
+    Codec,
+    DeclaredRecord,
     DecodeError,
     Reader,
     write_boolean,
     write_buffer,
-    write_i32_be,
-    write_i64_be,
 )
 
 NOTIFICATION_XID: Final = -1
@@ -67,93 +71,53 @@ class Stat(NamedTuple):
         return tuple.__new__(cls, _STAT.unpack_from(reader.data, start))
 
 
+def _read_last_boolean(reader: Reader) -> bool | None:
+    return reader.boolean() if reader.position < len(reader.data) else None
+
+
+def _write_last_boolean(writer: BytesWriter, value: bool | None) -> None:
+    if value is not None:
+        write_boolean(writer, value)
+
+
+# Left out by old peers.
+_READ_ONLY: Final[Codec] = {"read": _read_last_boolean, "write": _write_last_boolean}
+
+
 @dataclass(slots=True)
-class ConnectRequest:
+class ConnectRequest(DeclaredRecord):
     """The first frame of a connection. Old clients send it without the read-only byte."""
 
-    protocol_version: int
-    last_zxid_seen: int
-    timeout_ms: int
-    session_id: int
-    password: bytes | None
-    read_only: bool | None
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i32_be(writer, self.protocol_version)
-        write_i64_be(writer, self.last_zxid_seen)
-        write_i32_be(writer, self.timeout_ms)
-        write_i64_be(writer, self.session_id)
-        write_buffer(writer, self.password)
-        if self.read_only is not None:
-            write_boolean(writer, self.read_only)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        version = reader.int32()
-        zxid = reader.int64()
-        timeout_ms = reader.int32()
-        session_id = reader.int64()
-        password = reader.buffer()
-        read_only = reader.boolean() if reader.position < len(reader.data) else None
-        return cls(version, zxid, timeout_ms, session_id, password, read_only)
+    protocol_version: int = field(metadata=INT)
+    last_zxid_seen: int = field(metadata=LONG)
+    timeout_ms: int = field(metadata=INT)
+    session_id: int = field(metadata=LONG)
+    password: bytes | None = field(metadata=BUFFER)
+    read_only: bool | None = field(metadata=_READ_ONLY)
 
 
 @dataclass(slots=True)
-class ConnectResponse:
+class ConnectResponse(DeclaredRecord):
     """The answer to it. Timeout and session 0 say that the session asked for is over."""
 
-    protocol_version: int
-    timeout_ms: int
-    session_id: int
-    password: bytes | None
-    read_only: bool | None
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i32_be(writer, self.protocol_version)
-        write_i32_be(writer, self.timeout_ms)
-        write_i64_be(writer, self.session_id)
-        write_buffer(writer, self.password)
-        if self.read_only is not None:
-            write_boolean(writer, self.read_only)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        version = reader.int32()
-        timeout_ms = reader.int32()
-        session_id = reader.int64()
-        password = reader.buffer()
-        read_only = reader.boolean() if reader.position < len(reader.data) else None
-        return cls(version, timeout_ms, session_id, password, read_only)
+    protocol_version: int = field(metadata=INT)
+    timeout_ms: int = field(metadata=INT)
+    session_id: int = field(metadata=LONG)
+    password: bytes | None = field(metadata=BUFFER)
+    read_only: bool | None = field(metadata=_READ_ONLY)
 
 
 @dataclass(slots=True)
-class RequestHeader:
-    xid: int
-    operation: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i32_be(writer, self.xid)
-        write_i32_be(writer, self.operation)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.int32(), reader.int32())
+class RequestHeader(DeclaredRecord):
+    xid: int = field(metadata=INT)
+    operation: int = field(metadata=INT)
 
 
 @dataclass(slots=True)
-class ReplyHeader:
-    xid: int
-    zxid: int
-    error: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i32_be(writer, self.xid)
-        write_i64_be(writer, self.zxid)
-        write_i32_be(writer, self.error)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.int32(), reader.int64(), reader.int32())
+class ReplyHeader(DeclaredRecord):
+    xid: int = field(metadata=INT)
+    zxid: int = field(metadata=LONG)
+    error: int = field(metadata=INT)
 
 
 @dataclass(slots=True)

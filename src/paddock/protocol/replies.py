@@ -2,73 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from librt.strings import BytesWriter, write_i32_be
 
 from paddock.protocol.acl import ACL, read_whole_acls, write_acls
 from paddock.protocol.jute import (
-    BytesWriter,
+    BUFFER,
+    INT,
+    STRING,
+    STRINGS,
+    Codec,
+    DeclaredRecord,
     Reader,
-    write_buffer,
-    write_i32_be,
     write_strings,
     write_text,
 )
 from paddock.protocol.records import Stat
 
 
-@dataclass(slots=True)
-class CreateResponse:
-    path: bytes
+def _write_stat(writer: BytesWriter, stat: Stat) -> None:
+    stat.write(writer)
 
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.string())
+_ACLS: Final[Codec] = {"read": read_whole_acls, "write": write_acls}
+_STAT: Final[Codec] = {"read": Stat.read, "write": _write_stat}
+# Null is the empty one.
+_NAME: Final[Codec] = {"read": lambda reader: reader.text() or "", "write": write_text}
 
 
 @dataclass(slots=True)
-class Create2Response:
-    path: bytes
-    stat: Stat
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        self.stat.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.string(), Stat.read(reader))
+class CreateResponse(DeclaredRecord):
+    path: bytes = field(metadata=STRING)
 
 
 @dataclass(slots=True)
-class GetDataResponse:
-    data: bytes | None
-    stat: Stat
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.data)
-        self.stat.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.buffer(), Stat.read(reader))
+class Create2Response(DeclaredRecord):
+    path: bytes = field(metadata=STRING)
+    stat: Stat = field(metadata=_STAT)
 
 
 @dataclass(slots=True)
-class StringsResponse:
+class GetDataResponse(DeclaredRecord):
+    data: bytes | None = field(metadata=BUFFER)
+    stat: Stat = field(metadata=_STAT)
+
+
+@dataclass(slots=True)
+class StringsResponse(DeclaredRecord):
     """get_children and get_ephemerals."""
 
-    values: list[bytes]
-
-    def write(self, writer: BytesWriter) -> None:
-        write_strings(writer, self.values)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.strings())
+    values: list[bytes] = field(metadata=STRINGS)
 
 
 @dataclass(slots=True)
@@ -86,45 +71,22 @@ class GetChildren2Response:
 
 
 @dataclass(slots=True)
-class GetACLResponse:
-    acls: list[ACL]
-    stat: Stat
-
-    def write(self, writer: BytesWriter) -> None:
-        write_acls(writer, self.acls)
-        self.stat.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(read_whole_acls(reader), Stat.read(reader))
+class GetACLResponse(DeclaredRecord):
+    acls: list[ACL] = field(metadata=_ACLS)
+    stat: Stat = field(metadata=_STAT)
 
 
 @dataclass(slots=True)
-class IntResponse:
+class IntResponse(DeclaredRecord):
     """One number: a count of descendants, or an error code within a record."""
 
-    value: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i32_be(writer, self.value)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.int32())
+    value: int = field(metadata=INT)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientInfo:
-    scheme: str
-    user: str
-
-    def write(self, writer: BytesWriter) -> None:
-        write_text(writer, self.scheme)
-        write_text(writer, self.user)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.text() or "", reader.text() or "")
+@dataclass(slots=True)
+class ClientInfo(DeclaredRecord):
+    scheme: str = field(metadata=_NAME)
+    user: str = field(metadata=_NAME)
 
 
 @dataclass(slots=True)

@@ -6,22 +6,44 @@ it is interpreted even in compiled code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Final, Self
 
+from librt.strings import BytesWriter, write_i32_be
 from mypy_extensions import mypyc_attr
 
 from paddock.protocol.acl import ACL, read_acls
 from paddock.protocol.jute import (
-    BytesWriter,
+    BUFFER,
+    INT,
+    LONG,
+    STRING,
+    STRINGS,
+    TEXT,
+    Codec,
+    DeclaredRecord,
     Reader,
     write_boolean,
     write_buffer,
-    write_i32_be,
-    write_i64_be,
-    write_strings,
-    write_text,
 )
+
+
+def _write_request_acls(writer: BytesWriter, acls: list[ACL | None] | None) -> None:
+    if acls is None:
+        write_i32_be(writer, -1)
+        return
+    write_i32_be(writer, len(acls))
+    for acl in acls:
+        if acl is None:
+            write_i32_be(writer, 0)
+            write_buffer(writer, None)
+            write_buffer(writer, None)
+        else:
+            acl.write(writer)
+
+
+_ACLS: Final[Codec] = {"read": read_acls, "write": _write_request_acls}
+_NOT_SENT: Final[Codec] = {"read": lambda reader: [], "write": lambda writer, paths: None}
 
 
 @mypyc_attr(acyclic=True)
@@ -86,26 +108,12 @@ class CreateRequest:
 
 
 @dataclass(slots=True)
-class CreateTTLRequest:
-    path: bytes
-    data: bytes | None
-    acls: list[ACL | None] | None
-    flags: int
-    ttl_ms: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        write_buffer(writer, self.data)
-        _write_request_acls(writer, self.acls)
-        write_i32_be(writer, self.flags)
-        write_i64_be(writer, self.ttl_ms)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        path = reader.string()
-        data = reader.buffer()
-        acls = read_acls(reader)
-        return cls(path, data, acls, reader.int32(), reader.int64())
+class CreateTTLRequest(DeclaredRecord):
+    path: bytes = field(metadata=STRING)
+    data: bytes | None = field(metadata=BUFFER)
+    acls: list[ACL | None] | None = field(metadata=_ACLS)
+    flags: int = field(metadata=INT)
+    ttl_ms: int = field(metadata=LONG)
 
 
 @mypyc_attr(acyclic=True)
@@ -152,35 +160,18 @@ class SetDataRequest:
 
 
 @dataclass(slots=True)
-class SetACLRequest:
-    path: bytes | None
-    acls: list[ACL | None] | None
-    version: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        _write_request_acls(writer, self.acls)
-        write_i32_be(writer, self.version)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.buffer(), read_acls(reader), reader.int32())
+class SetACLRequest(DeclaredRecord):
+    path: bytes | None = field(metadata=BUFFER)
+    acls: list[ACL | None] | None = field(metadata=_ACLS)
+    version: int = field(metadata=INT)
 
 
 @dataclass(slots=True)
-class WatchesRequest:
+class WatchesRequest(DeclaredRecord):
     """check_watches and remove_watches: 1 children, 2 data, 3 any."""
 
-    path: bytes | None
-    kind: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        write_i32_be(writer, self.kind)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.buffer(), reader.int32())
+    path: bytes | None = field(metadata=BUFFER)
+    kind: int = field(metadata=INT)
 
 
 @dataclass(slots=True)
@@ -200,98 +191,40 @@ class AddWatchRequest:
 
 
 @dataclass(slots=True)
-class SetWatchesRequest:
+class SetWatchesRequest(DeclaredRecord):
     """set_watches2: a client's watches before it reconnected, and the last zxid it saw."""
 
-    relative_zxid: int
-    data: list[bytes]
-    exists: list[bytes]
-    child: list[bytes]
-    persistent: list[bytes]
-    recursive: list[bytes]
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i64_be(writer, self.relative_zxid)
-        for paths in (self.data, self.exists, self.child, self.persistent, self.recursive):
-            write_strings(writer, paths)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        zxid = reader.int64()
-        data, exists, child = reader.strings(), reader.strings(), reader.strings()
-        return cls(zxid, data, exists, child, reader.strings(), reader.strings())
+    relative_zxid: int = field(metadata=LONG)
+    data: list[bytes] = field(metadata=STRINGS)
+    exists: list[bytes] = field(metadata=STRINGS)
+    child: list[bytes] = field(metadata=STRINGS)
+    persistent: list[bytes] = field(metadata=STRINGS)
+    recursive: list[bytes] = field(metadata=STRINGS)
 
 
 @dataclass(slots=True)
 class OldSetWatchesRequest(SetWatchesRequest):
     """set_watches, which has no persistent watches."""
 
-    def write(self, writer: BytesWriter) -> None:
-        write_i64_be(writer, self.relative_zxid)
-        for paths in (self.data, self.exists, self.child):
-            write_strings(writer, paths)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        zxid = reader.int64()
-        return cls(zxid, reader.strings(), reader.strings(), reader.strings(), [], [])
+    persistent: list[bytes] = field(metadata=_NOT_SENT)
+    recursive: list[bytes] = field(metadata=_NOT_SENT)
 
 
 @dataclass(slots=True)
-class ReconfigRequest:
-    joining: str | None
-    leaving: str | None
-    members: str | None
-    config_id: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_text(writer, self.joining)
-        write_text(writer, self.leaving)
-        write_text(writer, self.members)
-        write_i64_be(writer, self.config_id)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.text(), reader.text(), reader.text(), reader.int64())
+class ReconfigRequest(DeclaredRecord):
+    joining: str | None = field(metadata=TEXT)
+    leaving: str | None = field(metadata=TEXT)
+    members: str | None = field(metadata=TEXT)
+    config_id: int = field(metadata=LONG)
 
 
 @dataclass(slots=True)
-class AuthPacket:
-    kind: int
-    scheme: str | None
-    credentials: bytes | None
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i32_be(writer, self.kind)
-        write_text(writer, self.scheme)
-        write_buffer(writer, self.credentials)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.int32(), reader.text(), reader.buffer())
+class AuthPacket(DeclaredRecord):
+    kind: int = field(metadata=INT)
+    scheme: str | None = field(metadata=TEXT)
+    credentials: bytes | None = field(metadata=BUFFER)
 
 
 @dataclass(slots=True)
-class SaslToken:
-    token: bytes | None
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.token)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(reader.buffer())
-
-
-def _write_request_acls(writer: BytesWriter, acls: list[ACL | None] | None) -> None:
-    if acls is None:
-        write_i32_be(writer, -1)
-        return
-    write_i32_be(writer, len(acls))
-    for acl in acls:
-        if acl is None:
-            write_i32_be(writer, 0)
-            write_buffer(writer, None)
-            write_buffer(writer, None)
-        else:
-            acl.write(writer)
+class SaslToken(DeclaredRecord):
+    token: bytes | None = field(metadata=BUFFER)

@@ -28,8 +28,7 @@ from paddock.protocol.acl import ACL, ANYONE, CREATOR, NOT_UNDERSTOOD, Identity,
 from paddock.protocol.distinguished_names import is_distinguished_name
 from paddock.protocol.jute import DecodeError
 from paddock.state.access import Identities, NodeACL, parse_network
-from paddock.state.entry import ACL_ENTRIES_MAX
-from paddock.state.refusal import Refused
+from paddock.state.entry import ACL_ENTRIES_MAX, Refused
 
 EXPANDED_BYTES_MAX: Final = 8 << 10
 FORMER_BYTES_MAX: Final = 64 << 10

@@ -44,6 +44,17 @@ BATCH_BYTES_MAX: Final = 1 << 20
 """How much is gathered into one batch; a single large request may exceed it."""
 
 
+class Refused(Exception):  # noqa: N818
+    """The operation is refused with a result code, and has changed nothing that counts.
+
+    It never leaves the state machine: `apply` undoes what was begun and answers with the code.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 @mypyc_attr(acyclic=True)
 class Entry:
     """One request in the log."""
@@ -130,15 +141,7 @@ class Entry:
                 identities = Identities(read_identities(Reader(wire)))
                 known[wire] = identities
         return cls(
-            operation,
-            reader.string(),
-            session,
-            generation,
-            xid,
-            time_ms,
-            flags,
-            identities,
-            rules,
+            operation, reader.string(), session, generation, xid, time_ms, flags, identities, rules
         )
 
 

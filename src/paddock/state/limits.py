@@ -35,24 +35,6 @@ _NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
 class Quota:
     """The quota of one node, with the parsed data of its two nodes."""
 
-    __slots__ = (
-        "_limits_read",
-        "_rest",
-        "_statistics_read",
-        "bytes_hard",
-        "bytes_soft",
-        "count_hard",
-        "count_soft",
-        "governed",
-        "has_limits",
-        "has_statistics",
-        "is_written_here",
-        "limits_path",
-        "nodes",
-        "size",
-        "statistics_path",
-    )
-
     def __init__(self, governed: bytes) -> None:
         # The node that has the quota.
         self.governed = governed
@@ -107,7 +89,7 @@ class Quota:
         """Add to the counts; return the new data of the statistics node."""
         self.nodes = _to_int64(self.nodes + nodes)
         self.size = _to_int64(self.size + size)
-        text = b"count=%d,bytes=%d" % (self.nodes, self.size) + self._rest
+        text = statistics_text(self.nodes, self.size) + self._rest
         self._statistics_read = text
         self.is_written_here = True
         return text
@@ -116,8 +98,6 @@ class Quota:
 class _Point:
     """A name on the path of nodes that have a quota."""
 
-    __slots__ = ("children", "quota")
-
     def __init__(self) -> None:
         self.children: dict[bytes, _Point] = {}
         self.quota: Quota | None = None
@@ -125,8 +105,6 @@ class _Point:
 
 class Quotas:
     """All quotas, in a tree of the names of their paths."""
-
-    __slots__ = ("_root", "size")
 
     def __init__(self) -> None:
         # How many there are; usually none, and then quotas cost nothing.
@@ -190,14 +168,18 @@ class Quotas:
             waiting.extend(point.children.values())
 
 
-def governed_by_limits(path: bytes) -> bytes | None:
-    """Return the node whose limits are at a path, `b""` for the root; None for other paths."""
-    return _governed(path, LIMITS)
+def governed_by(name: bytes, path: bytes) -> bytes | None:
+    """Return the node whose LIMITS or STATISTICS are at a path, `b""` for the root; or None."""
+    if not path.endswith(name) or not path.startswith(QUOTA):
+        return None
+    governed = path[len(QUOTA) : -len(name)]
+    # Not what is below another node whose name only begins like this.
+    return governed if not governed or governed.startswith(b"/") else None
 
 
-def governed_by_statistics(path: bytes) -> bytes | None:
-    """Return the node whose statistics are at a path, `b""` for the root; or None."""
-    return _governed(path, STATISTICS)
+def statistics_text(nodes: int, size: int) -> bytes:
+    """Return the data of a new statistics node."""
+    return b"count=%d,bytes=%d" % (nodes, size)
 
 
 def read_numbers(data: bytes | None) -> dict[str, int] | None:
@@ -221,14 +203,6 @@ def read_numbers(data: bytes | None) -> dict[str, int] | None:
             return None
         numbers[parts[0]] = number
     return numbers
-
-
-def _governed(path: bytes, last: bytes) -> bytes | None:
-    if not path.endswith(last) or not path.startswith(QUOTA):
-        return None
-    governed = path[len(QUOTA) : -len(last)]
-    # Not what is below another node whose name only begins like this.
-    return governed if not governed or governed.startswith(b"/") else None
 
 
 def _without_empty_tail(parts: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_be
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import mypyc_attr
 
 from paddock.errors import (
@@ -25,7 +25,7 @@ from paddock.errors import (
     UNIMPLEMENTED,
 )
 from paddock.protocol import opcodes
-from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_i64_be
+from paddock.protocol.jute import DecodeError, Reader, write_buffer
 from paddock.protocol.operations import name_of
 from paddock.protocol.requests import (
     CreateRequest,
@@ -37,10 +37,9 @@ from paddock.protocol.requests import (
     VersionRequest,
 )
 from paddock.state import multi
-from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry
-from paddock.state.notice import Fault, Notice
+from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry, Refused
 from paddock.state.operations import NO_TTL, Change, Operations
-from paddock.state.refusal import Refused
+from paddock.state.quota import Fault, Notice
 from paddock.state.sessions import ATTACHED, ENDED, OPENED, Session, SessionChange, Sessions
 from paddock.state.tree import Tree
 
@@ -284,11 +283,7 @@ def attach_body(timeout_ms: int, password: bytes, last_zxid_seen: int) -> bytes:
 
     It is refused if the client has seen a later zxid than that of the state.
     """
-    writer = BytesWriter()
-    write_i32_be(writer, timeout_ms)
-    write_buffer(writer, password)
-    write_i64_be(writer, last_zxid_seen)
-    return writer.getvalue()
+    return session_body(timeout_ms, password) + last_zxid_seen.to_bytes(8, "big", signed=True)
 
 
 def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:

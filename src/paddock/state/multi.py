@@ -24,6 +24,7 @@ from paddock.protocol.requests import (
     VersionRequest,
     WatchedRequest,
 )
+from paddock.state.entry import Refused
 from paddock.state.operations import (
     CONTAINER_MODE,
     NO_TTL,
@@ -31,7 +32,6 @@ from paddock.state.operations import (
     PERSISTENT_TTL,
     Operations,
 )
-from paddock.state.refusal import Refused
 
 _READS: Final = frozenset([row.number for row in TABLE if row.step_of == opcodes.MULTI_READ])
 

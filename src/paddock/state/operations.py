@@ -34,11 +34,11 @@ from paddock.state.entry import (
     EXTENDED_TYPES,
     UNBOUNDED,
     Entry,
+    Refused,
 )
 from paddock.state.limits import Quota
 from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX, Node, data_length
-from paddock.state.notice import Notice, OverLimit
-from paddock.state.refusal import Refused
+from paddock.state.quota import Notice, OverLimit
 from paddock.state.tree import SPECIAL, Tree
 
 PERSISTENT: Final = 0

@@ -34,9 +34,9 @@ from paddock.protocol.requests import (
 )
 from paddock.state import multi
 from paddock.state.access import Identities
+from paddock.state.entry import Refused
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node
-from paddock.state.refusal import Refused
 from paddock.state.watch_setting import WatchSetting
 from paddock.state.watcher import ALL_MODES, ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 from paddock.state.watches import Watches, WatchTable
@@ -128,11 +128,9 @@ class Queries:
         if operation == opcodes.ADD_WATCH:
             return self._add_watch(AddWatchRequest.read(reader), watcher)
         if operation == opcodes.CHECK_WATCHES:
-            request = WatchesRequest.read(reader)
-            return self._check_watches(request.path, request.kind, watcher)
+            return self._check_watches(WatchesRequest.read(reader), watcher)
         if operation == opcodes.REMOVE_WATCHES:
-            request = WatchesRequest.read(reader)
-            return self._remove_watches(request.path, request.kind, watcher)
+            return self._remove_watches(WatchesRequest.read(reader), watcher)
         raise Refused(UNIMPLEMENTED)
 
     def _get_data(self, reader: Reader, watcher: Watcher, identities: Identities) -> bytes:
@@ -304,35 +302,32 @@ class Queries:
         if not self.watches.has_room(watcher, len(paths), sum(len(path) for path in paths)):
             raise Refused(QUOTA_EXCEEDED)
 
-    def _check_watches(self, path: bytes | None, kind: int, watcher: Watcher) -> bytes:
-        for table, modes in self._meant(kind):
+    def _check_watches(self, request: WatchesRequest, watcher: Watcher) -> bytes:
+        path = request.path
+        for table, modes in self._meant(request.kind):
             if path is not None and table.contains(path, watcher, modes):
                 return b""
         raise Refused(NO_WATCHER)
 
-    def _remove_watches(self, path: bytes | None, kind: int, watcher: Watcher) -> bytes:
-        removed = False
-        for table, modes in self._meant(kind):
-            if path is not None and table.remove(path, watcher, modes):
-                removed = True
-        if not removed:
-            raise Refused(NO_WATCHER)
+    def _remove_watches(self, request: WatchesRequest, watcher: Watcher) -> bytes:
+        self._check_watches(request, watcher)
+        for table, modes in self._meant(request.kind):
+            table.remove(request.path or b"", watcher, modes)
         return b""
 
     def _meant(self, kind: int) -> list[tuple[WatchTable, int]]:
         """Return the tables and modes of a kind; raises Refused for an unknown one."""
         data, child = self.watches.data, self.watches.child
-        if kind == _CHILDREN:
-            return [(child, ONE_SHOT)]
-        if kind == _DATA:
-            return [(data, ONE_SHOT)]
-        if kind == _ANY:
-            return [(child, ALL_MODES), (data, ALL_MODES)]
-        if kind == _PERSISTENT:
-            return [(child, PERSISTENT), (data, PERSISTENT)]
-        if kind == _RECURSIVE:
-            return [(data, RECURSIVE)]
-        raise Refused(MARSHALLING_ERROR)
+        kinds = {
+            _CHILDREN: [(child, ONE_SHOT)],
+            _DATA: [(data, ONE_SHOT)],
+            _ANY: [(child, ALL_MODES), (data, ALL_MODES)],
+            _PERSISTENT: [(child, PERSISTENT), (data, PERSISTENT)],
+            _RECURSIVE: [(data, RECURSIVE)],
+        }
+        if kind not in kinds:
+            raise Refused(MARSHALLING_ERROR)
+        return kinds[kind]
 
 
 def _data_bytes(node: Node) -> int:

@@ -9,13 +9,81 @@ A soft limit gives a notice. A hard one refuses writes over it, if the entry say
 enforced; deletes, and data that does not grow, are never refused. Unlike upstream, each step of a
 transaction is checked after the ones before it, so that a transaction cannot exceed a limit and can
 replace one node by another.
+
+The state does not log: an outcome carries a notice, which is no part of the state, and the server
+logs it. Its sentence is formatted on demand, since a client can cause notices as fast as it can
+write, and most are never logged.
 """
 
 from __future__ import annotations
 
-from paddock.state.limits import NO_LIMIT, Quota, governed_by_statistics
-from paddock.state.notice import OverLimit, QuotaNotice, UnusableQuota
+from paddock.state.limits import NO_LIMIT, STATISTICS, Quota, governed_by, statistics_text
 from paddock.state.tree import Tree
+
+
+class Notice:
+    """A notice for the operator."""
+
+    def sentence(self) -> str:
+        raise NotImplementedError
+
+
+class Fault(Notice):
+    """An internal error."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def sentence(self) -> str:
+        return self._text
+
+
+class QuotaNotice(Notice):
+    """A notice about the quota of a node."""
+
+    def __init__(self, governed: bytes, kind: str) -> None:
+        # The node that has the quota, and what about it. There may be many notices of one kind.
+        self.governed = governed
+        self.kind = kind
+
+
+class OverLimit(QuotaNotice):
+    """A write exceeds a limit, or was refused because of it."""
+
+    def __init__(
+        self, governed: bytes, amount: int, unit: str, limit: int, is_hard: bool, is_refused: bool
+    ) -> None:
+        super().__init__(governed, f"{unit}, {'hard' if is_hard else 'soft'}")
+        self._amount = amount
+        self._unit = unit
+        self._limit = limit
+        self.is_hard = is_hard
+        self.is_refused = is_refused
+
+    def sentence(self) -> str:
+        path = self.governed.decode("utf-8", "replace")
+        kind = "hard" if self.is_hard else "soft"
+        if self.is_refused:
+            end = ": refused"
+        else:
+            end = ", which is not enforced" if self.is_hard else ""
+        return (
+            f"quota of {path} exceeded: {self._amount} {self._unit}, "
+            f"the {kind} limit is {self._limit}{end}"
+        )
+
+
+class UnusableQuota(QuotaNotice):
+    """A quota without effect, since one of its nodes is missing or malformed."""
+
+    def __init__(self, quota: Quota, path: bytes) -> None:
+        super().__init__(quota.governed, "unusable")
+        self._path = path
+
+    def sentence(self) -> str:
+        path = self._path.decode("utf-8", "replace")
+        governed = self.governed.decode("utf-8", "replace")
+        return f"quota of {governed} limits nothing: {path} is missing or cannot be read"
 
 
 def examine(
@@ -56,9 +124,9 @@ def examine(
 
 def created(tree: Tree, path: bytes, data: bytes | None) -> None:
     """Count a node that was created; start counting, if it is a statistics node."""
-    governed = governed_by_statistics(path)
+    governed = governed_by(STATISTICS, path)
     if governed is not None:
-        _count_anew(tree, path, governed)
+        tree.set_silently(path, tree.nodes[path], statistics_text(*tree.subtree(governed)))
     if tree.quotas.size:
         _count(tree, path, 1, 0 if data is None else len(data))
 
@@ -78,17 +146,7 @@ def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
         tree.set_silently(quota.statistics_path, node, quota.add(nodes, size))
 
 
-def statistics_text(nodes: int, size: int) -> bytes:
-    """Return the data of a new statistics node."""
-    return b"count=%d,bytes=%d" % (nodes, size)
-
-
 def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
     quota = tree.quotas.governor(path)
     if quota is not None:
         count(tree, quota, nodes, size)
-
-
-def _count_anew(tree: Tree, statistics: bytes, governed: bytes) -> None:
-    nodes, size = tree.subtree(governed)
-    tree.set_silently(statistics, tree.nodes[statistics], statistics_text(nodes, size))

@@ -21,10 +21,17 @@ from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.protocol.acl import OPEN, READ_ONLY
 from paddock.state.access import ACLTable, NodeACL
-from paddock.state.answer_cache import AnswerCache
-from paddock.state.digest import data_term, header_term, node_term
-from paddock.state.limits import QUOTA, Quotas, governed_by_limits
-from paddock.state.node import CONTAINER, Children, Node, data_length
+from paddock.state.limits import LIMITS, QUOTA, Quotas, governed_by
+from paddock.state.node import (
+    CONTAINER,
+    AnswerCache,
+    Children,
+    Node,
+    data_length,
+    data_term,
+    header_term,
+    node_term,
+)
 from paddock.state.path_bag import PathBag
 
 _INT32_MIN: Final = -(1 << 31)
@@ -103,9 +110,8 @@ class Tree:
     def fresh(cls) -> Tree:
         """Return the tree of a new service."""
         tree = cls()
-        tree.plant(b"/", Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
-        tree.plant(ZOOKEEPER, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
-        tree.plant(QUOTA, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
+        for path in (b"/", ZOOKEEPER, QUOTA):
+            tree.plant(path, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
         config = tree.plant(CONFIG, Node(b"", tree.acls.acquire(READ_ONLY), 0, 0, 0))
         config.aversion = -1
         tree.link()
@@ -243,14 +249,9 @@ class Tree:
                     self.acls.release(node.acl)
                     self.acls.retain(before.acl)
                     node.acl = before.acl
-                (
-                    node.mzxid,
-                    node.mtime,
-                    node.version,
-                    node.created,
-                    node.aversion,
-                    node.pzxid,
-                ) = before.numbers
+                (node.mzxid, node.mtime, node.version, node.created, node.aversion, node.pzxid) = (
+                    before.numbers
+                )
         self._journal.clear()
 
     def digest(self) -> int:
@@ -358,7 +359,7 @@ class Tree:
 
     def _count(self, path: bytes, node: Node) -> None:
         self.data_bytes += len(path) + data_length(node.data)
-        governed = governed_by_limits(path)
+        governed = governed_by(LIMITS, path)
         if governed is not None:
             self.quotas.add(governed)
         owner = node.owner
@@ -377,7 +378,7 @@ class Tree:
 
     def _discount(self, path: bytes, node: Node) -> None:
         self.data_bytes -= len(path) + data_length(node.data)
-        governed = governed_by_limits(path)
+        governed = governed_by(LIMITS, path)
         if governed is not None:
             self.quotas.remove(governed)
         owner = node.owner

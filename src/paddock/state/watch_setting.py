@@ -20,7 +20,6 @@ from paddock.state.watches import Watches
 
 _DATA: Final = 0
 _EXISTS: Final = 1
-_CHILD: Final = 2
 _PERSISTENT: Final = 3
 
 

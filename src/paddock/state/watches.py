@@ -20,8 +20,8 @@ Costs and limits:
   paths. An event costs its watchers, and the levels of its path that lead to recursive watches.
 * Each mode in each table counts as one watch with the bytes of its path: a persistent watch counts
   twice. A watch that exists is not counted again.
-* A watcher is removed at once or in parts (`remove_some`). From the first part on it gets no event
-  and can add no watch.
+* A watcher is removed in parts (`remove_some`). From the first part on it gets no event and can
+  add no watch.
 * A table that was large and is nearly empty is copied, since dictionaries do not shrink.
 """
 
@@ -44,8 +44,6 @@ _MODE_COUNTS: Final[tuple[int, ...]] = (0, 1, 1, 2, 1, 2, 2, 3)
 # With more changes than this, an entry's events are told in pieces, of about this size.
 _FEW: Final = 16
 _GATHERED_BYTES: Final = 256 << 10
-# How many watches `remove_watcher` removes at a time.
-_PART: Final = 1000
 # A table of paths is copied when it once had this many, and many times what it has now.
 _LARGE: Final = 1024
 _SPARSE: Final = 32
@@ -322,11 +320,6 @@ class Watches:
 
     def add_recursive(self, path: bytes, watcher: Watcher) -> None:
         self.data.add(path, watcher, RECURSIVE)
-
-    def remove_watcher(self, watcher: Watcher) -> None:
-        """Remove a watcher with all of its watches."""
-        while self.remove_some(watcher, _PART):
-            pass
 
     def remove_some(self, watcher: Watcher, limit: i64) -> bool:
         """Remove up to `limit` watches of a watcher that leaves; return whether some are left.

@@ -1,8 +1,12 @@
 """The data folder of a server, claimed by one server at a time.
 
 `paddock.storage.layout` describes its content. A log on another disk is found by a link, so that no
-server ever starts without the log that belongs to its snapshots. A folder with foreign files is
-refused; once it is a data folder, other files in it are ignored.
+server ever starts without the log that belongs to its snapshots.
+
+A folder with a file `format` is a data folder, whatever else is in it. A folder without it is new
+if it holds only harmless files, and what an interrupted first start or restore leaves behind. Any
+other folder is refused: a server would begin empty, beside data that the operator believes it
+serves.
 
 The format is written and read before anything else, so that a version that does not know it changes
 nothing.
@@ -13,13 +17,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Final, Self
 
 from paddock.log.file.disk import Disk, write_file
 from paddock.log.file.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES
-from paddock.storage.foreign import refuse_foreign
 from paddock.storage.layout import (
     FORMAT,
     Claim,
@@ -29,12 +34,26 @@ from paddock.storage.layout import (
     make_folder,
     write_format,
 )
-from paddock.storage.state_swap import finish_swap
+from paddock.storage.state_swap import finish_swap, is_interrupted
 
 __all__ = ["DataDirectory", "DataDirectoryError", "look_before_claim"]
 
 # The size of a segment without records, of an early version of Paddock and of this one.
 _EMPTY_BYTES: Final = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES + SPARE_BYTES)
+
+# Of a new disk, and of Apache ZooKeeper, whose zkServer.sh also writes a .pid file.
+_HARMLESS: Final = frozenset({"lost+found", "myid", "initialize"})
+# Apache writes `zoo.cfg.dynamic.…` beside the file whose servers it lists.
+_HARMLESS_PREFIXES: Final = (".", "zoo.cfg")
+# Our own files: the format may be missing or lost.
+_OURS: Final = frozenset(
+    {
+        *("format.tmp", "lock", "control", "log", "log-moved", "snapshots"),
+        *("exchange.tmp", "exchange-undone.tmp"),
+    }
+)
+_OURS_PREFIXES: Final = ("restore-incoming-", "replaced-", "audit.log")
+_APACHE_FILE: Final = re.compile(r"(?:snapshot|log)\.[0-9a-f]{1,16}(?:\.gz|\.snappy)?")
 
 
 def look_before_claim(path: Path, log_directory: Path | None = None) -> None:
@@ -188,3 +207,44 @@ def _files(folder: Path) -> dict[str, bytes]:
 def _holds_records(log: Path) -> bool:
     """Return whether a log has any record."""
     return any(len(content) not in _EMPTY_BYTES for content in _files(log).values())
+
+
+def refuse_foreign(folder: Path, log_directory: Path | None) -> None:
+    """Raise DataDirectoryError if a server must not start in this folder, OSError if unreadable."""
+    if os.path.lexists(folder / "format") or is_interrupted(folder):
+        return
+    logs_elsewhere = log_directory is not None and _is_apache(log_directory)
+    if _is_apache(folder) or logs_elsewhere:
+        option = ""
+        if log_directory and logs_elsewhere and folder.resolve() != log_directory.resolve():
+            option = f"--log-dir {shlex.quote(str(log_directory))} "
+        raise DataDirectoryError(
+            f"data folder {folder}: holds data of Apache ZooKeeper; to take it over into a new"
+            f" folder, run: paddock upgrade {option}{shlex.quote(str(folder))} NEW_FOLDER"
+        )
+    foreign = sorted(filter(_is_foreign, _names(folder)))
+    if foreign:
+        raise DataDirectoryError(
+            f"data folder {folder}: is neither empty nor a data folder of Paddock, since there is"
+            f" {foreign[0]!r} in it"
+        )
+
+
+def _is_apache(folder: Path) -> bool:
+    return any(map(_APACHE_FILE.fullmatch, _names(folder / "version-2")))
+
+
+def is_harmless(name: str) -> bool:
+    """Return whether a file of this name means nothing in a data folder."""
+    return name.startswith(_HARMLESS_PREFIXES) or name.endswith(".pid") or name in _HARMLESS
+
+
+def _is_foreign(name: str) -> bool:
+    return not (is_harmless(name) or name.startswith(_OURS_PREFIXES) or name in _OURS)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -64,7 +64,8 @@ class SnapshotWriter:
         self._path = path
         self._temporary = path.with_suffix(".tmp")
         self._count = 0
-        self._offset = 0
+        # The bytes written so far.
+        self.size = 0
         self._synced = 0
         self._buffer = bytearray()
         try:
@@ -74,11 +75,6 @@ class SnapshotWriter:
         beginning = _BEGINNING.pack(_MAGIC, index)
         self._checksum = zlib.crc32(beginning)
         self._buffer += beginning
-
-    @property
-    def size(self) -> int:
-        """The bytes written so far."""
-        return self._offset
 
     def append(self, chunk: bytes) -> None:
         """Append a chunk."""
@@ -121,12 +117,12 @@ class SnapshotWriter:
 
     def _flush(self) -> None:
         assert self._file is not None, "the snapshot is committed or aborted already"
-        self._disk.write(self._file, bytes(self._buffer), self._offset)
-        self._offset += len(self._buffer)
+        self._disk.write(self._file, bytes(self._buffer), self.size)
+        self.size += len(self._buffer)
         self._buffer.clear()
-        if self._offset - self._synced >= _UNSYNCED_BYTES_MAX:
+        if self.size - self._synced >= _UNSYNCED_BYTES_MAX:
             self._disk.sync(self._file)
-            self._synced = self._offset
+            self._synced = self.size
 
     def _close(self) -> None:
         assert self._file is not None

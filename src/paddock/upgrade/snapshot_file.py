@@ -24,7 +24,6 @@ from paddock.protocol import paths
 from paddock.protocol.acl import ACL, OPEN, Identity
 from paddock.state.access import NodeACL
 from paddock.state.node import Node
-from paddock.upgrade import quota
 from paddock.upgrade.state import NOT_YET_KNOWN, ApacheState
 from paddock.upgrade.stream import Stream
 
@@ -66,7 +65,7 @@ def read_snapshot(path: Path, zxid: int) -> SnapshotFile:
             raise stream.damaged("it has no root")
         _check_seal(stream)
         reaches_zxid = max(zxid, _read_end(stream, state))
-    quota.set_up(state.nodes, state.quotas)
+    state.count_quotas()
     return SnapshotFile(state, reaches_zxid)
 
 

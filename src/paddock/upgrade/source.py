@@ -18,11 +18,9 @@ from paddock.protocol.jute import DecodeError
 from paddock.state.machine import StateMachine
 from paddock.state.sessions import Session
 from paddock.state.tree import CONFIG, SPECIAL, Tree
-from paddock.upgrade import owners
-from paddock.upgrade.digest import tree_digest
-from paddock.upgrade.errors import DamagedFileError, UpgradeError
 from paddock.upgrade.snapshot_file import read_snapshot
-from paddock.upgrade.state import NOT_YET_KNOWN, ApacheState
+from paddock.upgrade.state import NOT_YET_KNOWN, ApacheState, tree_digest, ttl_of_3_5_3
+from paddock.upgrade.stream import DamagedFileError, UpgradeError
 from paddock.upgrade.transaction import Transaction, decode
 from paddock.upgrade.transaction_log import TransactionLog
 
@@ -30,6 +28,11 @@ _SNAPSHOT_NAME: Final = re.compile(r"snapshot\.([0-9a-f]{1,16})(?:\.gz|\.snappy)
 _LOG_NAME: Final = re.compile(r"log\.([0-9a-f]{1,16})")
 # Where an ensemble begins: the first transaction of its first epoch.
 _FIRST_ZXIDS: Final = (1, 1 << 32 | 1)
+
+# Of Java's random numbers, and of Apache's passwords.
+_MULTIPLIER: Final = 0x5DEECE66D
+_MASK: Final = (1 << 48) - 1
+_SECRET: Final = 0xB3415C00
 
 _WAY_OUT: Final = "start Apache ZooKeeper on it once and stop it again: then it has a new snapshot"
 
@@ -76,7 +79,7 @@ def read_service(data: Path, log: Path | None) -> tuple[StateMachine, Reading]:
             f"{data / 'version-2'}: there is no transaction log in it; name the dataLogDir of the"
             " zoo.cfg with --log-dir, or this folder itself if there really is none"
         )
-    if log is not None and not _is_same(log, data) and _find(data, _LOG_NAME):
+    if log is not None and log.resolve() != data.resolve() and _find(data, _LOG_NAME):
         reading.warnings.append(
             f"{data / 'version-2'}: the transaction logs in it are not read, but those in {log}"
         )
@@ -111,10 +114,6 @@ def _find(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
     except OSError as error:
         raise UpgradeError(f"{within}: cannot be read: {error.strerror}") from None
     return sorted((int(match[1], 16), path) for match, path in matches if match is not None)
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
 
 
 def _load(snapshots: list[tuple[int, Path]], reading: Reading) -> tuple[ApacheState, int]:
@@ -191,7 +190,7 @@ def _gap(zxid: int, last: int, reading: Reading) -> str:
 def _finish(state: ApacheState, reading: Reading) -> None:
     """Do what an Apache server does after loading, and adapt the state to Paddock."""
     for owner in [one for one in state.ephemerals if one not in state.sessions]:
-        converted = owners.ttl_of_3_5_3(owner)
+        converted = ttl_of_3_5_3(owner)
         if converted is None:
             state.end_session(owner, state.zxid)
         else:
@@ -257,7 +256,20 @@ def _machine(state: ApacheState) -> StateMachine:
     machine.adopt(tree)
     machine.zxid = state.zxid
     for session, timeout_ms in state.sessions.items():
-        password = owners.session_password(session)
+        password = session_password(session)
         machine.sessions.by_id[session] = Session(session, password, timeout_ms, 1)
     machine.sessions.last_id = max(state.last_session, 0)
     return machine
+
+
+def session_password(session: int) -> bytes:
+    """Return the password of a session as Apache makes it: Java's random bytes, the id as seed.
+
+    So clients can go on with their sessions.
+    """
+    seed = (session ^ _SECRET ^ _MULTIPLIER) & _MASK
+    password = b""
+    for _ in range(4):
+        seed = (seed * _MULTIPLIER + 0xB) & _MASK
+        password += (seed >> 16).to_bytes(4, "little")
+    return password

@@ -5,18 +5,35 @@ stores. Nothing is checked that Apache checked before it logged. A snapshot is f
 while the server went on, so it may hold effects of later transactions, which are replayed all the
 same. Then a new node may be there already, and one to be changed or deleted may be gone. These are
 upstream's rules for that.
+
+The owner of a node is one number with four meanings. 0 is no owner, and the lowest number a
+container. With all of the top eight bits set it is a TTL in milliseconds, in the low 40. Anything
+else is the session of an ephemeral node; its top eight bits are the id of the server that gave it,
+so for the servers from 128 on it is negative. 3.5.3 alone kept a TTL under the top bit: a session
+has a time where that has zeros.
+
+The counts below the nodes that have a quota are not in Apache's log: they are counted when a
+snapshot has been loaded, and from then on with every transaction, for the nearest quota above.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Final
+from zlib import crc32
 
 from paddock.protocol.acl import ACL, encode_acls
 from paddock.state.access import NodeACL
-from paddock.state.limits import Quotas, governed_by_limits, governed_by_statistics
-from paddock.state.node import Children, Node, data_length
-from paddock.state.tree import Tree
-from paddock.upgrade import owners, quota
+from paddock.state.limits import (
+    LIMITS,
+    QUOTA,
+    STATISTICS,
+    Quotas,
+    governed_by,
+    statistics_text,
+)
+from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX, Children, Node, data_length
+from paddock.state.tree import ZOOKEEPER, Tree
 from paddock.upgrade.transaction import (
     UNKNOWN_CVERSION,
     Change,
@@ -33,6 +50,8 @@ from paddock.upgrade.transaction import (
 # The ACL of a node in a snapshot that does not hold it: it was made while the snapshot was written,
 # and the transaction that gave it to the node follows.
 NOT_YET_KNOWN: Final = NodeACL((), b"")
+_DIGEST_STAT: Final = struct.Struct(">qqqqqiiiq")
+_SIGN: Final = 1 << 63
 
 
 class ApacheState:
@@ -89,6 +108,14 @@ class ApacheState:
         elif any(not isinstance(change, Nothing | OpenSession) for change in transaction.changes):
             self.digest = None
 
+    def count_quotas(self) -> None:
+        """Find the quotas of a snapshot that has been loaded, and count what is below each."""
+        for path in list(self.nodes):
+            governed = governed_by(LIMITS, path)
+            if governed:
+                self.quotas.add(governed)
+                self._count_anew(governed)
+
     def end_session(self, session: int, zxid: int) -> None:
         """Delete the nodes that a session still has."""
         for path in list(self.ephemerals.pop(session, ())):
@@ -142,11 +169,11 @@ class ApacheState:
         self.nodes[path] = Node(change.data, self.acl(change.acl), zxid, time_ms, change.owner)
         _add_child(parent, name)
         self._own(path, change.owner)
-        limited, counted = governed_by_limits(path), governed_by_statistics(path)
+        limited, counted = governed_by(LIMITS, path), governed_by(STATISTICS, path)
         if limited is not None:
             self.quotas.add(limited)
         elif counted is not None:
-            quota.count_anew(self.nodes, counted)
+            self._count_anew(counted)
         self._count(path, 1, data_length(change.data))
 
     def _delete(self, path: bytes, zxid: int) -> None:
@@ -161,18 +188,38 @@ class ApacheState:
         node = self.nodes.pop(path, None)
         if node is None:
             return
-        if owners.is_session(node.owner):
+        if is_session(node.owner):
             self.ephemerals.get(node.owner, {}).pop(path, None)
-        limited = governed_by_limits(path)
+        limited = governed_by(LIMITS, path)
         if limited is not None:
             self.quotas.remove(limited)
         self._count(path, -1, -data_length(node.data))
 
     def _count(self, path: bytes, more: int, size: int) -> None:
-        quota.count(self.nodes, self.quotas, path, more, size)
+        """Count a change of a node for the nearest quota above it, if it has one."""
+        quota = self.quotas.governor(path) if self.quotas.size else None
+        statistics = None if quota is None else self.nodes.get(quota.statistics_path)
+        if quota is not None and statistics is not None and quota.read_statistics(statistics.data):
+            statistics.data = quota.add(more, size)
+
+    def _count_anew(self, governed: bytes) -> None:
+        """Count a node and everything below it into the statistics of its quota."""
+        statistics = self.nodes.get(QUOTA + governed + STATISTICS)
+        if statistics is None:
+            return
+        count = size = 0
+        waiting = [governed]
+        while waiting:
+            path = waiting.pop()
+            node = self.nodes.get(path)
+            if node is not None:
+                count += 1
+                size += data_length(node.data)
+                waiting.extend(path + b"/" + name for name in node.child_names())
+        statistics.data = statistics_text(count, size)
 
     def _own(self, path: bytes, owner: int) -> None:
-        if owners.is_session(owner):
+        if is_session(owner):
             self.ephemerals.setdefault(owner, {})[path] = None
             self.last_session = max(self.last_session, owner)
 
@@ -189,3 +236,35 @@ def _raise_created(parent: Node, created: int, zxid: int) -> None:
     if created > parent.created:
         parent.created = created
         parent.pzxid = zxid
+
+
+def is_ttl(owner: int) -> bool:
+    return TTL_BASE < owner <= TTL_BASE + TTL_MS_MAX
+
+
+def is_session(owner: int) -> bool:
+    return owner not in (0, CONTAINER) and not is_ttl(owner)
+
+
+def ttl_of_3_5_3(owner: int) -> int | None:
+    """Return the owner as later versions write it, if it is a TTL of 3.5.3."""
+    ttl_ms = owner - CONTAINER
+    return TTL_BASE + ttl_ms if 0 < ttl_ms <= TTL_MS_MAX else None
+
+
+def tree_digest(nodes: dict[bytes, Node]) -> int:
+    """Return the digest that Apache (3.6 and later) writes beside snapshots and transactions.
+
+    It is a sum, modulo 2**64, with the CRC-32 of every node's path, data and stat, but for what is
+    below `/zookeeper`. That ours is the same shows that the replay gave what Apache had. It does
+    not cover ACLs.
+    """
+    total = 0
+    for path, node in nodes.items():
+        if path == b"/" or path.startswith(ZOOKEEPER + b"/"):
+            continue
+        zxids, times = (node.czxid, node.mzxid, node.pzxid), (node.ctime, node.mtime)
+        versions = (node.version, node.created, node.aversion)
+        stat = _DIGEST_STAT.pack(*zxids, *times, *versions, node.owner)
+        total += crc32(stat, crc32(node.data or b"", crc32(path)))
+    return (total + _SIGN) % (1 << 64) - _SIGN

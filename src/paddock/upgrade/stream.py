@@ -8,22 +8,30 @@ A snapshot may be compressed; then offsets count what comes out, which is what A
 from __future__ import annotations
 
 import gzip
-import struct
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-from paddock.upgrade.errors import DamagedFileError, UpgradeError
+from paddock.errors import PaddockError
 from paddock.upgrade.snappy import SnappyError, SnappyReader
-
-_INT32: Final = struct.Struct(">i")
-_INT64: Final = struct.Struct(">q")
 
 _PIECE_BYTES: Final = 1 << 17
 # Far above jute.maxbuffer, which bounds what Apache itself reads back: 1 MiB unless it is set.
 VALUE_BYTES_MAX: Final = 256 << 20
+
+
+class UpgradeError(PaddockError):
+    """The folder cannot be upgraded. Says why, and what helps."""
+
+
+class DamagedFileError(UpgradeError):
+    """A file is damaged. Names it, the offset, and the reason."""
+
+    def __init__(self, path: Path, offset: int, reason: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: offset {offset}: {reason}")
 
 
 class Stream:
@@ -63,12 +71,10 @@ class Stream:
         return self._dropped + self._position
 
     def int32(self) -> int:
-        number: int = _INT32.unpack(self.take(4))[0]
-        return number
+        return int.from_bytes(self.take(4), "big", signed=True)
 
     def int64(self) -> int:
-        number: int = _INT64.unpack(self.take(8))[0]
-        return number
+        return int.from_bytes(self.take(8), "big", signed=True)
 
     def buffer(self) -> bytes | None:
         """Read a buffer, or a string as its bytes; either may be null."""
@@ -90,8 +96,9 @@ class Stream:
 
     def take(self, size: int) -> bytes:
         """Read bytes."""
-        if len(self._data) - self._position < size:
-            self._fill(size)
+        if len(self._data) - self._position < size and not self._fetch(size):
+            end = self._dropped + len(self._data)
+            raise DamagedFileError(self.path, end, "the file ends before its contents do")
         start = self._position
         self._position = start + size
         return self._data[start : self._position]
@@ -104,22 +111,18 @@ class Stream:
 
     def checksum(self) -> int:
         """Return the Adler-32 of everything before the next value."""
-        self._sum()
+        new = memoryview(self._data)[self._summed : self._position]
+        self._adler = zlib.adler32(new, self._adler)
+        self._summed = self._position
         return self._adler
 
     def damaged(self, reason: str) -> DamagedFileError:
         """Return the error for something wrong just before the next value."""
         return DamagedFileError(self.path, self.offset, reason)
 
-    def _fill(self, size: int) -> None:
-        if not self._fetch(size):
-            raise DamagedFileError(
-                self.path, self._dropped + len(self._data), "the file ends before its contents do"
-            )
-
     def _fetch(self, size: int) -> bool:
         """Read until `size` bytes are there; return whether they are."""
-        self._sum()
+        self.checksum()
         self._dropped += self._position
         pieces = [self._data[self._position :]]
         self._position = self._summed = 0
@@ -133,12 +136,6 @@ class Stream:
             have += len(piece)
         self._data = b"".join(pieces)
         return have >= size
-
-    def _sum(self) -> None:
-        self._adler = zlib.adler32(
-            memoryview(self._data)[self._summed : self._position], self._adler
-        )
-        self._summed = self._position
 
     def _open(self) -> Callable[[int], bytes]:
         file = self._files.enter_context(self.path.open("rb"))

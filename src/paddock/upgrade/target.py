@@ -19,7 +19,7 @@ from paddock.state.machine import StateMachine
 from paddock.storage.data_directory import DataDirectory, DataDirectoryError
 from paddock.storage.layout import make_folder
 from paddock.storage.state_swap import write_state
-from paddock.upgrade.errors import UpgradeError
+from paddock.upgrade.stream import UpgradeError
 
 # As if one batch had been: then a log that begins behind it proves that the snapshot must be there.
 _INDEX: Final = 1

@@ -184,18 +184,14 @@ def _read_acl(reader: Reader) -> tuple[ACL, ...]:
 def _read_paths(reader: Reader) -> tuple[bytes, ...] | None:
     start = int(reader.position)
     try:
-        return tuple(_read_path(reader) for _ in range(_length(reader)))
+        length = reader.int32()
+        if length >= 0:
+            return tuple(_read_path(reader) for _ in range(length))
     except DecodeError:
-        # Written without them. What is left, if anything, is a digest.
-        reader.position = start
-        return None
-
-
-def _length(reader: Reader) -> int:
-    length = reader.int32()
-    if length < 0:
-        raise DecodeError("null vector")
-    return length
+        pass
+    # Written without them. What is left, if anything, is a digest.
+    reader.position = start
+    return None
 
 
 def _read_digest(reader: Reader) -> int | None:

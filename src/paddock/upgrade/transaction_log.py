@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from paddock.upgrade.errors import DamagedFileError, UpgradeError
+from paddock.upgrade.stream import DamagedFileError, UpgradeError
 
 MAGIC: Final = b"ZKLG"
 FILE_HEADER: Final = struct.Struct(">4siq")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter, write_i32_be
 
 from paddock.protocol.acl import (
     ACL,
@@ -29,7 +30,7 @@ from paddock.protocol.acl import (
     read_whole_acls,
     without_secrets,
 )
-from paddock.protocol.jute import BytesWriter, DecodeError, Reader, write_buffer, write_i32_be
+from paddock.protocol.jute import DecodeError, Reader, write_buffer
 
 
 def acl_wire(scheme: bytes | None, identifier: bytes | None, permissions: int = ALL) -> bytes:

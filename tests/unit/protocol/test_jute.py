@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
 
 from paddock.protocol.jute import (
-    BytesWriter,
     DecodeError,
     Reader,
     to_int32,
     write_buffer,
-    write_i32_be,
-    write_i64_be,
     write_strings,
     write_text,
 )

@@ -10,9 +10,10 @@ from typing import Protocol
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from paddock.protocol.acl import ACL, ANYONE, CREATOR, READ, Identity
-from paddock.protocol.jute import BytesWriter, DecodeError, Reader
+from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import (
     ConnectRequest,
     ConnectResponse,

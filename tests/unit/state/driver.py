@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from librt.strings import BytesWriter
+
 from paddock.errors import OK
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, ANYONE, Identity
-from paddock.protocol.jute import BytesWriter, Reader, write_strings
+from paddock.protocol.jute import Reader, write_strings
 from paddock.protocol.records import MultiHeader, ReplyHeader, Stat, WatcherEvent
 from paddock.protocol.replies import Create2Response, CreateResponse, GetDataResponse, IntResponse
 from paddock.protocol.requests import (

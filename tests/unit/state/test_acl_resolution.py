@@ -28,8 +28,10 @@ from paddock.state.acl_resolution import (
     expanded_crc,
     resolve,
 )
-from paddock.state.entry import ACL_ENTRIES_MAX
-from paddock.state.refusal import Refused
+from paddock.state.entry import (
+    ACL_ENTRIES_MAX,
+    Refused,
+)
 
 BOB = Identity("digest", "bob:hash")
 EVE = Identity("digest", "eve:other")

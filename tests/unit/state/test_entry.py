@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from paddock.protocol import opcodes
 from paddock.protocol.acl import Identity
-from paddock.protocol.jute import BytesWriter, DecodeError
+from paddock.protocol.jute import DecodeError
 from paddock.state.access import NOBODY, Identities
 from paddock.state.entry import EXPIRE, RULES, Batch, Entry
 

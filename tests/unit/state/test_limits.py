@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from paddock.state.limits import (
+    LIMITS,
+    STATISTICS,
     Quota,
     Quotas,
-    governed_by_limits,
-    governed_by_statistics,
+    governed_by,
     read_numbers,
 )
 
@@ -145,6 +146,6 @@ def test_the_root_cannot_have_one() -> None:
 def test_only_nodes_below_the_quota_node_stand_for_a_quota(
     path: bytes, governed: bytes | None
 ) -> None:
-    assert governed_by_limits(path + b"zookeeper_limits") == governed
-    assert governed_by_statistics(path + b"zookeeper_stats") == governed
-    assert governed_by_limits(path + b"zookeeper_stats") is None
+    assert governed_by(LIMITS, path + b"zookeeper_limits") == governed
+    assert governed_by(STATISTICS, path + b"zookeeper_stats") == governed
+    assert governed_by(LIMITS, path + b"zookeeper_stats") is None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from librt.strings import BytesWriter
 
 from paddock.errors import OK, SYSTEM_ERROR
 from paddock.protocol import opcodes, operations
 from paddock.protocol.acl import ACL, ALL, ANYONE, Identity
-from paddock.protocol.jute import BytesWriter
 from paddock.protocol.requests import CreateRequest, VersionRequest
 from paddock.state.entry import REAP
 from paddock.state.machine import MACHINE_ERRORS, StateMachine

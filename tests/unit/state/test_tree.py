@@ -8,8 +8,11 @@ import pytest
 
 from paddock.cli.version import is_compiled
 from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
-from paddock.state.digest import node_term
-from paddock.state.node import CONTAINER, TTL_BASE
+from paddock.state.node import (
+    CONTAINER,
+    TTL_BASE,
+    node_term,
+)
 from paddock.state.tree import SPECIAL, Tree
 from tests.property.dump import check, dump_node
 

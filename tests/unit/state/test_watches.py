@@ -401,8 +401,8 @@ def test_a_watcher_that_is_removed_leaves_nothing_behind(world: World, writer: C
     watcher.children(b"/a", watch=True)
     watcher.add_watch(b"/b", PERSISTENT)
     watcher.add_watch(b"/", RECURSIVE)
-    world.watches.remove_watcher(watcher)
-    world.watches.remove_watcher(watcher)
+    world.watches.remove_some(watcher, 1 << 30)
+    world.watches.remove_some(watcher, 1 << 30)
     writer.set(b"/a", b"1")
     assert watcher.told == []
     assert other.told == [DATA_A]
@@ -461,7 +461,7 @@ def test_a_table_that_was_large_does_not_stay_so(world: World) -> None:
         table.add(b"/kept", one, ONE_SHOT)
         for number in range(20_000):
             table.add(b"/%d" % number, many, ONE_SHOT)
-        world.watches.remove_watcher(many)
+        world.watches.remove_some(many, 1 << 30)
         after = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

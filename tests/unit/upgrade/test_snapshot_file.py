@@ -9,9 +9,9 @@ import pytest
 
 from paddock.protocol.acl import ACL, OPEN, Identity
 from paddock.upgrade import stream
-from paddock.upgrade.errors import DamagedFileError, UpgradeError
 from paddock.upgrade.snapshot_file import SnapshotFile, read_snapshot
 from paddock.upgrade.state import NOT_YET_KNOWN
+from paddock.upgrade.stream import DamagedFileError, UpgradeError
 from tests.unit.upgrade import files
 from tests.unit.upgrade.files import Node
 

@@ -7,11 +7,10 @@ import pytest
 
 from paddock.state.machine import StateMachine
 from paddock.state.node import TTL_BASE
-from paddock.upgrade.digest import tree_digest
-from paddock.upgrade.errors import UpgradeError
-from paddock.upgrade.owners import session_password
 from paddock.upgrade.snapshot_file import read_snapshot
-from paddock.upgrade.source import Reading, read_service
+from paddock.upgrade.source import Reading, read_service, session_password
+from paddock.upgrade.state import tree_digest
+from paddock.upgrade.stream import UpgradeError
 from tests.unit.upgrade import files
 from tests.unit.upgrade.files import ApacheFolder, Node, transaction
 
@@ -343,3 +342,22 @@ def test_the_tree_keeps_beside_its_nodes_what_trees_keep(apache: ApacheFolder) -
     digest = tree.digest()
     tree.adopt_digest()
     assert tree.digest() == digest
+
+
+# Sessions.
+
+
+@pytest.mark.parametrize(
+    ("session", "password"),
+    [
+        # Told by Java's own Random.
+        (1, "054cc74a37327db215e702e20c73f005"),
+        (0x1000_0342_0A4F_0001, "96728693f4e332b48e624b9a91bb475d"),
+        (72058411964694529, "19085ab2bb3e615b49d30ab030bd76b5"),
+        (-2, "0dd532b5c441e3927c04b55e50fd9421"),
+    ],
+)
+def test_the_password_of_a_session_is_the_one_that_apache_gave_out(
+    session: int, password: str
+) -> None:
+    assert session_password(session).hex() == password

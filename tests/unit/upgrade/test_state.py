@@ -6,9 +6,7 @@ from paddock.protocol.acl import OPEN
 from paddock.state.access import NodeACL
 from paddock.state.limits import Quotas
 from paddock.state.node import TTL_BASE, Node
-from paddock.upgrade import quota
-from paddock.upgrade.digest import tree_digest
-from paddock.upgrade.state import NOT_YET_KNOWN, ApacheState
+from paddock.upgrade.state import NOT_YET_KNOWN, ApacheState, tree_digest
 from paddock.upgrade.transaction import decode
 from tests.unit.upgrade import files
 
@@ -282,7 +280,7 @@ def test_quotas_of_a_snapshot_are_counted_when_it_is_loaded(state: ApacheState) 
     with_quota(state)
     state.quotas = Quotas()
     state.nodes[STATISTICS].data = b"count=99,bytes=99=;byteHardLimit=-1"
-    quota.set_up(state.nodes, state.quotas)
+    state.count_quotas()
     assert [one.governed for one in state.quotas] == [b"/a"]
     assert state.nodes[STATISTICS].data == b"count=2,bytes=4"
 

@@ -11,8 +11,8 @@ from paddock.log.file.file_log import FileLog
 from paddock.log.interface import LogCorruptError
 from paddock.state.machine import StateMachine
 from paddock.storage.snapshots import SnapshotStore
-from paddock.upgrade.errors import UpgradeError
 from paddock.upgrade.source import read_service
+from paddock.upgrade.stream import UpgradeError
 from paddock.upgrade.target import check_target, write_data_folder
 from tests.support.logs import Reports, recover_state
 from tests.unit.upgrade import files

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.upgrade.errors import DamagedFileError, UpgradeError
+from paddock.upgrade.stream import DamagedFileError, UpgradeError
 from paddock.upgrade.transaction_log import TransactionLog
 from tests.unit.upgrade import files
 

@@ -89,7 +89,7 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
 
 
 def _holds_anything(data: Path) -> bool:
-    from paddock.storage.foreign import is_harmless
+    from paddock.storage.data_directory import is_harmless
 
     names = (path.name for path in data.iterdir()) if data.is_dir() else ()
     return any(name != "lock" and not is_harmless(name) for name in names)

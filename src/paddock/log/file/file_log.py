@@ -37,7 +37,7 @@ from typing import Final
 from paddock.log.file.disk import Disk
 from paddock.log.file.segment import PAYLOAD_BYTES_MAX
 from paddock.log.file.segments import ActiveSegment, Growth, SegmentFolder
-from paddock.log.interface import Listener, LogError, Record, Torn
+from paddock.log.interface import Listener, LogError, Record
 
 SEGMENT_BYTES: Final = 8 << 20
 STEP_BYTES: Final = 1 << 20
@@ -79,20 +79,11 @@ class FileLog:
         # None when the next record needs a new segment in any case.
         self._active: ActiveSegment | None = None
         try:
-            self._last_index = self._folder.open()
-            self._torn = self._folder.torn
+            # The index of the last durable record, and what was found behind it.
+            self.last_index = self._folder.open()
+            self.torn = self._folder.torn
         except OSError as error:
             raise LogError(f"{folder}: the log cannot be opened: {error}") from error
-
-    @property
-    def last_index(self) -> int:
-        """The index of the last durable record; 0 in an empty log."""
-        return self._last_index
-
-    @property
-    def torn(self) -> Torn | None:
-        """What was found behind the last durable record and does not count."""
-        return self._torn
 
     def start(self, listener: Listener, after: int = 0) -> None:
         """Tell the listener every record above `after`, then begin to accept proposals.
@@ -111,9 +102,9 @@ class FileLog:
             self._active = self._folder.settle()
         except OSError as error:
             raise LogError(f"{self._path}: the log cannot be opened: {error}") from error
-        if after > self._last_index:
+        if after > self.last_index:
             self._leave_segment()
-            self._last_index = after
+            self.last_index = after
         self._listener = listener
         self._writer = threading.Thread(
             target=self._write_proposals, args=(listener,), name="paddock-log", daemon=True
@@ -128,14 +119,14 @@ class FileLog:
         assert self._doubtful is None, "the last outcome is unknown: recover first"
         assert len(payload) <= PAYLOAD_BYTES_MAX
         self._under_way = True
-        self._proposals.put(Record(self._last_index + 1, payload, self.server, number))
+        self._proposals.put(Record(self.last_index + 1, payload, self.server, number))
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the durable records with an index above `after`, in order.
 
         Raises LogCorruptError at the place of the first one that is damaged or missing.
         """
-        return self._folder.records(after, self._last_index)
+        return self._folder.records(after, self.last_index)
 
     def recover(self) -> None:
         """Find out, after an unknown outcome, what was written, and accept proposals again. Blocks.
@@ -147,7 +138,7 @@ class FileLog:
         assert self._doubtful is not None, "no outcome is unknown"
         assert self._listener is not None
         assert not self._under_way
-        index = self._last_index + 1
+        index = self.last_index + 1
         try:
             record = None if self._active is None else self._active.read_back(index)
             active = self._folder.create(index, record)
@@ -157,7 +148,7 @@ class FileLog:
         self._active = active
         doubtful, self._doubtful = self._doubtful, None
         if record is not None:
-            self._last_index = index
+            self.last_index = index
             self._listener.committed(
                 Record(index, record.payload, doubtful.server, doubtful.number)
             )
@@ -194,7 +185,7 @@ class FileLog:
                 # This thread must not end: the listener would never hear of this proposal.
                 failure, is_doubtful = "there is no memory for the log", True
             if not failure:
-                self._last_index = record.index
+                self.last_index = record.index
             elif is_doubtful:
                 self._doubtful = record
             self._under_way = False

@@ -51,10 +51,12 @@ from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Tally
 from paddock.state.access import Identities
-from paddock.state.entry import Entry
+from paddock.state.entry import (
+    Entry,
+    Refused,
+)
 from paddock.state.machine import Outcome
 from paddock.state.queries import LARGE_BYTES
-from paddock.state.refusal import Refused
 from paddock.state.watch_setting import WatchSetting
 
 logger: Final = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from paddock.state.notice import Notice, QuotaNotice
+from paddock.state.quota import Notice, QuotaNotice
 
 logger: Final = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
 import tarfile
 import tempfile
@@ -69,15 +68,12 @@ class Manifest:
     sha256: dict[str, str]
 
 
-class _Hashing(io.RawIOBase):
+class _Hashing:
     """Reads a file and computes its checksum."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.sha256 = hashlib.sha256()
-
-    def readable(self) -> bool:
-        return True
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.errors import QUOTA_EXCEEDED
 from paddock.server.connections.request_handler import CLOSED, OPEN
-from paddock.state.answer_cache import CACHED_BYTES_MAX
+from paddock.state.node import CACHED_BYTES_MAX
 from tests.support import requests as rq
 from tests.support.records import Code, Op, Request
 from tests.unit.server.harness import (

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from paddock.server.replication.notices import LINES_MAX, PAUSE, Notices
-from paddock.state.notice import Fault, OverLimit
+from paddock.state.quota import Fault, OverLimit
 from tests.support import requests as rq
 from tests.unit.server.harness import Harness
 

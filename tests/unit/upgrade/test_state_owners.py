@@ -1,24 +1,8 @@
-"""The owners of nodes as Apache keeps them, and the passwords of sessions."""
+"""The owners of nodes as Apache keeps them."""
 
 import pytest
 
-from paddock.upgrade.owners import is_session, is_ttl, session_password, ttl_of_3_5_3
-
-
-@pytest.mark.parametrize(
-    ("session", "password"),
-    [
-        # Told by Java's own Random.
-        (1, "054cc74a37327db215e702e20c73f005"),
-        (0x1000_0342_0A4F_0001, "96728693f4e332b48e624b9a91bb475d"),
-        (72058411964694529, "19085ab2bb3e615b49d30ab030bd76b5"),
-        (-2, "0dd532b5c441e3927c04b55e50fd9421"),
-    ],
-)
-def test_the_password_of_a_session_is_the_one_that_apache_gave_out(
-    session: int, password: str
-) -> None:
-    assert session_password(session).hex() == password
+from paddock.upgrade.state import is_session, is_ttl, ttl_of_3_5_3
 
 
 def owner(text: str) -> int:
