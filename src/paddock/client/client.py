@@ -37,14 +37,12 @@ from paddock.client.requests.arguments import (
     check_protection,
     check_watcher,
 )
-from paddock.client.requests.encoder import ANY_VERSION, Encoder
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import ANY_VERSION, REQUEST_BYTES_MAX, Encoder
 from paddock.client.results import Created
 from paddock.client.session.dispatcher import WriteBatch
 from paddock.client.session.hosts import Host, HostRing, Randomness
 from paddock.client.session.sasl import SaslCredentials
 from paddock.client.session.session import Session
-from paddock.client.session.settings import check_settings
 from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState
 from paddock.client.transaction import Transaction
@@ -79,9 +77,6 @@ class Client(Operations):
         default_watcher: Watcher | None = None,
         max_request_bytes: int = REQUEST_BYTES_MAX,
     ) -> None:
-        check_settings(session_timeout, random, tls, read_only, sasl, max_request_bytes)
-        if default_watcher is not None:
-            check_watcher("default_watcher", default_watcher)
         connection: dict[str, Any] = {"tls": tls, "read_only": read_only, "sasl": sasl}
         self._make_another = partial(
             Client,

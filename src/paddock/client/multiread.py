@@ -21,8 +21,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from paddock.client.requests import decoding
 from paddock.client.requests.encoder import Encoder, watched
-from paddock.client.requests.steps import Step, encoded_steps
 from paddock.client.results import NodeData
+from paddock.client.transaction import Step, encoded_steps
 from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader

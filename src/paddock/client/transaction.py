@@ -12,18 +12,52 @@ nothing. A plain builder does the same: `await client.transaction().create("/a")
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
+
+from librt.strings import BytesWriter
 
 from paddock.client.requests.encoder import ANY_VERSION, Encoder
-from paddock.client.requests.steps import Step, encoded_steps
+from paddock.client.requests.pending_request import name_of, refusal
 from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import MultiHeader, Stat
+
+# The operation in the header after the last one.
+_DONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of the operations, encoded."""
+
+    operation: int
+    body: bytes
+    # What errors name; as the caller wrote it.
+    path: str
+
+    @property
+    def name(self) -> str:
+        return name_of(self.operation)
+
+    def error(self, code: int) -> ServiceError:
+        """Return the error for a result code of this step alone."""
+        return refusal(code, self.operation, self.path, is_single=False)
+
+
+def encoded_steps(steps: Iterable[Step]) -> bytes:
+    """Return the body of a request that has all of them."""
+    writer = BytesWriter()
+    for step in steps:
+        MultiHeader(step.operation, False, -1).write(writer)
+        writer.write(step.body)
+    MultiHeader(_DONE, True, -1).write(writer)
+    return writer.getvalue()
 
 
 class Transaction:

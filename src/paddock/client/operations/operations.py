@@ -10,8 +10,7 @@ from paddock.client.operations.request_sender import RequestSender, Watch
 from paddock.client.operations.watch_requests import WatchRequests
 from paddock.client.requests import decoding
 from paddock.client.requests.arguments import check_credentials, check_flag, check_watcher
-from paddock.client.requests.encoder import ANY_VERSION, Encoder
-from paddock.client.requests.frames import encoded
+from paddock.client.requests.encoder import ANY_VERSION, Encoder, encoded
 from paddock.client.results import Children, NodeData
 from paddock.client.session.session import Session
 from paddock.client.watches.watches import Watcher, WatchKind

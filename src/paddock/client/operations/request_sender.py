@@ -12,8 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
 from paddock.client.requests.arguments import check_watcher
-from paddock.client.requests.encoder import watched
-from paddock.client.requests.frames import COUNTED_HEADER_BYTES
+from paddock.client.requests.encoder import COUNTED_HEADER_BYTES, watched
 from paddock.client.requests.pending_request import PendingRequest, name_of
 from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.session import Session

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from paddock.client.operations.request_sender import RequestSender
 from paddock.client.requests import decoding
-from paddock.client.requests.encoder import Encoder
-from paddock.client.requests.frames import encoded
+from paddock.client.requests.encoder import Encoder, encoded
 from paddock.client.session.session import Session
 from paddock.client.watches.served import PERSISTENT, RECURSIVE
 from paddock.client.watches.watches import Watcher, WatchKind
