@@ -169,7 +169,7 @@ class RequestSender:
                     self._set_watch(request, full, watcher)
                     self._dispatcher.submit(request)
                     return None
-                served.rely_on(full)
+                served.relied_on.add(full)
             table = watches.exists if is_missing else watches.data
             watches.add(watches.child if is_child else table, full, watcher)
             return code
