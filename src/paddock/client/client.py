@@ -21,7 +21,6 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client.multiread import MultiRead
@@ -105,12 +104,7 @@ class Client(Operations):
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         await self.close()
 
     # The session.
@@ -242,7 +236,7 @@ class Client(Operations):
 
     def multi_read(self) -> MultiRead:
         """Begin a request of several reads, each with a result or an error of its own."""
-        return MultiRead(self._encode, self._commit_reads)
+        return MultiRead(self._encode, self._sender)
 
     def transaction(self) -> Transaction:
         """Begin a transaction: operations that are applied atomically, or not at all.
@@ -254,7 +248,7 @@ class Client(Operations):
 
         It is sent at the end of the scope. Raises TransactionFailedError if it is refused.
         """
-        return Transaction(self._encode, self._commit)
+        return Transaction(self._encode, self._sender)
 
     # Calls of one request or several.
 
@@ -298,7 +292,7 @@ class Client(Operations):
             created = self._create_carefully(path, node, make_parents, exist_ok, protected)
             return self._sender.own(_path_of(created), created)
         operation, body = self._encode.create(opcodes.CREATE, path, *node)
-        return self._sender.send(operation, body, path, self._decode_path, is_repeatable=False)
+        return self._sender.send(operation, body, path, self._decode_path)
 
     def create_with_stat(
         self,
@@ -349,15 +343,11 @@ class Client(Operations):
         version, or was deleted or created anew, the outcome stays unknown.
         """
         body = self._encode.set(path, data, version)
-        if mark is not None:
-            check_mark(mark, data, version)
-
-        def write() -> asyncio.Future[Stat]:
-            return self._sender.send(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
-
-        first = write()
         if mark is None:
-            return first
+            return self._sender.send(opcodes.SET_DATA, body, path, Stat.read)
+        check_mark(mark, data, version)
+        write = partial(self._sender.send, opcodes.SET_DATA, body, path, Stat.read)
+        first = write()
         seen_zxid = self._session.dispatcher.last_zxid
         careful = compound.set_carefully(self, path, first, write, version, mark, seen_zxid)
         return self._sender.own(careful, first)
@@ -429,17 +419,9 @@ class Client(Operations):
         check_flag("recursive", recursive)
         return watch_tree(self, path) if recursive else watch_node(self, path)
 
-    def _commit_reads(self, body: bytes, decode: Callable[[Reader], None]) -> asyncio.Future[None]:
-        return self._sender.send(opcodes.MULTI_READ, body, None, decode, is_repeatable=True)
-
-    def _commit(
-        self, body: bytes, decode: Callable[[Reader], list[Any]]
-    ) -> asyncio.Future[list[Any]]:
-        return self._sender.send(opcodes.MULTI, body, None, decode, is_repeatable=False)
-
     def _create(self, path: str, node: NewNode) -> asyncio.Future[Created]:
         operation, body = self._encode.create(opcodes.CREATE2, path, *node)
-        return self._sender.send(operation, body, path, self._decode_created, is_repeatable=False)
+        return self._sender.send(operation, body, path, self._decode_created)
 
     def _create_carefully(
         self, path: str, node: NewNode, make_parents: bool, exist_ok: bool, protected: bool | str

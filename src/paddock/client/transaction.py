@@ -12,13 +12,13 @@ nothing. A plain builder does the same: `await client.transaction().create("/a")
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, Self
 
 from librt.strings import BytesWriter
 
+from paddock.client.operations.request_sender import RequestSender
 from paddock.client.requests.encoder import ANY_VERSION, Encoder
 from paddock.client.requests.pending_request import name_of, refusal
 from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError
@@ -63,13 +63,9 @@ def encoded_steps(steps: Iterable[Step]) -> bytes:
 class Transaction:
     """Operations that are gathered, to be carried out together."""
 
-    def __init__(
-        self,
-        encode: Encoder,
-        submit: Callable[[bytes, Callable[[Reader], list[Any]]], asyncio.Future[list[Any]]],
-    ) -> None:
+    def __init__(self, encode: Encoder, sender: RequestSender) -> None:
         self._encode = encode
-        self._submit = submit
+        self._sender = sender
         self._steps: list[Step] = []
         # Whether it was sent, whatever has become of it.
         self._is_committed = False
@@ -112,24 +108,18 @@ class Transaction:
         Raises TransactionFailedError if it was refused.
         """
         self._check_open()
-        steps = self._steps
-        if steps:
-            submitted = self._submit(encoded_steps(steps), self._decode)
+        if self._steps:
+            body = encoded_steps(self._steps)
+            committed = self._sender.send(opcodes.MULTI, body, None, self._decode)
         else:
-            submitted = asyncio.get_running_loop().create_future()
-            submitted.set_result(self.results)
+            committed = self._sender.answered(self.results)
         self._is_committed = True
-        return submitted
+        return committed
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None and not self._is_committed:
             await self.commit()
 
@@ -150,13 +140,13 @@ class Transaction:
             header = MultiHeader.read(reader)
             if header.done:
                 raise DecodeError(f"the answer to {len(self._steps)} operations ends early")
+            code = OK
             if header.operation == opcodes.ERROR:
                 code = reader.int32()
-                errors.append(None if code == OK else step.error(code))
             else:
-                errors.append(None)
                 results.append(self._result(header.operation, reader))
-        if any(error is not None for error in errors):
+            errors.append(None if code == OK else step.error(code))
+        if any(errors):
             raise TransactionFailedError(errors)
         self.results = results
         return results

@@ -48,10 +48,10 @@ class RequestSender:
         path: str | None,
         decode: Callable[[Reader], T],
         *,
-        is_repeatable: bool,
+        is_repeatable: bool = False,
         on_reply: Callable[[int, bool], int | None] | None = None,
     ) -> asyncio.Future[T]:
-        """Send a request; errors name `path`."""
+        """Send a request; errors name `path`. A repeatable one is sent again after a lost reply."""
         if len(body) > self._body_bytes_max:
             raise self._too_large(operation, body)
         if running_loop() is not self._loop:
