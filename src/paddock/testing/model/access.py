@@ -11,53 +11,44 @@ from paddock.testing.model.parts import No
 
 def permitted(acls: list[ACL], permission: int, identities: tuple[Identity, ...]) -> bool:
     """Return whether an ACL grants any of these permissions to any of these identities."""
-    if Identity("super", "") in identities:
-        return True
-    for acl in acls:
-        if not acl.permissions & permission:
-            continue
-        if acl.identity == ANYONE:
-            return True
-        for one in identities:
-            if one == acl.identity:
-                return True
-            if one.scheme == acl.identity.scheme == "ip":
-                network = _network(acl.identity.id)
-                address = ipaddress.ip_address(one.id)
-                if network is not None and address in network:
-                    return True
-    return False
+    granted = [acl.identity for acl in acls if acl.permissions & permission]
+    return (
+        Identity("super", "") in identities
+        or ANYONE in granted
+        or any(_covers(entry, one) for entry in granted for one in identities)
+    )
+
+
+def _covers(entry: Identity, one: Identity) -> bool:
+    network = _network(entry.id) if one.scheme == entry.scheme == "ip" else None
+    return entry == one or (network is not None and ipaddress.ip_address(one.id) in network)
 
 
 def storable(acls: list[ACL | None] | None, identities: tuple[Identity, ...]) -> list[ACL]:
     """Return the ACL that a node gets for the one in a request; raises No if it is invalid."""
     stored: list[ACL] = []
-    seen: list[ACL] = []
-    for acl in acls or []:
-        if acl is None:
-            raise No(errors.INVALID_ACL)
+    for acl in dict.fromkeys(acls or [None]):
         if acl is NOT_UNDERSTOOD:
             raise No(errors.MARSHALLING_ERROR)
-        if acl in seen:
-            continue
-        seen.append(acl)
-        scheme, id = acl.identity.scheme, acl.identity.id
-        if scheme == "auth":
-            mine = [one for one in identities if one.scheme not in ("ip", "super")]
-            stored += [ACL(acl.permissions, one) for one in mine]
-            valid = bool(mine)
-        else:
-            stored.append(acl)
-            valid = (
-                (scheme == "world" and id == "anyone")
-                or (scheme == "digest" and id.rstrip(":").count(":") == 1)
-                or (scheme == "ip" and _network(id) is not None)
-            )
-        if not valid:
+        entries = [] if acl is None else _entries(acl, identities)
+        if not entries:
             raise No(errors.INVALID_ACL)
-    if not stored:
-        raise No(errors.INVALID_ACL)
+        stored += entries
     return stored
+
+
+def _entries(acl: ACL, identities: tuple[Identity, ...]) -> list[ACL]:
+    """Return the entries that one of a request stands for; none if it is invalid."""
+    scheme, id = acl.identity.scheme, acl.identity.id
+    if scheme == "auth":
+        mine = [one for one in identities if one.scheme not in ("ip", "super")]
+        return [ACL(acl.permissions, one) for one in mine]
+    valid = (
+        (scheme == "world" and id == "anyone")
+        or (scheme == "digest" and id.rstrip(":").count(":") == 1)
+        or (scheme == "ip" and _network(id) is not None)
+    )
+    return [acl] if valid else []
 
 
 def masked(acl: ACL) -> ACL:

@@ -1,9 +1,10 @@
-"""The parts of the reference model: nodes, sessions, callers, requests and answers."""
+"""The parts of the reference model: nodes, paths, sessions, callers, requests and answers."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from paddock.protocol.acl import ACL, Identity
 from paddock.protocol.requests import (
@@ -40,6 +41,19 @@ ReadRequest: TypeAlias = (
 )
 Result: TypeAlias = tuple[int, int, object]
 """One result of a transaction: operation (-1 for an error), error, and the record or None."""
+
+_FORBIDDEN: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
+
+
+def is_valid_path(path: bytes) -> bool:
+    """Return whether a node may have this path."""
+    try:
+        text = path.decode()
+    except UnicodeDecodeError:
+        return False
+    root, *names = text.split("/")
+    are_names = bool(names) and not {"", ".", ".."}.intersection(names)
+    return text == "/" or (root == "" and are_names and not _FORBIDDEN.search(text))
 
 
 @dataclass
