@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import traceback
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -16,7 +15,7 @@ DEADLINE: Final = 30.0
 
 
 class BackgroundLoop:
-    """Runs from `beginning` to `ending`. `problems` are the failures of its callbacks."""
+    """Runs from `open` to `close`. `problems` are the failures of its callbacks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = asyncio.new_event_loop() if loop is None else loop
@@ -24,13 +23,12 @@ class BackgroundLoop:
         # A daemon, so that a forgotten one does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name="paddock-testing", daemon=True)
 
-    @contextmanager
-    def beginning(self) -> Iterator[None]:
-        """Start it; stop it again if the scope fails."""
+    def open(self, beginning: Coroutine[Any, Any, None]) -> None:
+        """Start it with a coroutine; stop it again if that fails."""
         self.loop.set_exception_handler(self._report)
         self._thread.start()
         try:
-            yield
+            self.call(beginning)
         except BaseException:
             self._stop()
             raise
@@ -39,14 +37,13 @@ class BackgroundLoop:
         """Run a coroutine there, and wait for it."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(DEADLINE)
 
-    @contextmanager
-    def ending(self, error: object) -> Iterator[None]:
-        """Stop it at the end of this scope.
+    def close(self, end: Coroutine[Any, Any, None], error: object) -> None:
+        """Stop it after a coroutine.
 
         Raises RuntimeError for the first failed callback, unless there is an error already.
         """
         try:
-            yield
+            self.call(end)
         finally:
             self._stop()
         if error is None and self.problems:

@@ -168,14 +168,11 @@ class ServerThread(Listening):
         return self._background.problems
 
     def __enter__(self) -> Self:
-        with self._background.beginning():
-            self.start()
+        self._background.open(self._embedded.start())
         return self
 
     def __exit__(self, *details: object) -> None:
-        with self._background.ending(details[1]):
-            if self._embedded.is_running:
-                self.stop()
+        self._background.close(self._embedded.__aexit__(), details[1])
 
     def start(self) -> None:
         """Start it, as a new process would on this folder; raises what `Server.start` raises."""
