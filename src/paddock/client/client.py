@@ -25,7 +25,6 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client.multiread import MultiRead
 from paddock.client.operations import compound
-from paddock.client.operations.delete_tree import delete_everything, delete_tree
 from paddock.client.operations.operations import Operations
 from paddock.client.operations.streams import Change, watch_node, watch_tree
 from paddock.client.operations.walk import TreeWalk, WalkedNode
@@ -367,8 +366,8 @@ class Client(Operations):
         """
         check_count("batch", batch)
         if self._encode.full(path) == paths.ROOT:
-            return self._sender.own(delete_everything(self, batch))
-        return self._sender.own(delete_tree(self, path, batch))
+            return self._sender.own(compound.delete_everything(self, batch))
+        return self._sender.own(compound.delete_tree(self, path, batch))
 
     def walk(
         self,

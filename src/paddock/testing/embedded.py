@@ -23,9 +23,8 @@ from typing import Self
 from paddock.log.file.disk import Disk
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
-from paddock.testing.background import BackgroundLoop
 from paddock.testing.clock import VirtualClockLoop
-from paddock.testing.port import Listening
+from paddock.testing.listening import BackgroundLoop, Listening
 
 
 def _wall_clock_ms() -> int:

@@ -21,12 +21,11 @@ from typing import Final, Self
 
 from paddock.protocol import operations
 from paddock.server.config.config import ServerConfig
-from paddock.testing.background import BackgroundLoop
 from paddock.testing.conversation import SeenReply, SeenRequest
 from paddock.testing.embedded import EmbeddedServer
 from paddock.testing.expiry import expire_session
 from paddock.testing.faults import Fault, Partition
-from paddock.testing.port import Listening
+from paddock.testing.listening import BackgroundLoop, Listening
 from paddock.testing.proxy import FaultProxy
 
 # Deadlines are looked at once a tick, and a session of two ticks is granted: a test that does wait

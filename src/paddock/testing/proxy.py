@@ -28,7 +28,6 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from paddock.testing.background import DEADLINE, BackgroundLoop
 from paddock.testing.conversation import (
     Conversation,
     History,
@@ -39,7 +38,7 @@ from paddock.testing.conversation import (
 )
 from paddock.testing.faults import BOTH, Direction, Fault, Partition, Trigger, chosen
 from paddock.testing.link import End, Link
-from paddock.testing.port import Listening, ReservedPort
+from paddock.testing.listening import DEADLINE, BackgroundLoop, Listening, ReservedPort
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -44,7 +44,6 @@ from paddock.protocol.requests import (
     WatchesRequest,
 )
 from paddock.testing.model import quota
-from paddock.testing.model.access import masked, permitted, storable
 from paddock.testing.model.parts import (
     Answer,
     Caller,
@@ -55,6 +54,9 @@ from paddock.testing.model.parts import (
     Result,
     WriteRequest,
     is_valid_path,
+    masked,
+    permitted,
+    storable,
 )
 from paddock.testing.model.watches import ModelWatches
 

@@ -8,8 +8,7 @@ from paddock import errors
 from paddock.protocol import events, opcodes
 from paddock.protocol.acl import READ
 from paddock.protocol.requests import SetWatchesRequest
-from paddock.testing.model.access import permitted
-from paddock.testing.model.parts import Caller, ModelNode, No
+from paddock.testing.model.parts import Caller, ModelNode, No, permitted
 
 Watchers: TypeAlias = set[tuple[bytes, Caller, str]]
 """The watches of one kind: a path, a caller, and "once", "persistent" or "recursive"."""
