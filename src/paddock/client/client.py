@@ -121,7 +121,7 @@ class Client(Operations):
     @property
     def session_password(self) -> bytes:
         """The password of the session: with the id, it is enough to end the session."""
-        return self._session.password
+        return self._session.credentials.password
 
     @property
     def session_timeout(self) -> float:

@@ -66,7 +66,7 @@ class WatchRequests:
         full = self._encode.full(path)
         watches, session = self._watches, self._session
         had_some = watches.has(full, kind, watcher)
-        is_open = session.is_watch_under_way(path)
+        is_open = session.in_flight.may_set_watch(path)
         are_others = watches.are_others(full, kind, watcher)
         if had_some and not is_open and (are_others or not session.is_attached):
             watches.remove(full, kind, watcher)
@@ -131,7 +131,7 @@ class WatchRequests:
         watches, session = self._watches, self._session
         if not session.is_attached or not self._served.at(full):
             return
-        if session.is_watch_under_way(path):
+        if session.in_flight.may_set_watch(path):
             # They may be needed. It is checked again with the last reply.
             return
         if not watches.has(full, WatchKind.ANY):

@@ -14,7 +14,6 @@ from librt.strings import BytesWriter
 from paddock.client.requests.arguments import (
     check_node_kind,
     checked_acl,
-    checked_config_version,
     checked_data,
     checked_path,
     checked_version,
@@ -35,6 +34,8 @@ REQUEST_HEADER: Final = Struct(">iii")
 COUNTED_HEADER_BYTES: Final = 8
 # Any version of a node.
 ANY_VERSION: Final = -1
+
+_CONFIG_VERSION_MAX: Final = 2**63 - 1
 
 # The flags of create, by what the node is.
 _EPHEMERAL: Final = 1
@@ -116,7 +117,7 @@ class Encoder:
         members_text = servers("members", members)
         if joining_text is None and leaving_text is None and members_text is None:
             raise InvalidArgumentError("joining, leaving, members: nothing is to change")
-        from_version = checked_config_version(version)
+        from_version = checked_version(version, _CONFIG_VERSION_MAX)
         return encoded(ReconfigRequest(joining_text, leaving_text, members_text, from_version))
 
     def create(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from paddock.client.requests.encoder import encoded, framed
@@ -80,7 +79,13 @@ async def perform_handshake(transport: Transport, request: ConnectRequest) -> Co
 async def next_frame(transport: Transport) -> bytes:
     """Wait for what the server says next; raises OSError if it says nothing any more."""
     answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    transport.on_frames = _give_first_to(answer)
+
+    def take(frames: list[bytes]) -> None:
+        # Nothing is sent before we have asked for more, so there is one at most.
+        if frames and not answer.done():
+            answer.set_result(frames[0])
+
+    transport.on_frames = take
     try:
         await asyncio.wait((answer, transport.lost), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
@@ -91,12 +96,3 @@ async def next_frame(transport: Transport) -> bytes:
         raise reason or ConnectionResetError("the server closed the connection")
     finally:
         answer.cancel()
-
-
-def _give_first_to(answer: asyncio.Future[bytes]) -> Callable[[list[bytes]], None]:
-    def give(frames: list[bytes]) -> None:
-        # Nothing is sent to us before we have asked for more, so nothing else is there.
-        if frames and not answer.done():
-            answer.set_result(frames[0])
-
-    return give
