@@ -12,13 +12,18 @@ from __future__ import annotations
 import random as standard_random
 import ssl
 from asyncio import _get_running_loop as running_loop
+from typing import Final
 
 from paddock.client.client import Client
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.arguments import check_count, check_flag, check_watcher, is_number
+from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.hosts import Randomness, parse_hosts
 from paddock.client.session.sasl import SaslCredentials
 from paddock.client.watches.watches import Watcher
-from paddock.errors import UsageError
+from paddock.errors import InvalidArgumentError, UsageError
+
+# The protocol has 32 bits for the milliseconds.
+_SESSION_SECONDS_MAX: Final = (2**31 - 1) / 1000
 
 
 def connect(
@@ -53,14 +58,43 @@ def connect(
             " use paddock.sync.connect, or paddock.run"
         )
     parsed, chroot = parse_hosts(hosts)
+    if random is None:
+        random = standard_random.SystemRandom()
+    _check(session_timeout, random, tls, read_only, sasl, max_request_bytes)
+    if default_watcher is not None:
+        check_watcher("default_watcher", default_watcher)
     return Client(
         parsed,
         chroot,
         session_timeout,
-        standard_random.SystemRandom() if random is None else random,
+        random,
         tls=tls,
         read_only=read_only,
         sasl=sasl,
         default_watcher=default_watcher,
         max_request_bytes=max_request_bytes,
     )
+
+
+def _check(
+    session_timeout: object,
+    random: object,
+    tls: object,
+    read_only: object,
+    sasl: object,
+    request_bytes_max: object,
+) -> None:
+    """Raise InvalidArgumentError for a setting that a client cannot have."""
+    if not is_number(session_timeout) or not 0.001 <= session_timeout <= _SESSION_SECONDS_MAX:
+        raise InvalidArgumentError(
+            f"session_timeout: {session_timeout!r} is no number of seconds for a session"
+        )
+    if not isinstance(random, Randomness):
+        raise InvalidArgumentError(f"random: expected a random.Random, not {random!r}")
+    if tls is not None and not isinstance(tls, ssl.SSLContext):
+        raise InvalidArgumentError(f"tls: expected an ssl.SSLContext, not {tls!r}")
+    check_flag("read_only", read_only)
+    if sasl is not None and not isinstance(sasl, SaslCredentials):
+        # The value itself may be a secret.
+        raise InvalidArgumentError(f"sasl: expected SaslCredentials, not {type(sasl).__name__}")
+    check_count("max_request_bytes", request_bytes_max)

@@ -123,8 +123,8 @@ def test_a_cancelled_operation_leaves_a_client_that_can_be_used(name: str, is_cu
             await client.sync()
             assert client._sender._tasks == set()
             session = client._session
-            assert not session._in_flight.unsent
-            assert not session._in_flight.sent
+            assert not session.in_flight.unsent
+            assert not session.in_flight.sent
             assert session.watches.everybody() == []
             if was_over:
                 return passes

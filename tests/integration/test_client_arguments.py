@@ -13,7 +13,7 @@ import pytest
 
 import paddock
 from paddock import ACL, Client, Event, Identity, InvalidArgumentError, WatchKind
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 from tests.integration.test_client import path, run, server
 from tests.support.apis import api

@@ -13,8 +13,8 @@ import pytest
 import uvloop
 
 import paddock
-from paddock.client.session.connector import Connector
 from paddock.client.session.hosts import Host
+from paddock.client.session.reconnector import Connector
 from paddock.client.session.transport import Transport
 from paddock.testing import FaultProxy, ServerProcess
 

@@ -111,8 +111,8 @@ def test_any_bytes_of_a_server_leave_a_client_whose_calls_all_end(
             assert not isinstance(answer, BaseException) or isinstance(answer, PaddockError)
         session = client._session
         assert session.dispatcher.transport is None
-        assert not session._in_flight.unsent
-        assert not session._in_flight.sent
+        assert not session.in_flight.unsent
+        assert not session.in_flight.sent
         assert session.watches.everybody() == []
         return problems
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import click
 
 from paddock.cli.failure import one_line
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 
 
 def given_data(argument: str | None, file: Path | None) -> bytes | None:

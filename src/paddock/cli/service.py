@@ -33,7 +33,7 @@ from paddock.cli.failure import CannotBeDone, one_line
 from paddock.cli.paths import PATH
 from paddock.cli.quantities import NumberRange
 from paddock.client.client import Client
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
 from paddock.errors import PaddockError

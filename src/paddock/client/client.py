@@ -21,12 +21,10 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client.multiread import MultiRead
 from paddock.client.operations import compound
-from paddock.client.operations.delete_tree import delete_everything, delete_tree
 from paddock.client.operations.operations import Operations
 from paddock.client.operations.streams import Change, watch_node, watch_tree
 from paddock.client.operations.walk import TreeWalk, WalkedNode
@@ -37,14 +35,12 @@ from paddock.client.requests.arguments import (
     check_protection,
     check_watcher,
 )
-from paddock.client.requests.encoder import ANY_VERSION, Encoder
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import ANY_VERSION, REQUEST_BYTES_MAX, Encoder
 from paddock.client.results import Created
 from paddock.client.session.dispatcher import WriteBatch
 from paddock.client.session.hosts import Host, HostRing, Randomness
 from paddock.client.session.sasl import SaslCredentials
 from paddock.client.session.session import Session
-from paddock.client.session.settings import check_settings
 from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState
 from paddock.client.transaction import Transaction
@@ -79,9 +75,6 @@ class Client(Operations):
         default_watcher: Watcher | None = None,
         max_request_bytes: int = REQUEST_BYTES_MAX,
     ) -> None:
-        check_settings(session_timeout, random, tls, read_only, sasl, max_request_bytes)
-        if default_watcher is not None:
-            check_watcher("default_watcher", default_watcher)
         connection: dict[str, Any] = {"tls": tls, "read_only": read_only, "sasl": sasl}
         self._make_another = partial(
             Client,
@@ -110,12 +103,7 @@ class Client(Operations):
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         await self.close()
 
     # The session.
@@ -133,7 +121,7 @@ class Client(Operations):
     @property
     def session_password(self) -> bytes:
         """The password of the session: with the id, it is enough to end the session."""
-        return self._session.password
+        return self._session.credentials.password
 
     @property
     def session_timeout(self) -> float:
@@ -247,7 +235,7 @@ class Client(Operations):
 
     def multi_read(self) -> MultiRead:
         """Begin a request of several reads, each with a result or an error of its own."""
-        return MultiRead(self._encode, self._commit_reads)
+        return MultiRead(self._encode, self._sender)
 
     def transaction(self) -> Transaction:
         """Begin a transaction: operations that are applied atomically, or not at all.
@@ -259,7 +247,7 @@ class Client(Operations):
 
         It is sent at the end of the scope. Raises TransactionFailedError if it is refused.
         """
-        return Transaction(self._encode, self._commit)
+        return Transaction(self._encode, self._sender)
 
     # Calls of one request or several.
 
@@ -303,7 +291,7 @@ class Client(Operations):
             created = self._create_carefully(path, node, make_parents, exist_ok, protected)
             return self._sender.own(_path_of(created), created)
         operation, body = self._encode.create(opcodes.CREATE, path, *node)
-        return self._sender.send(operation, body, path, self._decode_path, is_repeatable=False)
+        return self._sender.send(operation, body, path, self._decode_path)
 
     def create_with_stat(
         self,
@@ -354,15 +342,11 @@ class Client(Operations):
         version, or was deleted or created anew, the outcome stays unknown.
         """
         body = self._encode.set(path, data, version)
-        if mark is not None:
-            check_mark(mark, data, version)
-
-        def write() -> asyncio.Future[Stat]:
-            return self._sender.send(opcodes.SET_DATA, body, path, Stat.read, is_repeatable=False)
-
-        first = write()
         if mark is None:
-            return first
+            return self._sender.send(opcodes.SET_DATA, body, path, Stat.read)
+        check_mark(mark, data, version)
+        write = partial(self._sender.send, opcodes.SET_DATA, body, path, Stat.read)
+        first = write()
         seen_zxid = self._session.dispatcher.last_zxid
         careful = compound.set_carefully(self, path, first, write, version, mark, seen_zxid)
         return self._sender.own(careful, first)
@@ -382,8 +366,8 @@ class Client(Operations):
         """
         check_count("batch", batch)
         if self._encode.full(path) == paths.ROOT:
-            return self._sender.own(delete_everything(self, batch))
-        return self._sender.own(delete_tree(self, path, batch))
+            return self._sender.own(compound.delete_everything(self, batch))
+        return self._sender.own(compound.delete_tree(self, path, batch))
 
     def walk(
         self,
@@ -434,17 +418,9 @@ class Client(Operations):
         check_flag("recursive", recursive)
         return watch_tree(self, path) if recursive else watch_node(self, path)
 
-    def _commit_reads(self, body: bytes, decode: Callable[[Reader], None]) -> asyncio.Future[None]:
-        return self._sender.send(opcodes.MULTI_READ, body, None, decode, is_repeatable=True)
-
-    def _commit(
-        self, body: bytes, decode: Callable[[Reader], list[Any]]
-    ) -> asyncio.Future[list[Any]]:
-        return self._sender.send(opcodes.MULTI, body, None, decode, is_repeatable=False)
-
     def _create(self, path: str, node: NewNode) -> asyncio.Future[Created]:
         operation, body = self._encode.create(opcodes.CREATE2, path, *node)
-        return self._sender.send(operation, body, path, self._decode_created, is_repeatable=False)
+        return self._sender.send(operation, body, path, self._decode_created)
 
     def _create_carefully(
         self, path: str, node: NewNode, make_parents: bool, exist_ok: bool, protected: bool | str

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from paddock.client.operations.request_sender import RequestSender
 from paddock.client.requests import decoding
 from paddock.client.requests.encoder import Encoder, watched
-from paddock.client.requests.steps import Step, encoded_steps
 from paddock.client.results import NodeData
+from paddock.client.transaction import Step, encoded_steps
 from paddock.errors import LocalProtocolError, RemoteProtocolError, ServiceError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
@@ -68,13 +68,9 @@ class Reading(Generic[T]):
 class MultiRead:
     """Reads that are gathered, to be carried out with one request."""
 
-    def __init__(
-        self,
-        encode: Encoder,
-        submit: Callable[[bytes, Callable[[Reader], None]], asyncio.Future[None]],
-    ) -> None:
+    def __init__(self, encode: Encoder, sender: RequestSender) -> None:
         self._encode = encode
-        self._submit = submit
+        self._sender = sender
         self._readings: list[Reading[Any]] = []
 
     def get(self, path: str) -> Reading[NodeData]:
@@ -91,9 +87,7 @@ class MultiRead:
         Raises ConnectionLostError if no server answers in time; then none of them has a result.
         """
         if not self._readings:
-            nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            nothing.set_result(None)
-            return nothing
+            return self._sender.answered(None)
         # What is added meanwhile is not part of this request, nor of its answer.
         readings = [*self._readings]
 
@@ -101,17 +95,13 @@ class MultiRead:
             for reading in readings:
                 reading._take(MultiHeader.read(reader), reader)
 
-        return self._submit(encoded_steps(reading._step for reading in readings), take_all)
+        body = encoded_steps(reading._step for reading in readings)
+        return self._sender.send(opcodes.MULTI_READ, body, None, take_all, is_repeatable=True)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
             await self.commit()
 

@@ -12,12 +12,15 @@ nothing. A plain builder does the same: `await client.transaction().create("/a")
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
+from librt.strings import BytesWriter
+
+from paddock.client.operations.request_sender import RequestSender
 from paddock.client.requests.encoder import ANY_VERSION, Encoder
-from paddock.client.requests.steps import Step, encoded_steps
+from paddock.client.requests.pending_request import name_of, refusal
 from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
@@ -25,17 +28,44 @@ from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import MultiHeader, Stat
 
+# The operation in the header after the last one.
+_DONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of the operations, encoded."""
+
+    operation: int
+    body: bytes
+    # What errors name; as the caller wrote it.
+    path: str
+
+    @property
+    def name(self) -> str:
+        return name_of(self.operation)
+
+    def error(self, code: int) -> ServiceError:
+        """Return the error for a result code of this step alone."""
+        return refusal(code, self.operation, self.path, is_single=False)
+
+
+def encoded_steps(steps: Iterable[Step]) -> bytes:
+    """Return the body of a request that has all of them."""
+    writer = BytesWriter()
+    for step in steps:
+        MultiHeader(step.operation, False, -1).write(writer)
+        writer.write(step.body)
+    MultiHeader(_DONE, True, -1).write(writer)
+    return writer.getvalue()
+
 
 class Transaction:
     """Operations that are gathered, to be carried out together."""
 
-    def __init__(
-        self,
-        encode: Encoder,
-        submit: Callable[[bytes, Callable[[Reader], list[Any]]], asyncio.Future[list[Any]]],
-    ) -> None:
+    def __init__(self, encode: Encoder, sender: RequestSender) -> None:
         self._encode = encode
-        self._submit = submit
+        self._sender = sender
         self._steps: list[Step] = []
         # Whether it was sent, whatever has become of it.
         self._is_committed = False
@@ -78,24 +108,18 @@ class Transaction:
         Raises TransactionFailedError if it was refused.
         """
         self._check_open()
-        steps = self._steps
-        if steps:
-            submitted = self._submit(encoded_steps(steps), self._decode)
+        if self._steps:
+            body = encoded_steps(self._steps)
+            committed = self._sender.send(opcodes.MULTI, body, None, self._decode)
         else:
-            submitted = asyncio.get_running_loop().create_future()
-            submitted.set_result(self.results)
+            committed = self._sender.answered(self.results)
         self._is_committed = True
-        return submitted
+        return committed
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None and not self._is_committed:
             await self.commit()
 
@@ -116,13 +140,13 @@ class Transaction:
             header = MultiHeader.read(reader)
             if header.done:
                 raise DecodeError(f"the answer to {len(self._steps)} operations ends early")
+            code = OK
             if header.operation == opcodes.ERROR:
                 code = reader.int32()
-                errors.append(None if code == OK else step.error(code))
             else:
-                errors.append(None)
                 results.append(self._result(header.operation, reader))
-        if any(error is not None for error in errors):
+            errors.append(None if code == OK else step.error(code))
+        if any(errors):
             raise TransactionFailedError(errors)
         self.results = results
         return results

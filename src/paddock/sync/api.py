@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 
 from paddock.api import connect as async_connect
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.hosts import Randomness
 from paddock.client.session.sasl import SaslCredentials
 from paddock.client.watches.watches import Watcher

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     )
     from paddock.testing.embedded import EmbeddedServer, ServerThread
     from paddock.testing.expiry import SessionLivesError, expire_session, expire_session_blocking
-    from paddock.testing.faults import Direction, Fault, Trigger
+    from paddock.testing.faults import Direction, Fault, Partition, Trigger
     from paddock.testing.faulty import FaultyServer
-    from paddock.testing.partition import Partition
     from paddock.testing.process import ServerProcess, ServerProcessError
     from paddock.testing.proxy import FaultProxy
     from paddock.testing.virtual import VirtualServer, VirtualTime, in_virtual_time
@@ -74,7 +73,6 @@ __all__ = [
 
 # Where they are, the light modules first.
 _HOMES = (
-    "paddock.testing.partition",
     "paddock.testing.conversation",
     "paddock.testing.faults",
     "paddock.testing.clock",

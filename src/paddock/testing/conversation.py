@@ -7,7 +7,9 @@ counts as a request, too: `create_session`.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -72,16 +74,13 @@ class SeenReply:
     payload: bytes = field(repr=False)
 
     def __str__(self) -> str:
-        if self.error == OK:
-            return f"reply to {self.request.number}: {self._outcome()}"
-        path = self.request.paths[0] if len(self.request.paths) == 1 else None
-        error = error_from_code(self.error, self.request.name, path)
-        return f"reply to {self.request.number}: {error}"
-
-    def _outcome(self) -> str:
-        if self.request.operation != opcodes.CREATE_SESSION:
-            return "done"
-        return f"session 0x{ConnectResponse.read(Reader(self.payload)).session_id:x}"
+        outcome = "done"
+        if self.error != OK:
+            path = self.request.paths[0] if len(self.request.paths) == 1 else None
+            outcome = str(error_from_code(self.error, self.request.name, path))
+        elif self.request.operation == opcodes.CREATE_SESSION:
+            outcome = f"session 0x{ConnectResponse.read(Reader(self.payload)).session_id:x}"
+        return f"reply to {self.request.number}: {outcome}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,11 +105,7 @@ class History:
         self.messages: deque[Seen] = deque(maxlen=messages_max)
         # The passwords of all sessions that were granted.
         self.sessions: dict[int, bytes] = {}
-        self._counted = 0
-
-    def next_number(self) -> int:
-        self._counted += 1
-        return self._counted
+        self.numbers = itertools.count(1)
 
 
 class Conversation:
@@ -138,10 +133,10 @@ class Conversation:
         """Take a frame from the client."""
         if not self._has_begun:
             self._has_begun = True
-            self.session_id = _session_asked_for(payload)
-            request = self._seen(0, opcodes.CREATE_SESSION, (), payload)
-            self._handshake = request
-            return request
+            with suppress(DecodeError):
+                self.session_id = ConnectRequest.read(Reader(payload)).session_id
+            self._handshake = self._seen(0, opcodes.CREATE_SESSION, (), payload)
+            return self._handshake
         reader = Reader(payload)
         try:
             header = RequestHeader.read(reader)
@@ -169,10 +164,10 @@ class Conversation:
             request, self._handshake = self._handshake, None
             granted = ConnectResponse.read(reader)
             self.session_id = granted.session_id
-            if granted.session_id == 0:
-                return SeenReply(request, 0, SESSION_EXPIRED, payload)
-            self._history.sessions[granted.session_id] = granted.password or b""
-            return SeenReply(request, 0, OK, payload)
+            if granted.session_id:
+                self._history.sessions[granted.session_id] = granted.password or b""
+            error = OK if granted.session_id else SESSION_EXPIRED
+            return SeenReply(request, 0, error, payload)
         header = ReplyHeader.read(reader)
         if header.xid == NOTIFICATION_XID:
             event = WatcherEvent.read(reader)
@@ -188,7 +183,7 @@ class Conversation:
     def _seen(
         self, xid: int, operation: int, paths: tuple[str, ...], payload: bytes
     ) -> SeenRequest:
-        number = 0 if operation == opcodes.PING else self._history.next_number()
+        number = 0 if operation == opcodes.PING else next(self._history.numbers)
         request = SeenRequest(
             number, self._connection, xid, operation, paths, payload, self.session_id
         )
@@ -196,16 +191,10 @@ class Conversation:
         return request
 
 
-def _session_asked_for(handshake: bytes) -> int:
-    try:
-        return ConnectRequest.read(Reader(handshake)).session_id
-    except DecodeError:
-        return 0
-
-
 def _paths(operation: int, reader: Reader) -> tuple[str, ...]:
     paths: list[bytes | None] = []
-    try:
+    # The server will say what is wrong with one that cannot be decoded.
+    with suppress(DecodeError):
         if operation in (opcodes.MULTI, opcodes.MULTI_READ):
             while not (header := MultiHeader.read(reader)).done:
                 row = operations.BY_NUMBER.get(header.operation)
@@ -214,7 +203,4 @@ def _paths(operation: int, reader: Reader) -> tuple[str, ...]:
                 paths.append(getattr(row.request.read(reader), "path", None))
         elif operation not in _WITHOUT_PATH:
             paths.append(reader.buffer())
-    except DecodeError:
-        # The server will say what is wrong with it.
-        pass
     return tuple(path.decode(errors="replace") for path in paths if path is not None)

@@ -23,9 +23,8 @@ from typing import Self
 from paddock.log.file.disk import Disk
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
-from paddock.testing.background import BackgroundLoop
 from paddock.testing.clock import VirtualClockLoop
-from paddock.testing.port import Listening
+from paddock.testing.listening import BackgroundLoop, Listening
 
 
 def _wall_clock_ms() -> int:
@@ -168,14 +167,11 @@ class ServerThread(Listening):
         return self._background.problems
 
     def __enter__(self) -> Self:
-        with self._background.beginning():
-            self.start()
+        self._background.open(self._embedded.start())
         return self
 
     def __exit__(self, *details: object) -> None:
-        with self._background.ending(details[1]):
-            if self._embedded.is_running:
-                self.stop()
+        self._background.close(self._embedded.__aexit__(), details[1])
 
     def start(self) -> None:
         """Start it, as a new process would on this folder; raises what `Server.start` raises."""

@@ -11,12 +11,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from librt.strings import BytesWriter
-
+from paddock.client.requests.encoder import encoded, framed, framed_request
 from paddock.errors import PaddockError
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
-from paddock.protocol.records import ConnectRequest, ConnectResponse, RequestHeader
+from paddock.protocol.records import ConnectRequest, ConnectResponse
 
 _TIMEOUT_MS: Final = 30_000
 _ATTEMPTS: Final = 100
@@ -47,19 +46,14 @@ def expire_session_blocking(address: tuple[str, int], session_id: int, password:
 
 async def _close(address: tuple[str, int], session_id: int, password: bytes) -> bool:
     """Attach to the session and close it; return whether it was over before that."""
-    handshake, close = BytesWriter(), BytesWriter()
-    ConnectRequest(0, 0, _TIMEOUT_MS, session_id, password, False).write(handshake)
-    RequestHeader(1, opcodes.CLOSE_SESSION).write(close)
+    handshake = encoded(ConnectRequest(0, 0, _TIMEOUT_MS, session_id, password, False))
     reader, writer = await asyncio.open_connection(*address)
     try:
         # Both in one piece: between two, the client has its session back.
-        frames = [frame.getvalue() for frame in (handshake, close)]
-        writer.write(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
+        writer.write(framed(handshake) + framed_request(1, opcodes.CLOSE_SESSION))
         answer = await reader.read()
     except ConnectionError:
         answer = b""
     finally:
         writer.close()
-    if len(answer) < 4:
-        return False
-    return ConnectResponse.read(Reader(answer[4:])).session_id == 0
+    return len(answer) >= 4 and ConnectResponse.read(Reader(answer[4:])).session_id == 0

@@ -15,9 +15,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from paddock.client.requests.encoder import framed
 from paddock.protocol.framing import FrameBuffer
 from paddock.testing.conversation import Conversation, SeenReply, SeenRequest
-from paddock.testing.faults import CUTS, Direction, Fault, FaultKind
+from paddock.testing.faults import AT_REPLY, CUTS, Direction, Fault, FaultKind
 
 # Larger than servers allow; a nonsensical length is not waited for.
 _FRAME_BYTES_MAX: Final = 1 << 28
@@ -40,11 +41,12 @@ class Lane:
 
     def __init__(self, let_out: Callable[[bytes | None, bool], None]) -> None:
         self._let_out = let_out
+        self.frames = FrameBuffer(_FRAME_BYTES_MAX)
         # Where it comes from: not read from while too much is held.
         self.source: End | None = None
         # Frames with their lengths, or what is no frame; None is the end. Each with whether it has
         # been looked at before.
-        self._waiting: deque[tuple[bytes | None, bool]] = deque()
+        self.waiting: deque[tuple[bytes | None, bool]] = deque()
         self._waiting_bytes = 0
         # The faults that hold it: nothing is let out while there are any.
         self._holds: set[object] = set()
@@ -53,7 +55,7 @@ class Lane:
         self._is_letting_out = False
 
     def put(self, item: bytes | None) -> None:
-        self._waiting.append((item, False))
+        self.waiting.append((item, False))
         self._waiting_bytes += len(item or b"")
         self.go_on()
         if self._waiting_bytes > _HELD_BYTES_MAX and self.source is not None:
@@ -61,7 +63,7 @@ class Lane:
 
     def put_back(self, item: bytes, *, is_seen: bool) -> None:
         """Put something in front of everything that waits."""
-        self._waiting.appendleft((item, is_seen))
+        self.waiting.appendleft((item, is_seen))
         self._waiting_bytes += len(item)
 
     def hold(self, reason: object) -> None:
@@ -77,11 +79,8 @@ class Lane:
         self.go_on()
 
     def clear(self) -> None:
-        self._waiting.clear()
+        self.waiting.clear()
         self._waiting_bytes = 0
-
-    def is_empty(self) -> bool:
-        return not self._waiting
 
     def go_on(self) -> None:
         """Let out what may go."""
@@ -90,13 +89,13 @@ class Lane:
             return
         self._is_letting_out = True
         try:
-            while self._waiting and self.is_ready and not self._holds:
-                item, is_seen = self._waiting.popleft()
+            while self.waiting and self.is_ready and not self._holds:
+                item, is_seen = self.waiting.popleft()
                 self._waiting_bytes -= len(item or b"")
                 self._let_out(item, is_seen)
         finally:
             self._is_letting_out = False
-        if not self._waiting and self.source is not None:
+        if not self.waiting and self.source is not None:
             self.source.resume(self)
 
 
@@ -139,10 +138,9 @@ class End(asyncio.Protocol):
 
     def resume(self, reason: object) -> None:
         """Read again, if this was the last reason not to."""
-        if reason not in self._pauses:
-            return
-        self._pauses.remove(reason)
-        if not self._pauses and self.transport is not None and not self.transport.is_closing():
+        was_paused = bool(self._pauses)
+        self._pauses.discard(reason)
+        if was_paused and not self._pauses and self.transport and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def write(self, data: bytes) -> None:
@@ -151,35 +149,13 @@ class End(asyncio.Protocol):
 
     def close(self, *, reset: bool = False) -> None:
         """Close once everything is written; or, with `reset`, as if it had crashed."""
-        if self.transport is None:
-            return
-        if not reset:
+        if self.transport is not None and reset:
+            sock = self.transport.get_extra_info("socket")
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            self.transport.abort()
+        elif self.transport is not None:
             self.transport.close()
-            return
-        sock = self.transport.get_extra_info("socket")
-        with contextlib.suppress(OSError):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
-        self.transport.abort()
-
-
-class _Splitter:
-    """Cuts what comes into frames with their lengths, or leaves it as it is."""
-
-    def __init__(self) -> None:
-        self._frames = FrameBuffer(_FRAME_BYTES_MAX)
-        # Set from outside, where frames are not what is spoken.
-        self.is_plain = False
-
-    def split(self, data: bytes) -> list[bytes]:
-        if self.is_plain:
-            return [data]
-        frames = self._frames.receive_data(data)
-        return [len(frame).to_bytes(4, "big") + frame for frame in frames]
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether something came that is no frame, after which nothing can be understood."""
-        return self._frames.error is not None
 
 
 class Link:
@@ -187,32 +163,23 @@ class Link:
 
     def __init__(self, owner: Owner, conversation: Conversation) -> None:
         self._owner = owner
-        self._conversation = conversation
+        self.conversation = conversation
         self.to_server = Lane(self._let_out_to_server)
         self.to_client = Lane(self._let_out_to_client)
         self.client = End(self._from_client, self._lost)
         self.server = End(self._from_server, self._lost)
         self.client.opposite, self.server.opposite = self.server, self.client
         self.to_server.source, self.to_client.source = self.client, self.server
-        self._requests = _Splitter()
-        self._replies = _Splitter()
         # The first bytes, while they are too few to tell a frame from a four-letter word.
         self._first: bytes | None = b""
+        # Whether they were such a word: no frames follow.
+        self._is_plain = False
         # What is to happen at the reply to a request.
         self._faults: dict[SeenRequest, Fault] = {}
         # What is to cut the connection before this request, once those before it are answered.
         self._cut_before: tuple[Fault, SeenRequest] | None = None
         self._was_connected = False
         self._is_cut = False
-
-    @property
-    def lanes(self) -> tuple[tuple[Direction, Lane], ...]:
-        return (Direction.TO_SERVER, self.to_server), (Direction.TO_CLIENT, self.to_client)
-
-    @property
-    def session_id(self) -> int:
-        """The session that its client asked for or has; 0 before that."""
-        return self._conversation.session_id
 
     def connected(self) -> None:
         """Go on, since the server's end is there."""
@@ -238,9 +205,10 @@ class Link:
 
     def hold(self, directions: frozenset[Direction]) -> None:
         """Let nothing through until it is healed."""
-        for direction, lane in self.lanes:
-            if direction in directions:
-                lane.hold(FaultKind.BLACKHOLE)
+        if Direction.TO_SERVER in directions:
+            self.to_server.hold(FaultKind.BLACKHOLE)
+        if Direction.TO_CLIENT in directions:
+            self.to_client.hold(FaultKind.BLACKHOLE)
 
     def heal(self) -> None:
         """Let everything through again; what was held goes first."""
@@ -257,21 +225,22 @@ class Link:
                 return
             self._first = None
             # As a length, four letters would be more than a gigabyte.
-            self._requests.is_plain = self._replies.is_plain = data[:4].isalpha()
-        self._received(self.to_server, self._requests, data)
+            self._is_plain = data[:4].isalpha()
+        self._received(self.to_server, data)
 
     def _from_server(self, data: bytes | None) -> None:
-        self._received(self.to_client, self._replies, data)
+        self._received(self.to_client, data)
 
-    def _received(self, lane: Lane, splitter: _Splitter, data: bytes | None) -> None:
+    def _received(self, lane: Lane, data: bytes | None) -> None:
         if self._is_cut:
             return
-        if data is None:
-            lane.put(None)
+        if data is None or self._is_plain:
+            lane.put(data)
             return
-        for frame in splitter.split(data):
-            lane.put(frame)
-        if splitter.is_lost:
+        for frame in lane.frames.receive_data(data):
+            lane.put(framed(frame))
+        if lane.frames.error is not None:
+            # Nothing can be understood after what is no frame.
             self.cut()
 
     def _lost(self) -> None:
@@ -291,45 +260,44 @@ class Link:
             self.to_server.put_back(frame, is_seen=is_seen)
             self.to_server.is_ready = False
             self._owner.connect(self)
-        elif is_seen or self._requests.is_plain:
+        elif is_seen or self._is_plain:
             self.server.write(frame)
         else:
             self._look_at_request(frame)
 
     def _look_at_request(self, frame: bytes) -> None:
-        request = self._conversation.request(frame[4:])
+        request = self.conversation.request(frame[4:])
         fault = self._owner.choose_fault(request)
         if fault is None:
             self.server.write(frame)
             return
         effect = fault.effect
-        if effect.kind is FaultKind.CUT_BEFORE:
-            # Healed before it comes to that, it goes on like any other.
-            self.to_server.put_back(frame, is_seen=True)
-            self.to_server.hold(fault)
-            self._cut_before = fault, request
-            self._cut_before_request()
-        elif effect.kind is FaultKind.DELAY:
-            self.to_server.put_back(frame, is_seen=True)
-            self._hold_for(self.to_server, effect.seconds)
-            fault.hit(request)
-        elif effect.kind is FaultKind.BLACKHOLE:
-            self.to_server.put_back(frame, is_seen=True)
-            self.hold(effect.directions)
-            fault.hit(request)
-        else:
+        if effect.kind in AT_REPLY:
             self._faults[request] = fault
             self.server.write(frame)
             if effect.kind in CUTS:
                 # Nothing behind it is to be carried out: after a cut, it is known what was.
                 self.to_server.hold(fault)
+            return
+        # Healed before it comes to a cut, it goes on like any other.
+        self.to_server.put_back(frame, is_seen=True)
+        if effect.kind is FaultKind.CUT_BEFORE:
+            self.to_server.hold(fault)
+            self._cut_before = fault, request
+            self._cut_before_request()
+            return
+        if effect.kind is FaultKind.DELAY:
+            self._hold_for(self.to_server, effect.seconds)
+        else:
+            self.hold(effect.directions)
+        fault.hit(request)
 
     def _cut_before_request(self) -> None:
         """Cut where it was to be cut, if everything before that is answered."""
-        if self._cut_before is None or not self.to_client.is_empty():
+        if self._cut_before is None or self.to_client.waiting:
             return
         fault, request = self._cut_before
-        if self._conversation.is_answered_but(request):
+        if self.conversation.is_answered_but(request):
             self._cut_for(fault)
             fault.hit(request)
 
@@ -340,18 +308,18 @@ class Link:
             return
         if frame is None:
             self.cut()
-        elif is_seen or self._replies.is_plain:
+        elif is_seen or self._is_plain:
             self.client.write(frame)
         else:
             self._look_at_answer(frame)
         self._cut_before_request()
 
     def _look_at_answer(self, frame: bytes) -> None:
-        message = self._conversation.answer(frame[4:])
-        fault = self._faults.pop(message.request, None) if isinstance(message, SeenReply) else None
-        if fault is None or not isinstance(message, SeenReply):
+        message = self.conversation.answer(frame[4:])
+        if not isinstance(message, SeenReply) or message.request not in self._faults:
             self.client.write(frame)
             return
+        fault = self._faults.pop(message.request)
         effect = fault.effect
         if effect.kind is FaultKind.DELAY_REPLY:
             self.to_client.put_back(frame, is_seen=True)

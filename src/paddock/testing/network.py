@@ -10,7 +10,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 Address = tuple[str, int]
 Factory = Callable[[], asyncio.BaseProtocol]
@@ -102,36 +102,28 @@ class VirtualServer(asyncio.AbstractServer):
 
 
 class VirtualSocket:
-    """The part of a listening socket that is needed."""
+    """The parts of a socket that are needed: it listens, or is an end of a connection."""
 
-    def __init__(self, server: VirtualServer) -> None:
+    def __init__(self, server: VirtualServer | None = None) -> None:
         self._server = server
+        # Whether the end of the connection is a reset.
+        self.resets = False
 
     def getsockname(self) -> Address:
+        assert self._server is not None
         return self._server.address
 
     def fileno(self) -> int:
-        """Return 0: there is no file."""
-        return 0
+        """Return a number that says whether it is open; there is no file to write to."""
+        return -1 if self._server is None else 0
 
     def getsockopt(self, level: int, option: int) -> int:
         assert (level, option) == (socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-        return int(self._server.is_serving())
-
-
-class VirtualOptions:
-    """The option of a connected socket that is needed: that its end is a reset."""
-
-    def __init__(self) -> None:
-        self.resets = False
+        return int(self._server is not None and self._server.is_serving())
 
     def setsockopt(self, level: int, option: int, value: bytes) -> None:
         assert (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER)
         self.resets = True
-
-    def fileno(self) -> int:
-        """Return -1: there is no file to write to."""
-        return -1
 
 
 class VirtualTransport(asyncio.Transport):
@@ -144,13 +136,14 @@ class VirtualTransport(asyncio.Transport):
         ours: Address,
         theirs: Address,
     ) -> None:
-        self._options = VirtualOptions()
-        super().__init__({"sockname": ours, "peername": theirs, "socket": self._options})
+        self._socket = VirtualSocket()
+        super().__init__({"sockname": ours, "peername": theirs, "socket": self._socket})
         self._loop = loop
         self._protocol: Any = protocol
         self._peer: VirtualTransport | None = None
-        # What has been sent to us and not been taken: bytes, or how the connection has ended.
-        self._arrived: deque[bytes | _Ending] = deque()
+        # What has been sent to us and not been taken: bytes, or the end of the connection, in good
+        # order (None) or with an error.
+        self._arrived: deque[bytes | Exception | None] = deque()
         self._arrived_bytes = 0
         self._is_paused = False
         self._is_closing = False
@@ -168,13 +161,12 @@ class VirtualTransport(asyncio.Transport):
     # Writing.
 
     def write(self, data: Any) -> None:
-        if self._is_closing or self._wrote_eof or self._peer is None:
+        if not data or self._is_closing or self._wrote_eof or self._peer is None:
             return
-        if data:
-            self._peer._arrive(bytes(data))
-            if self.get_write_buffer_size() > self._high_water and not self._is_choked:
-                self._is_choked = True
-                self._protocol.pause_writing()
+        self._peer._arrive(bytes(data))
+        if self.get_write_buffer_size() > self._high_water and not self._is_choked:
+            self._is_choked = True
+            self._protocol.pause_writing()
 
     def can_write_eof(self) -> bool:
         return True
@@ -182,7 +174,7 @@ class VirtualTransport(asyncio.Transport):
     def write_eof(self) -> None:
         if not self._wrote_eof and not self._is_closing and self._peer is not None:
             self._wrote_eof = True
-            self._peer._arrive(_Ending(None))
+            self._peer._arrive(None)
 
     def get_write_buffer_size(self) -> int:
         return 0 if self._peer is None else self._peer._arrived_bytes
@@ -202,7 +194,7 @@ class VirtualTransport(asyncio.Transport):
         self._is_paused = False
         self._loop.call_soon(self._take)
 
-    def _arrive(self, item: bytes | _Ending) -> None:
+    def _arrive(self, item: bytes | Exception | None) -> None:
         if self._is_closing:
             return
         self._arrived.append(item)
@@ -213,7 +205,7 @@ class VirtualTransport(asyncio.Transport):
     def _take(self) -> None:
         while self._arrived and self.is_reading():
             item = self._arrived.popleft()
-            if isinstance(item, _Ending):
+            if not isinstance(item, bytes):
                 self._end(item)
                 return
             self._arrived_bytes -= len(item)
@@ -229,8 +221,7 @@ class VirtualTransport(asyncio.Transport):
     # The end.
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        protocol: asyncio.BaseProtocol = self._protocol
-        return protocol
+        return cast(asyncio.BaseProtocol, self._protocol)
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._protocol = protocol
@@ -239,22 +230,21 @@ class VirtualTransport(asyncio.Transport):
         return self._is_closing
 
     def close(self) -> None:
-        """Say that it is over; what was written before still arrives."""
-        if not self._is_closing and self._peer is not None:
-            self._peer._arrive(_Ending(None))
-        self._lose(None)
+        """End it; what was written before still arrives."""
+        self._leave(None)
 
     def abort(self) -> None:
         """End it at once: in good order, or with a reset if it was told not to linger."""
+        self._leave(ConnectionResetError("reset by the peer") if self._socket.resets else None)
+
+    def _leave(self, error: Exception | None) -> None:
         if not self._is_closing and self._peer is not None:
-            resets = self._options.resets
-            error = ConnectionResetError("reset by the peer") if resets else None
-            self._peer._arrive(_Ending(error))
+            self._peer._arrive(error)
         self._lose(None)
 
-    def _end(self, ending: _Ending) -> None:
-        if ending.error is not None:
-            self._lose(ending.error)
+    def _end(self, error: Exception | None) -> None:
+        if error is not None:
+            self._lose(error)
         elif not self._protocol.eof_received():
             self.close()
 
@@ -265,10 +255,3 @@ class VirtualTransport(asyncio.Transport):
         self._arrived.clear()
         self._arrived_bytes = 0
         self._loop.call_soon(self._protocol.connection_lost, error)
-
-
-class _Ending:
-    """The end of what a peer sends: in good order, or with an error."""
-
-    def __init__(self, error: Exception | None) -> None:
-        self.error = error

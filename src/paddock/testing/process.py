@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from paddock.testing.port import Listening, ReservedPort
+from paddock.testing.listening import Listening, ReservedPort
 
 _START_DEADLINE: Final = 60.0
 _STOP_DEADLINE: Final = 30.0

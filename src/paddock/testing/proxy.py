@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from asyncio import _get_running_loop as running_loop
 from collections.abc import Callable
-from typing import Self, TypeVar
+from functools import partial, wraps
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from paddock.testing.background import DEADLINE, BackgroundLoop
 from paddock.testing.conversation import (
     Conversation,
     History,
@@ -35,12 +36,34 @@ from paddock.testing.conversation import (
     SeenReply,
     SeenRequest,
 )
-from paddock.testing.faults import BOTH, Direction, Fault, Trigger, choose
+from paddock.testing.faults import BOTH, Direction, Fault, Partition, Trigger, chosen
 from paddock.testing.link import End, Link
-from paddock.testing.partition import Partition
-from paddock.testing.port import Listening, ReservedPort
+from paddock.testing.listening import DEADLINE, BackgroundLoop, Listening, ReservedPort
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _in_loop(
+    method: Callable[Concatenate[FaultProxy, P], T],
+) -> Callable[Concatenate[FaultProxy, P], T]:
+    """Call a method in the loop's thread, and wait for it if that is another one.
+
+    While the loop does not run, as between two runs in virtual time, call it here.
+    """
+
+    @wraps(method)
+    def call(self: FaultProxy, /, *arguments: P.args, **named: P.kwargs) -> T:
+        loop = self._loop
+        if loop is None or not loop.is_running() or running_loop() is loop:
+            return method(self, *arguments, **named)
+
+        async def act() -> T:
+            return method(self, *arguments, **named)
+
+        return asyncio.run_coroutine_threadsafe(act(), loop).result(DEADLINE)
+
+    return call
 
 
 class FaultProxy(Listening):
@@ -72,7 +95,6 @@ class FaultProxy(Listening):
         # The directions that are held, on present and new connections.
         self._blackholes: frozenset[Direction] = frozenset()
         self._reopening: asyncio.TimerHandle | None = None
-        self._deserted: asyncio.Event | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -87,9 +109,10 @@ class FaultProxy(Listening):
     # Messages seen.
 
     @property
+    @_in_loop
     def seen(self) -> tuple[Seen, ...]:
         """All messages so far, in order, whether they were forwarded or not."""
-        return self._do(lambda: tuple(self._history.messages))
+        return tuple(self._history.messages)
 
     @property
     def requests(self) -> tuple[SeenRequest, ...]:
@@ -107,9 +130,10 @@ class FaultProxy(Listening):
         return tuple(one for one in self.seen if isinstance(one, SeenEvent))
 
     @property
+    @_in_loop
     def sessions(self) -> dict[int, bytes]:
         """The sessions that were granted through the proxy, each with its password."""
-        return self._do(lambda: dict(self._history.sessions))
+        return dict(self._history.sessions)
 
     # Faults.
 
@@ -130,37 +154,34 @@ class FaultProxy(Listening):
         """
         if nth < 1:
             raise ValueError(f"nth: {nth} is below 1")
-        return Trigger(self._arm, choose(operation, path, predicate), nth, times)
+        fits = chosen(operation, path, predicate)
+        return Trigger(lambda effect: self._arm(Fault(fits, effect, nth, times)))
 
+    @_in_loop
     def cut(self, *, reset: bool = False) -> None:
         """Cut every connection; clients may come back at once. With `reset` they get an RST."""
-        self._do(lambda: self._cut(reset=reset))
+        for link in list(self._links):
+            link.cut(reset=reset)
 
+    @_in_loop
     def refuse(self, seconds: float | None = None) -> None:
         """Cut every connection and refuse new ones, for `seconds` or until `heal`."""
+        self.stay_away()
+        self.cut()
+        if seconds is not None:
+            self._reopening = self._running_loop().call_later(seconds, self._open)
 
-        def refuse() -> None:
-            self._close()
-            self._cut(reset=False)
-            if seconds is not None:
-                self._reopening = self._running_loop().call_later(seconds, self._open)
-
-        self._do(refuse)
-
+    @_in_loop
     def blackhole(self, *directions: Direction) -> None:
         """Pass nothing on until `heal`, on any connection; new ones are accepted all the same.
 
         Given one direction, the other goes on. What is sent meanwhile arrives after `heal`.
         """
-        chosen = frozenset(directions) or BOTH
+        self._blackholes |= frozenset(directions) or BOTH
+        for link in self._links:
+            link.hold(self._blackholes)
 
-        def blackhole() -> None:
-            self._blackholes |= chosen
-            for link in self._links:
-                link.hold(chosen)
-
-        self._do(blackhole)
-
+    @_in_loop
     def partition(self, session_id: int, *, silent: bool = False) -> Partition:
         """Keep the client of one session from the server, until `heal`; others are not affected.
 
@@ -174,48 +195,38 @@ class FaultProxy(Listening):
             times=None,
         )
 
-        def begin() -> Fault:
-            fault = meant.blackhole() if silent else meant.cut_before()
-            # Before those that were armed earlier: a partitioned client triggers none of them.
-            self._faults.insert(0, self._faults.pop())
+        fault = meant.blackhole() if silent else meant.cut_before()
+        # Before those that were armed earlier: a partitioned client triggers none of them.
+        self._faults.insert(0, self._faults.pop())
+        for link in self._links_of(session_id):
+            if silent:
+                link.hold(BOTH)
+            else:
+                link.cut()
+        return Partition(partial(self._end_partition, fault, session_id))
+
+    @_in_loop
+    def _end_partition(self, fault: Fault, session_id: int) -> None:
+        if fault in self._faults:
+            self._faults.remove(fault)
             for link in self._links_of(session_id):
-                if silent:
-                    link.hold(BOTH)
-                else:
-                    link.cut()
-            return fault
+                link.heal()
+                link.hold(self._blackholes)
 
-        fault = self._do(begin)
-
-        def end() -> None:
-            if fault in self._faults:
-                self._faults.remove(fault)
-                for link in self._links_of(session_id):
-                    link.heal()
-                    link.hold(self._blackholes)
-
-        return Partition(lambda: self._do(end))
-
+    @_in_loop
     def disarm(self, fault: Fault) -> None:
         """Forget a fault: it takes no further request."""
+        if fault in self._faults:
+            self._faults.remove(fault)
 
-        def disarm() -> None:
-            if fault in self._faults:
-                self._faults.remove(fault)
-
-        self._do(disarm)
-
+    @_in_loop
     def heal(self) -> None:
         """Forget every fault, accept connections, and pass on all that is held."""
-
-        def heal() -> None:
-            self._faults.clear()
-            self._blackholes = frozenset()
-            self._open()
-            for link in list(self._links):
-                link.heal()
-
-        self._do(heal)
+        self._faults.clear()
+        self._blackholes = frozenset()
+        self._open()
+        for link in list(self._links):
+            link.heal()
 
     # Lifecycle.
 
@@ -227,36 +238,29 @@ class FaultProxy(Listening):
         await self._stop()
 
     def __enter__(self) -> Self:
-        background = BackgroundLoop()
-        with background.beginning():
-            background.call(self._start())
-        self._background = background
+        self._background = BackgroundLoop()
+        self._background.open(self._start())
         return self
 
     def __exit__(self, *details: object) -> None:
-        background, self._background = self._background, None
-        assert background is not None
-        with background.ending(details[1]):
-            background.call(self._stop())
+        assert self._background is not None
+        self._background.close(self._stop(), details[1])
 
     async def _start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._deserted = asyncio.Event()
         self._open()
         assert self._opening is not None
         await self._opening
 
     async def _stop(self) -> None:
-        self._close()
+        self.stay_away()
         for task in list(self._connecting):
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
-        assert self._deserted is not None
         while self._links:
-            self._deserted.clear()
-            for link in list(self._links):
+            for link in self._links:
                 link.abort()
-            await self._deserted.wait()
+            await asyncio.sleep(0)
         self._loop = None
         self._port.close()
 
@@ -275,44 +279,34 @@ class FaultProxy(Listening):
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    def stay_away(self) -> None:
-        self._close()
-
     def forget(self, link: Link) -> None:
         self._links.pop(link, None)
-        if not self._links and self._deserted is not None:
-            self._deserted.set()
 
     # Within the loop.
 
-    def _arm(self, fault: Fault) -> None:
-        self._do(lambda: self._faults.append(fault))
+    @_in_loop
+    def _arm(self, fault: Fault) -> Fault:
+        self._faults.append(fault)
+        return fault
 
     def _links_of(self, session_id: int) -> list[Link]:
-        return [link for link in self._links if link.session_id == session_id]
-
-    def _cut(self, *, reset: bool) -> None:
-        for link in list(self._links):
-            link.cut(reset=reset)
+        return [link for link in self._links if link.conversation.session_id == session_id]
 
     def _open(self) -> None:
         """Accept connections again, if they are refused."""
         if self._reopening is not None:
             self._reopening.cancel()
-            self._reopening = None
         if self._listening is None:
             # From here on they are accepted by the system; the loop follows.
             self._listening = self._port.listen()
             self._opening = self._running_loop().create_task(self._serve(self._listening))
 
-    def _close(self) -> None:
+    def stay_away(self) -> None:
         """Refuse connections from now on."""
         if self._reopening is not None:
             self._reopening.cancel()
-            self._reopening = None
         if self._opening is not None:
             self._opening.cancel()
-            self._opening = None
         if self._listener is not None:
             self._listener.close()
         elif self._listening is not None:
@@ -343,24 +337,3 @@ class FaultProxy(Listening):
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None, "the proxy has not been started"
         return self._loop
-
-    def _do(self, action: Callable[[], T]) -> T:
-        """Call something in the loop's thread, and wait for it if that is another one.
-
-        While the loop does not run, as between two runs in virtual time, call it here.
-        """
-        loop = self._loop
-        if loop is None or not loop.is_running() or _current_loop() is loop:
-            return action()
-
-        async def act() -> T:
-            return action()
-
-        return asyncio.run_coroutine_threadsafe(act(), loop).result(DEADLINE)
-
-
-def _current_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

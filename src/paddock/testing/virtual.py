@@ -22,7 +22,7 @@ from typing import Any, Final, Self, TypeVar
 from paddock.server.config.config import ServerConfig
 from paddock.testing.clock import VirtualClockLoop
 from paddock.testing.embedded import EmbeddedServer
-from paddock.testing.fault_injection import FaultInjection
+from paddock.testing.faulty import FaultInjection
 
 T = TypeVar("T")
 

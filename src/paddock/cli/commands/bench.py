@@ -11,7 +11,7 @@ from paddock.cli.options import default_option
 from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
 from paddock.cli.run_under.signals import run_with_signals
 from paddock.cli.service import ServiceOptions, run, service_options
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 
 if TYPE_CHECKING:
     from paddock.cli.bench.report import Report

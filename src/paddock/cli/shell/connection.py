@@ -12,7 +12,7 @@ from typing import Final
 
 from paddock.api import connect
 from paddock.client.client import Client
-from paddock.client.requests.frames import REQUEST_BYTES_MAX
+from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import ConnectionLostError
 

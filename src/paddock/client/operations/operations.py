@@ -10,8 +10,7 @@ from paddock.client.operations.request_sender import RequestSender, Watch
 from paddock.client.operations.watch_requests import WatchRequests
 from paddock.client.requests import decoding
 from paddock.client.requests.arguments import check_credentials, check_flag, check_watcher
-from paddock.client.requests.encoder import ANY_VERSION, Encoder
-from paddock.client.requests.frames import encoded
+from paddock.client.requests.encoder import ANY_VERSION, Encoder, encoded
 from paddock.client.results import Children, NodeData
 from paddock.client.session.session import Session
 from paddock.client.watches.watches import Watcher, WatchKind
@@ -44,8 +43,9 @@ class Operations:
 
         The watch fires when the node is created, changed or deleted.
         """
-        full = self._encode.full(path)
-        return self._sender.send_read(opcodes.EXISTS, path, full, watch, decoding.stat)
+        return self._sender.send_read(
+            opcodes.EXISTS, path, self._encode.full(path), watch, decoding.stat
+        )
 
     def get(self, path: str, *, watch: Watch = None) -> asyncio.Future[NodeData]:
         """Return the data and the stat of a node.
@@ -55,8 +55,9 @@ class Operations:
 
         The watch fires when the node is changed or deleted. Raises NoNodeError, NoAuthError.
         """
-        full = self._encode.full(path)
-        return self._sender.send_read(opcodes.GET_DATA, path, full, watch, decoding.node_data)
+        return self._sender.send_read(
+            opcodes.GET_DATA, path, self._encode.full(path), watch, decoding.node_data
+        )
 
     def children(self, path: str, *, watch: Watch = None) -> asyncio.Future[list[str]]:
         """Return the names of a node's children, in no particular order.
@@ -67,8 +68,9 @@ class Operations:
         The watch fires when a child is created or deleted, and when the node itself is deleted.
         Raises NoNodeError, NoAuthError.
         """
-        full = self._encode.full(path)
-        return self._sender.send_read(opcodes.GET_CHILDREN, path, full, watch, decoding.names)
+        return self._sender.send_read(
+            opcodes.GET_CHILDREN, path, self._encode.full(path), watch, decoding.names
+        )
 
     def children_with_stat(self, path: str, *, watch: Watch = None) -> asyncio.Future[Children]:
         """Return the names of a node's children and its stat, read atomically.
@@ -78,8 +80,9 @@ class Operations:
 
         The watch is that of `children`.
         """
-        full = self._encode.full(path)
-        return self._sender.send_read(opcodes.GET_CHILDREN2, path, full, watch, decoding.children)
+        return self._sender.send_read(
+            opcodes.GET_CHILDREN2, path, self._encode.full(path), watch, decoding.children
+        )
 
     def get_acl(self, path: str) -> asyncio.Future[tuple[list[ACL], Stat]]:
         """Return the ACL of a node and its stat.
@@ -100,8 +103,9 @@ class Operations:
         The server counts them. Raises NoNodeError.
         """
         body = self._encode.path(path)
-        operation = opcodes.GET_ALL_CHILDREN_NUMBER
-        return self._sender.send(operation, body, path, decoding.number, is_repeatable=True)
+        return self._sender.send(
+            opcodes.GET_ALL_CHILDREN_NUMBER, body, path, decoding.number, is_repeatable=True
+        )
 
     def ephemerals(self, path: str = "/") -> asyncio.Future[list[str]]:
         """Return the paths of this session's ephemeral nodes that begin with a path.
@@ -156,9 +160,7 @@ class Operations:
         BadVersionError, BadArgumentsError. After ConnectionLostError look at `get_config`.
         """
         body = self._encode.reconfig(joining, leaving, members, version)
-        return self._sender.send(
-            opcodes.RECONFIG, body, _CONFIG, decoding.node_data, is_repeatable=False
-        )
+        return self._sender.send(opcodes.RECONFIG, body, _CONFIG, decoding.node_data)
 
     def sync(self, path: str = "/") -> asyncio.Future[None]:
         """Wait until our server has applied every write that was acknowledged before.
@@ -223,7 +225,7 @@ class Operations:
         the outcome is unknown; NoNodeError on the next attempt may be our own doing.
         """
         body = self._encode.version(path, version)
-        return self._sender.send(opcodes.DELETE, body, path, decoding.nothing, is_repeatable=False)
+        return self._sender.send(opcodes.DELETE, body, path, decoding.nothing)
 
     def set_acl(
         self, path: str, acl: Sequence[ACL], *, version: int = ANY_VERSION
@@ -239,7 +241,7 @@ class Operations:
         unknown.
         """
         body = self._encode.set_acl(path, acl, version)
-        return self._sender.send(opcodes.SET_ACL, body, path, Stat.read, is_repeatable=False)
+        return self._sender.send(opcodes.SET_ACL, body, path, Stat.read)
 
     def add_auth(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
         """Authenticate the session, in addition to earlier credentials.

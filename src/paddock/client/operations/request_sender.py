@@ -12,8 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
 from paddock.client.requests.arguments import check_watcher
-from paddock.client.requests.encoder import watched
-from paddock.client.requests.frames import COUNTED_HEADER_BYTES
+from paddock.client.requests.encoder import COUNTED_HEADER_BYTES, watched
 from paddock.client.requests.pending_request import PendingRequest, name_of
 from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.session import Session
@@ -49,10 +48,10 @@ class RequestSender:
         path: str | None,
         decode: Callable[[Reader], T],
         *,
-        is_repeatable: bool,
+        is_repeatable: bool = False,
         on_reply: Callable[[int, bool], int | None] | None = None,
     ) -> asyncio.Future[T]:
-        """Send a request; errors name `path`."""
+        """Send a request; errors name `path`. A repeatable one is sent again after a lost reply."""
         if len(body) > self._body_bytes_max:
             raise self._too_large(operation, body)
         if running_loop() is not self._loop:
@@ -170,7 +169,7 @@ class RequestSender:
                     self._set_watch(request, full, watcher)
                     self._dispatcher.submit(request)
                     return None
-                served.rely_on(full)
+                served.relied_on.add(full)
             table = watches.exists if is_missing else watches.data
             watches.add(watches.child if is_child else table, full, watcher)
             return code

@@ -14,13 +14,16 @@ is read again. A stream ends with an error when the session is over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from typing import Final, NamedTuple
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from typing import Final, NamedTuple, TypeVar
 
 from paddock.client.operations.operations import Operations
 from paddock.client.states import Event, EventType
 from paddock.errors import ConnectionLostError, NoAuthError, NoNodeError
+from paddock.protocol.paths import child_path
 from paddock.protocol.records import Stat
+
+T = TypeVar("T")
 
 # How many nodes are read at once: the data of so many are held.
 _READS_MAX: Final = 256
@@ -119,7 +122,8 @@ async def watch_tree(client: Operations, path: str) -> AsyncGenerator[Change, No
                 while signal.paths:
                     paths, signal.paths = list(signal.paths), {}
                     for some in _batches(paths):
-                        for change in await _read_all(client, some, path):
+                        for one, node in await _read_all(client.get, some, path):
+                            change = Change(one, *(node or (None, None)))
                             if _is_news(change, known):
                                 yield change
             except ConnectionLostError:
@@ -143,42 +147,34 @@ def _is_news(change: Change, known: dict[str, tuple[int, int]]) -> bool:
 
 
 async def _paths_below(client: Operations, path: str) -> list[str]:
-    """Return a node, if it is there, and everything below it, parents first."""
+    """Return a node, if it exists, and everything below it, parents first."""
     listed = [path]
     done = 0
     while done < len(listed):
         some = listed[done : done + _READS_MAX]
-        answers = await asyncio.gather(
-            *(client.children(one) for one in some), return_exceptions=True
-        )
-        for one, names in zip(some, answers, strict=True):
-            if isinstance(names, NoNodeError) or _is_hidden(names, one, path):
-                continue
-            if isinstance(names, BaseException):
-                raise names
-            listed.extend(f"{one.rstrip('/')}/{name}" for name in sorted(names))
         done += len(some)
+        for one, names in await _read_all(client.children, some, path):
+            listed.extend(child_path(one, name) for name in sorted(names or ()))
     return listed
 
 
-async def _read_all(client: Operations, paths: list[str], root: str) -> list[Change]:
-    answers = await asyncio.gather(*(client.get(path) for path in paths), return_exceptions=True)
-    changes = []
-    for path, answer in zip(paths, answers, strict=True):
-        if isinstance(answer, NoNodeError):
-            changes.append(Change(path, None, None))
-        elif _is_hidden(answer, path, root):
-            continue
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
-            changes.append(Change(path, answer.data, answer.stat))
-    return changes
+async def _read_all(
+    read: Callable[[str], Awaitable[T]], paths: list[str], root: str
+) -> list[tuple[str, T | None]]:
+    """Read nodes at once; None stands for no node.
 
-
-def _is_hidden(answer: object, path: str, root: str) -> bool:
-    """Return whether we may not read a node: of such ones below the root no events come, either."""
-    return isinstance(answer, NoAuthError) and path != root
+    Those below the root without permission to read them are left out: they have no events, either.
+    """
+    replies = await asyncio.gather(*map(read, paths), return_exceptions=True)
+    found: list[tuple[str, T | None]] = []
+    for path, reply in zip(paths, replies, strict=True):
+        if isinstance(reply, NoNodeError):
+            found.append((path, None))
+        elif not isinstance(reply, BaseException):
+            found.append((path, reply))
+        elif not isinstance(reply, NoAuthError) or path == root:
+            raise reply
+    return found
 
 
 def _batches(paths: list[str]) -> Iterator[list[str]]:

@@ -14,17 +14,17 @@ A live tree is no snapshot. A node that is deleted meanwhile is left out, or `is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from paddock.client.operations.operations import Operations
 from paddock.client.requests.arguments import (
     check_count,
     check_flag,
     check_not_negative,
     checked_path,
 )
-from paddock.client.results import NodeData
 from paddock.errors import InvalidArgumentError, NoAuthError, NoNodeError
 from paddock.protocol.acl import ACL
 from paddock.protocol.records import Stat
@@ -39,18 +39,6 @@ NAMES_MAX: Final = 1000
 
 # Decides by path and stat whether data are read.
 DataFilter: TypeAlias = Callable[[str, Stat], bool]
-
-
-class _Reads(Protocol):
-    """The calls of a client that a walk makes."""
-
-    def exists(self, path: str, /) -> asyncio.Future[Stat | None]: ...
-
-    def get(self, path: str, /) -> asyncio.Future[NodeData]: ...
-
-    def children(self, path: str, /) -> asyncio.Future[list[str]]: ...
-
-    def get_acl(self, path: str, /) -> asyncio.Future[tuple[list[ACL], Stat]]: ...
 
 
 @dataclass(slots=True)
@@ -81,38 +69,34 @@ class WalkedNode:
         return self.path[self.path.rfind("/") + 1 :] or "/"
 
 
+@dataclass(slots=True, eq=False)
 class _Siblings:
     """The children of one node that were not yielded yet."""
 
-    __slots__ = ("above", "depth", "names", "present")
-
-    def __init__(self, above: str, depth: int, names: Sequence[str]) -> None:
-        self.above = above
-        self.depth = depth
-        # Not looked at; in reverse order.
-        self.names = sorted(names, reverse=True)
-        # Those in the queue that were found.
-        self.present = 0
+    above: str
+    depth: int
+    # Not looked at; in reverse order.
+    names: list[str]
+    # Those in the queue that were found.
+    present: int = 0
 
     def take(self) -> _Entry:
         path = f"{self.above.rstrip('/')}/{self.names.pop()}"
         return _Entry(self, WalkedNode(path, self.depth))
 
 
+@dataclass(slots=True, eq=False)
 class _Entry:
     """A node in the queue."""
 
-    __slots__ = ("children", "is_listed", "is_looked_at", "needs_data", "node", "siblings")
-
-    def __init__(self, siblings: _Siblings, node: WalkedNode) -> None:
-        self.siblings = siblings
-        self.node = node
-        self.is_looked_at = False
-        self.needs_data = False
-        # Whether the children are known. Invariant: they stand right behind it in the queue.
-        self.is_listed = False
-        # Between the reply and the place in the queue.
-        self.children: _Siblings | None = None
+    siblings: _Siblings
+    node: WalkedNode
+    is_looked_at: bool = False
+    needs_data: bool = False
+    # Whether the children are known. Invariant: they stand right behind it in the queue.
+    is_listed: bool = False
+    # Between the reply and the place in the queue.
+    children: _Siblings | None = None
 
     @property
     def depth(self) -> int:
@@ -134,7 +118,7 @@ class TreeWalk:
 
     def __init__(
         self,
-        client: _Reads,
+        client: Operations,
         path: str,
         *,
         depth: int | None = None,
@@ -171,9 +155,7 @@ class TreeWalk:
     async def nodes(self) -> AsyncGenerator[WalkedNode, None]:
         """Yield every node of the tree. Raises NoNodeError if its root does not exist."""
         if self._after is None:
-            root = _Siblings("", 0, [])
-            root.names = [self._root[1:]]
-            self._queue.append(root)
+            self._queue.append(_Siblings("", 0, [self._root[1:]]))
         elif (unlisted := await self._skip_to(self._after)) is not None:
             yield unlisted
         while self._queue:
@@ -215,7 +197,7 @@ class TreeWalk:
             except NoAuthError as error:
                 return WalkedNode(here, depth, error=error)
             shown = [one for one in sorted(names)[: self._max_children] if one > name]
-            self._queue.append(_Siblings(here, depth + 1, shown))
+            self._queue.append(_Siblings(here, depth + 1, shown[::-1]))
             here = f"{here.rstrip('/')}/{name}"
         return None
 
@@ -331,4 +313,5 @@ class TreeWalk:
             shown = sorted(reply)[: self._max_children]
             node.omitted = len(reply) - len(shown)
             node.is_leaf = not shown
-            entry.children = _Siblings(node.path, node.depth + 1, shown) if shown else None
+            if shown:
+                entry.children = _Siblings(node.path, node.depth + 1, shown[::-1])

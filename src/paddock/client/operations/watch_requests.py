@@ -13,18 +13,15 @@ from typing import Any, Final
 
 from paddock.client.operations.request_sender import RequestSender
 from paddock.client.requests import decoding
-from paddock.client.requests.encoder import Encoder
-from paddock.client.requests.frames import encoded
+from paddock.client.requests.encoder import Encoder, encoded
 from paddock.client.session.session import Session
 from paddock.client.watches.served import PERSISTENT, RECURSIVE
 from paddock.client.watches.watches import Watcher, WatchKind
 from paddock.errors import NO_WATCHER, OK
 from paddock.protocol import opcodes
+from paddock.protocol.operations import Record
 from paddock.protocol.requests import AddWatchRequest, SetWatchesRequest, WatchesRequest
 
-# The modes of a lasting watch, as they are asked for.
-_PERSISTENT_MODE: Final = 0
-_RECURSIVE_MODE: Final = 1
 # Codes after which the watch is gone.
 _GONE: Final = (OK, NO_WATCHER)
 
@@ -41,7 +38,7 @@ class WatchRequests:
         session.watches.on_free = lambda full: self._shed(encode.own(full))
 
     def add(self, path: str, watcher: Watcher, *, recursive: bool) -> asyncio.Future[None]:
-        """Have a watcher told of every change, until it is removed."""
+        """Add a persistent watch."""
         full = self._encode.full(path)
         watches, served = self._watches, self._served
         table = watches.recursive if recursive else watches.persistent
@@ -69,7 +66,7 @@ class WatchRequests:
         full = self._encode.full(path)
         watches, session = self._watches, self._session
         had_some = watches.has(full, kind, watcher)
-        is_open = session.is_watch_under_way(path)
+        is_open = session.in_flight.may_set_watch(path)
         are_others = watches.are_others(full, kind, watcher)
         if had_some and not is_open and (are_others or not session.is_attached):
             watches.remove(full, kind, watcher)
@@ -91,18 +88,13 @@ class WatchRequests:
             is_told = watcher is None and removes and not is_lasting
             return OK if were_some or (code == OK and is_told) else NO_WATCHER
 
-        return self._sender.send(
-            opcodes.REMOVE_WATCHES if removes else opcodes.CHECK_WATCHES,
-            # If it goes, it is all that is there; and not every server knows the lasting kinds.
-            encoded(WatchesRequest(full, WatchKind.ANY if is_lasting else kind)),
-            path,
-            decoding.nothing,
-            is_repeatable=True,
-            on_reply=forget,
-        )
+        operation = opcodes.REMOVE_WATCHES if removes else opcodes.CHECK_WATCHES
+        # All watches are removed with a lasting one, whose kinds not every server knows.
+        request = WatchesRequest(full, WatchKind.ANY if is_lasting else kind)
+        return self._send(operation, request, path, forget)
 
     def forget(self, watcher: Watcher) -> None:
-        """Tell a watcher of nothing any more, whatever it watches."""
+        """Stop calling a watcher, whatever it watches."""
         for full in self._watches.lasting(watcher):
             # A session that is over has no watches.
             _ignore(self.remove(self._encode.own(full), WatchKind.ANY, watcher))
@@ -111,16 +103,24 @@ class WatchRequests:
     def _ask_for(
         self, path: str, full: bytes, modes: int, on_reply: Callable[[int, bool], int]
     ) -> asyncio.Future[None]:
-        """Ask the server for lasting watches of one mode, or of both at once."""
+        """Request persistent watches of one mode, or of both at once."""
         if modes == PERSISTENT | RECURSIVE:
-            operation = opcodes.SET_WATCHES2
-            body = encoded(SetWatchesRequest(0, [], [], [], [full], [full]))
-        else:
-            operation = opcodes.ADD_WATCH
-            mode = _RECURSIVE_MODE if modes == RECURSIVE else _PERSISTENT_MODE
-            body = encoded(AddWatchRequest(full, mode))
+            both = SetWatchesRequest(0, [], [], [], [full], [full])
+            return self._send(opcodes.SET_WATCHES2, both, path, on_reply)
+        # On the wire, 0 is persistent and 1 recursive.
+        request = AddWatchRequest(full, 1 if modes == RECURSIVE else 0)
+        return self._send(opcodes.ADD_WATCH, request, path, on_reply)
+
+    def _send(
+        self, operation: int, request: Record, path: str, on_reply: Callable[[int, bool], int]
+    ) -> asyncio.Future[None]:
         return self._sender.send(
-            operation, body, path, decoding.nothing, is_repeatable=True, on_reply=on_reply
+            operation,
+            encoded(request),
+            path,
+            decoding.nothing,
+            is_repeatable=True,
+            on_reply=on_reply,
         )
 
     # Watches of the server that no watcher needs.
@@ -131,7 +131,7 @@ class WatchRequests:
         watches, session = self._watches, self._session
         if not session.is_attached or not self._served.at(full):
             return
-        if session.is_watch_under_way(path):
+        if session.in_flight.may_set_watch(path):
             # They may be needed. It is checked again with the last reply.
             return
         if not watches.has(full, WatchKind.ANY):
@@ -144,10 +144,7 @@ class WatchRequests:
                 self._drop(path, full, mode)
 
     def _drop(self, path: str, full: bytes, mode: int) -> None:
-        """Have one mode dropped: from ZooKeeper 3.9 on there are kinds for that.
-
-        A server before that answers with an error, and nothing has changed.
-        """
+        """Drop one mode. ZooKeeper 3.9 has kinds for that; older servers reply with an error."""
         served = self._served
 
         def dropped(code: int, is_wanted: bool) -> int:
@@ -158,19 +155,10 @@ class WatchRequests:
             return code
 
         kind = WatchKind.RECURSIVE if mode == RECURSIVE else WatchKind.PERSISTENT
-        _ignore(
-            self._sender.send(
-                opcodes.REMOVE_WATCHES,
-                encoded(WatchesRequest(full, kind)),
-                path,
-                decoding.nothing,
-                is_repeatable=True,
-                on_reply=dropped,
-            )
-        )
+        _ignore(self._send(opcodes.REMOVE_WATCHES, WatchesRequest(full, kind), path, dropped))
 
     def _make_do(self, path: str, full: bytes, mode: int) -> None:
-        """Come as near to dropping a mode as it goes on a server that has one at a path."""
+        """Come as close as possible to dropping a mode on a server with one mode per path."""
         watches, served = self._watches, self._served
 
         def replaced(code: int, is_wanted: bool) -> int:
@@ -182,11 +170,11 @@ class WatchRequests:
         if mode == RECURSIVE and full in watches.persistent:
             _ignore(self._ask_for(path, full, PERSISTENT, replaced))
         elif mode == PERSISTENT and full in watches.recursive:
-            # The recursive one has taken its place.
+            # The recursive one has replaced it.
             served.remove(full, PERSISTENT)
         else:
-            # Reads count on it, which came before or after it: it took the place of their watches.
-            served.rely_on(full)
+            # Reads rely on it: it has replaced their watches.
+            served.relied_on.add(full)
 
 
 def _ignore(future: asyncio.Future[Any]) -> None:

@@ -19,7 +19,6 @@ from paddock.protocol.acl import ACL, ALL, Identity
 # The service has five bytes for the milliseconds.
 _TTL_SECONDS_MAX: Final = (2**40 - 1) / 1000
 _INT32_MAX: Final = 2**31 - 1
-_INT64_MAX: Final = 2**63 - 1
 # Long enough to be unique, and without characters that need care in a name.
 _MARK: Final = re.compile("[0-9A-Za-z]{16,64}")
 
@@ -62,15 +61,7 @@ def checked_bytes(name: str, value: object) -> bytes:
     return value
 
 
-def checked_version(version: object) -> int:
-    return _version(version, _INT32_MAX)
-
-
-def checked_config_version(version: object) -> int:
-    return _version(version, _INT64_MAX)
-
-
-def _version(version: object, largest: int) -> int:
+def checked_version(version: object, largest: int = _INT32_MAX) -> int:
     if not _is_int(version) or not -1 <= version <= largest:
         raise InvalidArgumentError(f"version: {version!r} is no version; -1 stands for any")
     return version

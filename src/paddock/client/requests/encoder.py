@@ -1,8 +1,7 @@
-"""Encodes requests from checked arguments: paths with the chroot, data, versions, kinds of nodes.
+"""Encodes requests from checked arguments, and frames them: a length, then the request.
 
-What cannot be used raises InvalidArgumentError (`arguments`), before anything is sent. The requests
-that are made by the thousand are put together from bytes right here: their records would take three
-times as long to write the same.
+Invalid arguments raise InvalidArgumentError (`arguments`), before anything is sent. Frequent
+requests are joined from bytes right here: writing their records would take three times as long.
 """
 
 from __future__ import annotations
@@ -10,27 +9,33 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from paddock.client.requests.arguments import (
     check_node_kind,
     checked_acl,
-    checked_config_version,
     checked_data,
     checked_path,
     checked_version,
     milliseconds_of_ttl,
     servers,
 )
-from paddock.client.requests.frames import encoded
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import OPEN, OPEN_WIRE, encode_acls
-from paddock.protocol.requests import (
-    PathRequest,
-    ReconfigRequest,
-)
+from paddock.protocol.operations import Record
+from paddock.protocol.requests import PathRequest, ReconfigRequest
 
-# What stands for any version of a node.
+# What a server accepts by default (jute.maxbuffer); it closes the connection otherwise.
+REQUEST_BYTES_MAX: Final = 0xFFFFF
+# The length of what follows it, the xid, and the operation.
+REQUEST_HEADER: Final = Struct(">iii")
+# What the length counts of it.
+COUNTED_HEADER_BYTES: Final = 8
+# Any version of a node.
 ANY_VERSION: Final = -1
+
+_CONFIG_VERSION_MAX: Final = 2**63 - 1
 
 # The flags of create, by what the node is.
 _EPHEMERAL: Final = 1
@@ -112,7 +117,7 @@ class Encoder:
         members_text = servers("members", members)
         if joining_text is None and leaving_text is None and members_text is None:
             raise InvalidArgumentError("joining, leaving, members: nothing is to change")
-        from_version = checked_config_version(version)
+        from_version = checked_version(version, _CONFIG_VERSION_MAX)
         return encoded(ReconfigRequest(joining_text, leaving_text, members_text, from_version))
 
     def create(
@@ -147,6 +152,21 @@ class Encoder:
             above = self.full(path[:-1] or "/")
             return above if above.endswith(b"/") else above + b"/"
         return self._checked(path)
+
+
+def encoded(record: Record) -> bytes:
+    writer = BytesWriter()
+    record.write(writer)
+    return writer.getvalue()
+
+
+def framed(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def framed_request(xid: int, operation: int, body: bytes = b"") -> bytes:
+    """Return a request as it is sent; frequent ones are joined by `in_flight`."""
+    return REQUEST_HEADER.pack(COUNTED_HEADER_BYTES + len(body), xid, operation) + body
 
 
 def watched(full: bytes, watch: bool) -> bytes:

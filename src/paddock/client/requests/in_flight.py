@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from paddock.client.requests.frames import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
+from paddock.client.requests.encoder import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
 from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.errors import ConnectionLostError
 

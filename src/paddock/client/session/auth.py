@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from paddock.client.requests.frames import encoded, framed_request
+from paddock.client.requests.encoder import encoded, framed_request
 from paddock.client.requests.pending_request import Failure
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError

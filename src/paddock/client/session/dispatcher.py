@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Final
 
 from librt.strings import read_i32_be, read_i64_be
@@ -242,11 +241,6 @@ class WriteBatch:
     def __enter__(self) -> None:
         self._is_outermost = self._dispatcher.begin_batch()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if self._is_outermost:
             self._dispatcher.end_batch()

@@ -1,18 +1,62 @@
-"""The handshake of a session: the first frame each way."""
+"""The handshake of a session: who it is, and the first frame each way."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
-from paddock.client.requests.frames import encoded, framed
+from paddock.client.requests.encoder import encoded, framed
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError, error_from_code
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 
 _HEADER_BYTES: Final = 16
+_NO_PASSWORD: Final = bytes(16)
+
+
+class SessionCredentials:
+    """The identity of a session.
+
+    A server in read-only mode gives sessions that it alone knows. By such an id no other server
+    would take us, so we ask that one for a new session.
+    """
+
+    def __init__(self, timeout: float, *, read_only: bool) -> None:
+        self.id = 0
+        self.password = _NO_PASSWORD
+        self._timeout_ms = round(timeout * 1000)
+        # Whether a server will do that can only be read from.
+        self._read_only = read_only
+        # Whether the service as a whole knows us.
+        self._is_global = False
+
+    def request(self, last_zxid: int) -> ConnectRequest:
+        """Return what asks for our session, or for a new one."""
+        known = self._is_global
+        return ConnectRequest(
+            0,
+            last_zxid,
+            self._timeout_ms,
+            self.id if known else 0,
+            self.password if known else _NO_PASSWORD,
+            self._read_only,
+        )
+
+    def check(self, reply: ConnectResponse) -> None:
+        """Raise RemoteProtocolError if this server is not for us."""
+        if reply.read_only and not self._read_only and reply.timeout_ms > 0:
+            raise RemoteProtocolError("it is in read-only mode, and we may want to write")
+
+    def is_refused(self, reply: ConnectResponse) -> bool:
+        """Return whether our session is over: another one is none of ours."""
+        return reply.timeout_ms <= 0 or (self._is_global and reply.session_id != self.id)
+
+    def stamp(self, reply: ConnectResponse) -> None:
+        """Be who the server says we are."""
+        self.id = reply.session_id
+        self.password = reply.password or _NO_PASSWORD
+        self._is_global = self._is_global or not reply.read_only
 
 
 async def perform_handshake(transport: Transport, request: ConnectRequest) -> ConnectResponse:
@@ -35,7 +79,13 @@ async def perform_handshake(transport: Transport, request: ConnectRequest) -> Co
 async def next_frame(transport: Transport) -> bytes:
     """Wait for what the server says next; raises OSError if it says nothing any more."""
     answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    transport.on_frames = _give_first_to(answer)
+
+    def take(frames: list[bytes]) -> None:
+        # Nothing is sent before we have asked for more, so there is one at most.
+        if frames and not answer.done():
+            answer.set_result(frames[0])
+
+    transport.on_frames = take
     try:
         await asyncio.wait((answer, transport.lost), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
@@ -46,12 +96,3 @@ async def next_frame(transport: Transport) -> bytes:
         raise reason or ConnectionResetError("the server closed the connection")
     finally:
         answer.cancel()
-
-
-def _give_first_to(answer: asyncio.Future[bytes]) -> Callable[[list[bytes]], None]:
-    def give(frames: list[bytes]) -> None:
-        # Nothing is sent to us before we have asked for more, so nothing else is there.
-        if frames and not answer.done():
-            answer.set_result(frames[0])
-
-    return give

@@ -1,25 +1,36 @@
 """Finds a server for a session, with a backoff between rounds, and records what went wrong.
 
+A name is resolved again for every attempt. It may have several addresses: they are tried in random
+order, so that clients spread over them, each with its share of the time. An address counts as
+reached when the handshake succeeds, not when it listens.
+
 Servers are tried in turn. After a round without success there is a pause, random and longer each
 time; also after a connection without any reply: a server that accepts and drops clients must not
 cause a busy loop.
+
+A server that has lost its peers may serve reads. A session that is attached to one looks for a
+read-write server: it sends all servers the four-letter word `isro`, in turn, with growing pauses.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+import os
+import socket
 import ssl
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, TypeVar, cast
 
-from paddock.client.session.connector import Connector, UnreachableError
-from paddock.client.session.handshake import perform_handshake
+from paddock.client.session.handshake import SessionCredentials, perform_handshake
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
-from paddock.client.session.read_write_probe import ReadWriteProbe
 from paddock.client.session.sasl import SaslCredentials, authenticate, check_installed
-from paddock.client.session.session_credentials import SessionCredentials
 from paddock.client.session.transport import Transport
+from paddock.errors import RemoteProtocolError
 from paddock.protocol.records import ConnectResponse
+
+T = TypeVar("T")
 
 logger: Final = logging.getLogger(__name__)
 
@@ -27,6 +38,11 @@ _ATTEMPT_SECONDS_MIN: Final = 0.5
 # How often we can try before the session may be over, at least: one handshake that is not answered
 # must not cost us the session, also if there is only one server.
 _ATTEMPTS_MIN: Final = 3
+# Between two questions for a read-write server: short at first, and at least so many in a session
+# timeout, since the session expires after it.
+_FIRST_PAUSE: Final = 0.1
+_PAUSES_MIN: Final = 4
+_ANSWER_SECONDS: Final = 1.0
 
 
 class Attachment(NamedTuple):
@@ -55,7 +71,8 @@ class Reconnector:
         self._hosts = hosts
         self._credentials = credentials
         self._connector = Connector(self._loop, random, tls)
-        self._probe = ReadWriteProbe(hosts, random, tls)
+        self._random = random
+        self._tls = tls
         self._sasl = sasl
         self._backoff = Backoff(random)
         # What went wrong last, by the host that it went wrong with.
@@ -103,7 +120,8 @@ class Reconnector:
 
         It is the next one to be tried. None if the connection was lost before.
         """
-        search = self._loop.create_task(self._probe.find(session_timeout))
+        searching = find_read_write(self._hosts, self._random, self._tls, session_timeout)
+        search = self._loop.create_task(searching)
         try:
             await asyncio.wait((search, transport.lost), return_when=asyncio.FIRST_COMPLETED)
             if not search.done():
@@ -115,6 +133,119 @@ class Reconnector:
             await asyncio.wait((search,))
 
     def tried(self) -> str:
-        """Say what went wrong since a server took us, host by host."""
+        """Describe what went wrong since the last success, host by host."""
         tried = [f"{host}: {failure}" for host, failure in self._failures.items()]
         return "; ".join(tried) or f"no answer from {self._hosts}"
+
+
+async def find_read_write(
+    hosts: HostRing, random: Randomness, tls: ssl.SSLContext | None, session_timeout: float
+) -> Host:
+    """Wait for a server that accepts writes, and return it."""
+    longest = session_timeout / _PAUSES_MIN / len(hosts)
+    pauses = Backoff(random, _FIRST_PAUSE, max(longest, _FIRST_PAUSE))
+    while True:
+        for host in hosts:
+            await asyncio.sleep(pauses.next())
+            if await is_read_write(host, tls):
+                return host
+
+
+async def is_read_write(host: Host, tls: ssl.SSLContext | None = None) -> bool:
+    """Return whether `host` accepts writes; False if it cannot be reached."""
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            reader, writer = await asyncio.open_connection(host.name, host.port, ssl=tls)
+            try:
+                writer.write(b"isro")
+                return await reader.read(16) == b"rw"
+            finally:
+                writer.transport.abort()
+    except (OSError, TimeoutError, ValueError):
+        return False
+
+
+class UnreachableError(Exception):
+    """A host could not be attached to; the message says why, for each of its addresses."""
+
+
+class Connector:
+    """Makes connections to hosts."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, random: Randomness, tls: ssl.SSLContext | None
+    ) -> None:
+        self._loop = loop
+        self._random = random
+        self._tls = tls
+
+    async def reach(
+        self, host: Host, attempt: Callable[[Transport], Awaitable[T]], limit: float
+    ) -> T:
+        """Connect to a host; return the result of `attempt`, within `limit` seconds.
+
+        Raises UnreachableError.
+        """
+        deadline = self._loop.time() + limit
+        try:
+            async with asyncio.timeout(limit):
+                addresses = await self._resolve(host)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise UnreachableError(f"the name cannot be resolved: {_explain(error)}") from error
+        failures = []
+        for number, address in enumerate(addresses):
+            share = (deadline - self._loop.time()) / (len(addresses) - number)
+            try:
+                async with asyncio.timeout(share):
+                    return await self._try(host, address, attempt)
+            except (OSError, TimeoutError, RemoteProtocolError) as error:
+                prefix = "" if address == host.name else f"{address}: "
+                failures.append(f"{prefix}{_explain(error)}")
+        raise UnreachableError(", ".join(failures))
+
+    async def _try(
+        self, host: Host, address: str, attempt: Callable[[Transport], Awaitable[T]]
+    ) -> T:
+        transport = Transport()
+        try:
+            await self._loop.create_connection(
+                lambda: cast(asyncio.Protocol, transport),
+                address,
+                host.port,
+                ssl=self._tls,
+                server_hostname=None if self._tls is None else host.name,
+            )
+        except ConnectionResetError as error:
+            if self._tls is None:
+                raise
+            raise ConnectionResetError("it ends the TLS handshake; is TLS spoken there?") from error
+        try:
+            return await attempt(transport)
+        except BaseException:
+            transport.abort()
+            raise
+
+    async def _resolve(self, host: Host) -> list[str]:
+        try:
+            ipaddress.ip_address(host.name)
+        except ValueError:
+            found = await self._loop.getaddrinfo(host.name, host.port, type=socket.SOCK_STREAM)
+            addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+            return self._random.sample(addresses, len(addresses))
+        else:
+            return [host.name]
+
+
+def _explain(error: Exception) -> str:
+    """Say in a few words what went wrong."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or error}"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror
+    return str(error) or type(error).__name__

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from paddock.client.requests.frames import encoded, framed_request
+from paddock.client.requests.encoder import encoded, framed_request
 from paddock.client.session.handshake import next_frame
 from paddock.client.session.transport import Transport
 from paddock.errors import OK, AuthenticationError, InvalidArgumentError, RemoteProtocolError

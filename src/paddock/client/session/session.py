@@ -19,16 +19,16 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.client.requests import decoding
-from paddock.client.requests.frames import encoded, framed_request
+from paddock.client.requests.encoder import encoded, framed_request
 from paddock.client.requests.in_flight import LOST, InFlight
 from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.client.session.auth import Auth
 from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
+from paddock.client.session.handshake import SessionCredentials
 from paddock.client.session.hosts import HostRing, Randomness
 from paddock.client.session.reconnector import Reconnector
 from paddock.client.session.sasl import SaslCredentials
-from paddock.client.session.session_credentials import SessionCredentials
 from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
 from paddock.client.states import Event, EventType, SessionState
@@ -55,6 +55,8 @@ _CLOSED_BEFORE: Final = Failure(
     ConnectionLostError, "the client was closed before the answer came; the outcome is unknown"
 )
 
+_NODE_EVENTS: Final = frozenset(EventType) - {EventType.NONE}
+
 
 class Session:
     """One session, from `start` until it is final."""
@@ -71,12 +73,12 @@ class Session:
         sasl: SaslCredentials | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._credentials = SessionCredentials(timeout, read_only=read_only)
+        self.credentials = SessionCredentials(timeout, read_only=read_only)
         self.watches = ClientWatches()
         # Where every state is told, and who hears of it first.
         self.states = StatePublisher(self._loop)
         self.states.add(self.watches.tell_everybody)
-        self._reconnector = Reconnector(hosts, self._credentials, random, tls=tls, sasl=sasl)
+        self._reconnector = Reconnector(hosts, self.credentials, random, tls=tls, sasl=sasl)
         self._has_sasl = sasl is not None
         # Gives a path of the service as the client knows it.
         self._own_path = own_path
@@ -86,16 +88,16 @@ class Session:
             ping=self._ping,
             leave=self._leave,
             on_overdue=self._become_overdue,
-            answered=lambda: self._in_flight.answered,
+            answered=lambda: self.in_flight.answered,
         )
         # Sent on every connection.
         self.auth = Auth()
-        self._in_flight = InFlight()
+        self.in_flight = InFlight()
         # What is asked goes there.
         self.dispatcher = Dispatcher(
             self._loop,
             self._clock,
-            self._in_flight,
+            self.in_flight,
             on_event=self._notify,
             on_watches_set=self.watches.served.end_replay,
             on_auth_reply=self._take_auth_reply,
@@ -121,11 +123,7 @@ class Session:
 
     @property
     def id(self) -> int:
-        return self._credentials.id
-
-    @property
-    def password(self) -> bytes:
-        return self._credentials.password
+        return self.credentials.id
 
     @property
     def timeout(self) -> float:
@@ -161,10 +159,6 @@ class Session:
     def is_attached(self) -> bool:
         """Return whether a server has what we asked it to remember, such as watches."""
         return self.dispatcher.transport is not None
-
-    def is_watch_under_way(self, path: str) -> bool:
-        """Return whether a request that may set a watch on this path is not answered yet."""
-        return self._in_flight.may_set_watch(path)
 
     def authenticate(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
         """Send credentials, now and after every reconnect."""
@@ -222,7 +216,7 @@ class Session:
                 logger.error("session 0x%x: %s", self.id, error)
                 self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
                 return
-            if self._credentials.is_refused(reply):
+            if self.credentials.is_refused(reply):
                 self._expire(transport)
                 return
             self._begin(transport, reply, asked_at)
@@ -237,13 +231,13 @@ class Session:
                 await self._reconnector.pause_after(was_of_use=was_of_use)
 
     def _begin(self, transport: Transport, reply: ConnectResponse, asked_at: float) -> None:
-        self._credentials.stamp(reply)
+        self.credentials.stamp(reply)
         transport.trust()
         self.dispatcher.attach(transport)
         self.auth.send_all(transport)
         for request in self.watches.requests(self.dispatcher.last_zxid):
             transport.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
-        self._in_flight.adapt()
+        self.in_flight.adapt()
         self._clock.attach(asked_at, reply.timeout_ms / 1000, confirms=not reply.read_only)
         if not self._established.done():
             self._established.set_result(None)
@@ -270,7 +264,7 @@ class Session:
             return
         self.dispatcher.transport = None
         self._clock.detach()
-        self._in_flight.lose_connection(was_of_use=was_of_use)
+        self.in_flight.lose_connection(was_of_use=was_of_use)
         if self._clock.is_overdue:
             self._refuse(LOST, _NOT_SENT)
         else:
@@ -329,7 +323,7 @@ class Session:
     def _refuse(self, sent: Failure, unsent: Failure) -> None:
         """Let everything that waits fail, and what is asked from now on."""
         self.dispatcher.refusal = unsent
-        self._in_flight.fail(sent, unsent)
+        self.in_flight.fail(sent, unsent)
         self.auth.fail(sent)
 
     # Called by the clock and the dispatcher.
@@ -352,13 +346,10 @@ class Session:
         self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, reason))
 
     def _notify(self, told: WatcherEvent, header_zxid: int) -> None:
-        try:
-            kind = EventType(told.kind)
-        except ValueError:
-            kind = EventType.NONE
-        if kind is EventType.NONE:
-            # What concerns the session we know ourselves: no server tells us.
+        if told.kind not in _NODE_EVENTS:
+            # Servers send no events of the session.
             raise RemoteProtocolError(f"an event of the unknown type {told.kind}")
+        kind = EventType(told.kind)
         zxid = header_zxid if header_zxid > 0 else None
         served = self.watches.served
         served.hear(zxid)

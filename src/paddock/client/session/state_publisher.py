@@ -1,8 +1,7 @@
 """The state of a session, published to listeners and streams.
 
-Listeners are called at once, in the order in which states come: a state that comes while they are
-told of another waits until all of them have heard of that one. What a listener raises goes to the
-event loop's exception handler, and no further.
+Listeners are called at once, in the order of the states: one that comes meanwhile waits until all
+of them were called. What a listener raises goes to the event loop's exception handler.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ StateListener: TypeAlias = Callable[[SessionState], None]
 
 
 class _Told:
-    """A state that has come, and the one after it once there is one."""
+    """A state that was published, and the one after it once there is one."""
 
     def __init__(self, state: SessionState) -> None:
         self.state = state
@@ -34,24 +33,22 @@ class StateStream:
     """
 
     def __init__(self, told: _Told) -> None:
-        # The one that was given last, and before the first one what is to be given.
         self._told = told
+        # Whether it was yielded.
         self._has_begun = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionState:
-        told = self._told
         if self._has_begun:
-            if told.state.is_final:
+            if self._told.state.is_final:
                 raise StopAsyncIteration
-            await told.has_next.wait()
-            assert told.next is not None
-            told = told.next
+            await self._told.has_next.wait()
+            assert self._told.next is not None
+            self._told = self._told.next
         self._has_begun = True
-        self._told = told
-        return told.state
+        return self._told.state
 
 
 class StatePublisher:
@@ -66,15 +63,15 @@ class StatePublisher:
         self._news: deque[SessionState] = deque()
 
     def add(self, listener: StateListener) -> None:
-        """Tell a listener of every state from the next one on, once, however often it was added."""
+        """Call a listener with every later state, once, however often it was added."""
         self._listeners[listener] = None
 
     def remove(self, listener: StateListener) -> None:
-        """Tell a listener of nothing any more; that it was never added is fine."""
+        """Remove a listener, if it was added."""
         self._listeners.pop(listener, None)
 
     def publish(self, state: SessionState) -> None:
-        """Come to a state. The same one again is no news."""
+        """Set the state, and tell of it unless it is the same."""
         if state is self.state:
             return
         self.state = state
@@ -91,16 +88,14 @@ class StatePublisher:
             self._news.popleft()
 
     def stream(self) -> StateStream:
-        """Return the present state, then every newer one; end after a final one."""
+        """Return a stream of the present state and every later one."""
         return StateStream(self._last)
 
     async def wait_connected(self) -> bool:
-        """Wait for a connection; return whether there is one, or there will be none any more."""
-        async for state in self.stream():
+        """Wait for a connection; return False if the session is over."""
+        async for _ in self.stream():
             if self.state.is_connected:
                 return True
-            if state.is_final:
-                break
         return False
 
     def _tell(self, listener: StateListener, state: SessionState) -> None:

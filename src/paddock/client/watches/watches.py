@@ -1,8 +1,8 @@
-"""The watches of a client: who is told of what, and what is set again after a reconnect.
+"""The watches of a client: which watchers get an event, and what is set again after a reconnect.
 
-The server tells a connection only once of an event, however many watchers of the client it
-concerns; here it is passed on to all of them. A one-shot watch is over with its first event. All
-paths are the server's, with the chroot. Which watches the server has for all this is in `served`.
+The server sends an event once per connection; it is passed on to all watchers that it concerns. A
+one-shot watch ends with its first event. All paths are the server's, with the chroot. Which watches
+the server has is in `served`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from paddock.protocol.requests import SetWatchesRequest
 Watcher: TypeAlias = Callable[[Event], None]
 Table: TypeAlias = dict[bytes, dict[Watcher, None]]
 
-# What one setWatches may hold, so that it stays below the frame limit of any server.
+# The limit of one setWatches, below the frame limit of any server.
 _CHUNK_BYTES_MAX: Final = 128 * 1024
 
 
@@ -49,26 +49,32 @@ class ClientWatches:
         self.child: Table = {}
         self.persistent: Table = {}
         self.recursive: Table = {}
-        # In the order in which a request has them that sets them again.
+        # In the order of the request that sets them again.
         self._all = (self.data, self.exists, self.child, self.persistent, self.recursive)
-        # Those that a read has set.
         self._one_shot = (self.data, self.exists, self.child)
+        self._of_kind: dict[WatchKind, tuple[Table, ...]] = {
+            WatchKind.CHILDREN: (self.child,),
+            WatchKind.DATA: (self.data, self.exists),
+            WatchKind.ANY: self._all,
+            WatchKind.PERSISTENT: (self.persistent,),
+            WatchKind.RECURSIVE: (self.recursive,),
+        }
         # What the server has.
         self.served = ServedWatches()
-        # Called with a path where the server's lasting watch was kept for the watches of reads,
-        # once the last one of them is over.
+        # Called with a path where the server's persistent watch was kept for watches of reads, once
+        # the last one of them is over.
         self.on_free: Callable[[bytes], None] | None = None
-        # Told of every state, and of the events of those watches that were set for it.
+        # Called with every state, and with the events of reads with `watch=True`.
         self.default: Watcher | None = None
 
     def tell(self, event: Event, path: bytes) -> None:
-        """Pass an event on to everybody whom it concerns."""
+        """Call the watchers that an event concerns."""
         for watcher in self.take(event.type, path):
             _tell(watcher, event)
         self.settle(path)
 
     def tell_everybody(self, state: SessionState) -> None:
-        """Pass the state of the session on."""
+        """Call every watcher with the state of the session."""
         event = Event(state, EventType.NONE, None)
         watchers = dict.fromkeys(self.everybody())
         if self.default is not None:
@@ -80,19 +86,19 @@ class ClientWatches:
         table.setdefault(path, {})[watcher] = None
 
     def settle(self, path: bytes) -> None:
-        """Check whether watches of reads still rely on a lasting one."""
-        if self.served.is_relied_on(path) and not self._is_read_watched(path):
-            self.served.rely_no_more(path)
+        """Check whether watches of reads still rely on a persistent one."""
+        if path in self.served.relied_on and not self._is_read_watched(path):
+            self.served.relied_on.discard(path)
             if self.on_free is not None:
                 self.on_free(path)
 
     def is_recursive(self, path: bytes) -> bool:
         """Return whether there is a recursive watch on a path, or will be."""
-        return path in self.recursive or self.served.is_expected(path, RECURSIVE)
+        return path in self.recursive or bool(self.served.expected(path) & RECURSIVE)
 
     def unneeded(self, path: bytes) -> list[int]:
-        """Return the modes of lasting watches of the server that no watcher needs."""
-        if self.served.is_relied_on(path) and self._is_read_watched(path):
+        """Return the modes of persistent watches of the server that no watcher needs."""
+        if path in self.served.relied_on and self._is_read_watched(path):
             return []
         tables = ((PERSISTENT, self.persistent), (RECURSIVE, self.recursive))
         modes = self.served.at(path)
@@ -102,7 +108,7 @@ class ClientWatches:
         return any(path in table for table in self._one_shot)
 
     def take(self, kind: int, path: bytes) -> list[Watcher]:
-        """Return everybody whom an event concerns, each once; one-shot watches are over with it."""
+        """Return the watchers that an event concerns, each once, and end one-shot watches."""
         concerned: dict[Watcher, None] = {}
         if kind in (EventType.CREATED, EventType.CHANGED, EventType.DELETED):
             concerned.update(self.data.pop(path, {}))
@@ -121,17 +127,17 @@ class ClientWatches:
 
     def has(self, path: bytes, kind: WatchKind, watcher: Watcher | None = None) -> bool:
         """Return whether there are watches of a kind on a path, or those of one watcher."""
-        some = [table.get(path, {}) for table in self._tables_of(kind)]
+        some = [table.get(path, {}) for table in self._of_kind[kind]]
         return any(some) if watcher is None else any(watcher in one for one in some)
 
     def are_others(self, path: bytes, kind: WatchKind, watcher: Watcher | None) -> bool:
-        """Return whether the server's watch would be missed by others, if these were removed there.
+        """Return whether other watchers need the server's watch, if these are removed there.
 
-        For some servers a lasting watch is one of both kinds, and has no halves here; others, as
-        far as we know them, remove those of reads by themselves. One that is lasting is removed
-        with all that is there, as every server understands it.
+        Some servers have one persistent watch for both kinds of reads; others, as far as we know
+        them, remove those of reads by themselves. A persistent watch is removed with all others of
+        the path, since every server understands that.
         """
-        meant = self._tables_of(kind)
+        meant = self._of_kind[kind]
         touched: tuple[Table, ...] = self._all
         if kind in (WatchKind.DATA, WatchKind.CHILDREN):
             if self.served.keeps_modes_apart:
@@ -140,36 +146,21 @@ class ClientWatches:
                 return True
             else:
                 touched = (*meant, self.persistent, self.recursive)
-        for table in touched:
-            others = dict(table.get(path, {}))
-            if any(table is one for one in meant):
-                if watcher is None:
-                    continue
-                others.pop(watcher, None)
-            if others:
-                return True
-        return False
+        return any(
+            (watcher is not None and other != watcher) or not any(table is one for one in meant)
+            for table in touched
+            for other in table.get(path, {})
+        )
 
     def remove(self, path: bytes, kind: WatchKind, watcher: Watcher | None = None) -> bool:
-        """Forget the watches of a kind on a path, or those of one watcher; tell if any were."""
+        """Remove the watches of a kind, or those of one watcher; return whether there were any."""
         found = self.has(path, kind, watcher)
-        for table in self._tables_of(kind):
+        for table in self._of_kind[kind]:
             if watcher is not None:
                 table.get(path, {}).pop(watcher, None)
             if watcher is None or not table.get(path, True):
                 table.pop(path, None)
         return found
-
-    def _tables_of(self, kind: WatchKind) -> tuple[Table, ...]:
-        if kind is WatchKind.DATA:
-            return (self.data, self.exists)
-        if kind is WatchKind.CHILDREN:
-            return (self.child,)
-        if kind is WatchKind.PERSISTENT:
-            return (self.persistent,)
-        if kind is WatchKind.RECURSIVE:
-            return (self.recursive,)
-        return self._all
 
     def lasting(self, watcher: Watcher) -> list[bytes]:
         """Return the paths on which a watcher has persistent watches of any kind."""
@@ -177,7 +168,7 @@ class ClientWatches:
         return [path for table in tables for path, some in table.items() if watcher in some]
 
     def discard(self, watcher: Watcher) -> None:
-        """Forget a watcher altogether; what the server still sends on its account goes nowhere."""
+        """Remove a watcher everywhere; events that the server still sends for it are dropped."""
         for table in self._all:
             for path in [path for path, some in table.items() if watcher in some]:
                 del table[path][watcher]
@@ -186,16 +177,16 @@ class ClientWatches:
                     self.settle(path)
 
     def everybody(self) -> list[Watcher]:
-        """Return every watcher once, for what concerns the session."""
+        """Return every watcher once."""
         return list({one: None for table in self._all for some in table.values() for one in some})
 
     def clear(self) -> None:
-        self.served.clear()
+        self.served.begin((), ())
         for table in self._all:
             table.clear()
 
     def requests(self, last_zxid: int) -> Iterator[SetWatchesRequest]:
-        """Return what sets all of them again, in pieces of a bounded size."""
+        """Yield the requests that set all of them again, each of a bounded size."""
         self.served.begin(self.persistent, self.recursive)
         piece: list[list[bytes]] = [[] for _ in self._all]
         size = 0
@@ -211,7 +202,7 @@ class ClientWatches:
 
     def _request(self, last_zxid: int, piece: list[list[bytes]]) -> SetWatchesRequest:
         request = SetWatchesRequest(last_zxid, *piece)
-        # Lasting ones fire nothing. They come last, so nothing else waits for an answer after them.
+        # Persistent ones fire nothing. They come last, so no later reply is waited for.
         if request.data or request.exists or request.child:
             self.served.expect_replay()
         return request

@@ -9,8 +9,14 @@ It shares the records of the protocol with the server and nothing else.
 """
 
 from paddock.testing.model.model import TTL_MS_MAX, Model
-from paddock.testing.model.parts import Answer, Caller, ModelNode, ReadRequest, WriteRequest
-from paddock.testing.model.paths import is_valid_path
+from paddock.testing.model.parts import (
+    Answer,
+    Caller,
+    ModelNode,
+    ReadRequest,
+    WriteRequest,
+    is_valid_path,
+)
 from paddock.testing.model.quota import QUOTA
 
 __all__ = [

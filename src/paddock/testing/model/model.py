@@ -11,7 +11,9 @@ CreateResponse(path=b'/a')
 from __future__ import annotations
 
 import copy
-from typing import Final
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec
 
 from paddock import errors
 from paddock.protocol import opcodes
@@ -42,7 +44,6 @@ from paddock.protocol.requests import (
     WatchesRequest,
 )
 from paddock.testing.model import quota
-from paddock.testing.model.access import masked, permitted, storable
 from paddock.testing.model.parts import (
     Answer,
     Caller,
@@ -52,8 +53,11 @@ from paddock.testing.model.parts import (
     ReadRequest,
     Result,
     WriteRequest,
+    is_valid_path,
+    masked,
+    permitted,
+    storable,
 )
-from paddock.testing.model.paths import is_valid_path
 from paddock.testing.model.watches import ModelWatches
 
 ALWAYS_THERE: Final = (b"/", b"/zookeeper", b"/zookeeper/config", b"/zookeeper/quota")
@@ -63,6 +67,24 @@ _SEQUENTIAL: Final = (2, 3, 6)
 _EPHEMERAL: Final = (1, 3)
 _TTL: Final = (5, 6)
 _CONTAINER: Final = 4
+
+P = ParamSpec("P")
+
+
+def _answering(
+    method: Callable[Concatenate[Model, P], object],
+) -> Callable[Concatenate[Model, P], Answer]:
+    """Make an Answer of what a method returns, or of the No that it raises."""
+
+    @wraps(method)
+    def answer(self: Model, /, *arguments: P.args, **named: P.kwargs) -> Answer:
+        try:
+            reply = method(self, *arguments, **named)
+        except No as no:
+            return Answer(no.code, self.zxid)
+        return Answer(errors.OK, self.zxid, reply)
+
+    return answer
 
 
 class Model:
@@ -82,31 +104,32 @@ class Model:
 
     # Decisions of the service.
 
-    def open_session(self, id: int, password: bytes, timeout_ms: int) -> Answer:
+    @_answering
+    def open_session(self, id: int, password: bytes, timeout_ms: int) -> None:
         """Begin a session, in its first generation."""
         self.zxid += 1
         self.sessions[id] = ModelSession(password, timeout_ms)
-        return Answer(errors.OK, self.zxid)
 
-    def attach(self, id: int, timeout_ms: int) -> Answer:
+    @_answering
+    def attach(self, id: int, timeout_ms: int) -> None:
         """Attach a session to another connection: requests of the older ones are refused."""
         session = self.sessions.get(id)
         if session is None:
-            return Answer(errors.SESSION_EXPIRED, self.zxid)
+            raise No(errors.SESSION_EXPIRED)
         session.generation += 1
         session.timeout_ms = timeout_ms
-        return Answer(errors.OK, self.zxid)
 
-    def expire(self, id: int, generation: int) -> Answer:
+    @_answering
+    def expire(self, id: int, generation: int) -> None:
         """End a session, unless it was attached again since that was decided."""
         session = self.sessions.get(id)
         if session is None or session.generation != generation:
-            return Answer(errors.SESSION_MOVED, self.zxid)
+            raise No(errors.SESSION_MOVED)
         self.zxid += 1
         self._end(id)
-        return Answer(errors.OK, self.zxid)
 
-    def reap(self, path: bytes, czxid: int, mzxid: int) -> Answer:
+    @_answering
+    def reap(self, path: bytes, czxid: int, mzxid: int) -> None:
         """Delete a container or TTL node, unless anything about it has changed since."""
         node = self.nodes.get(path)
         if (
@@ -117,64 +140,59 @@ class Model:
         ):
             self.zxid += 1
             self._delete(path)
-        return Answer(errors.OK, self.zxid)
 
     # Requests of clients.
 
+    @_answering
     def write(
         self, caller: Caller, operation: int, request: WriteRequest | None, time_ms: int
-    ) -> Answer:
-        """Carry out a write, which takes a zxid in any case. None stands for undecodable bytes."""
-        if operation == opcodes.RECONFIG and request is None and self._alive(caller) == errors.OK:
-            return Answer(errors.MARSHALLING_ERROR, self.zxid)
-        self.zxid += 1
-        try:
-            if (code := self._alive(caller)) != errors.OK:
-                raise No(code)
-            reply = self._write(caller, operation, request, time_ms)
-        except No as no:
-            return Answer(no.code, self.zxid)
-        return Answer(errors.OK, self.zxid, reply)
+    ) -> object:
+        """Carry out a write, which takes a zxid even if it fails. None: undecodable bytes.
 
-    def multi(self, caller: Caller, steps: list[tuple[int, WriteRequest]], time_ms: int) -> Answer:
+        Only a reconfiguration that cannot be decoded takes none.
+        """
+        self.zxid += 1
+        self._need_session(caller)
+        if operation == opcodes.RECONFIG and request is None:
+            self.zxid -= 1
+        return self._write(caller, operation, request, time_ms)
+
+    @_answering
+    def multi(
+        self, caller: Caller, steps: list[tuple[int, WriteRequest]], time_ms: int
+    ) -> list[Result]:
         """Carry out all steps or none. The reply is a list of results."""
         self.zxid += 1
-        if (code := self._alive(caller)) != errors.OK:
-            return Answer(code, self.zxid)
+        self._need_session(caller)
         if any(self._cannot_be_a_step(request) for _operation, request in steps):
-            return Answer(errors.MARSHALLING_ERROR, self.zxid)
+            raise No(errors.MARSHALLING_ERROR)
         before = {path: copy.copy(node) for path, node in self.nodes.items()}
         watches_before = self.watches.moment()
         results: list[Result] = []
-        for number, (operation, request) in enumerate(steps):
-            try:
+        try:
+            for operation, request in steps:
                 results.append(self._step(caller, operation, request, time_ms))
-            except No as no:
-                self.nodes = before
-                self.watches.go_back(watches_before)
-                if no.code == errors.MARSHALLING_ERROR:
-                    return Answer(no.code, self.zxid)
-                codes = [errors.OK] * number + [no.code]
-                codes += [errors.RUNTIME_INCONSISTENCY] * (len(steps) - len(codes))
-                return Answer(
-                    errors.OK, self.zxid, [(-1, code, IntResponse(code)) for code in codes]
-                )
-        return Answer(errors.OK, self.zxid, results)
+        except No as no:
+            self.nodes = before
+            self.watches.go_back(watches_before)
+            if no.code == errors.MARSHALLING_ERROR:
+                raise
+            codes = [errors.OK] * len(results) + [no.code]
+            codes += [errors.RUNTIME_INCONSISTENCY] * (len(steps) - len(codes))
+            return [(-1, code, IntResponse(code)) for code in codes]
+        return results
 
-    def close(self, caller: Caller) -> Answer:
+    @_answering
+    def close(self, caller: Caller) -> None:
         """End the caller's session."""
         self.zxid += 1
-        if (code := self._alive(caller)) != errors.OK:
-            return Answer(code, self.zxid)
+        self._need_session(caller)
         self._end(caller.session)
-        return Answer(errors.OK, self.zxid)
 
-    def read(self, caller: Caller, operation: int, request: ReadRequest) -> Answer:
+    @_answering
+    def read(self, caller: Caller, operation: int, request: ReadRequest) -> object:
         """Answer a query, and set or remove the watches it asks for."""
-        try:
-            return Answer(errors.OK, self.zxid, self._read(caller, operation, request))
-        except No as no:
-            return Answer(no.code, self.zxid)
+        return self._read(caller, operation, request)
 
     def forget(self, caller: Caller) -> None:
         """Drop the watches of a connection that is gone."""
@@ -211,13 +229,12 @@ class Model:
 
     # Writing.
 
-    def _alive(self, caller: Caller) -> int:
+    def _need_session(self, caller: Caller) -> None:
         session = self.sessions.get(caller.session)
         if session is None:
-            return errors.SESSION_EXPIRED
+            raise No(errors.SESSION_EXPIRED)
         if session.generation != caller.generation:
-            return errors.SESSION_MOVED
-        return errors.OK
+            raise No(errors.SESSION_MOVED)
 
     def _write(
         self, caller: Caller, operation: int, request: WriteRequest | None, time_ms: int
@@ -229,8 +246,7 @@ class Model:
                 self._check_flags(flags, ttl_ms)
                 if flags not in _TTL and (ttl_ms >= 0 or operation == opcodes.CREATE_TTL):
                     raise No(errors.BAD_ARGUMENTS)
-                kind = _kind_of(operation, flags)
-                path = self._create(caller, request, kind, ttl_ms, time_ms)
+                path = self._create(caller, request, _kind_of(operation, flags), ttl_ms, time_ms)
                 if operation == opcodes.CREATE:
                     return CreateResponse(path)
                 return Create2Response(path, self.stat(path))
@@ -252,13 +268,9 @@ class Model:
                 raise No(errors.MARSHALLING_ERROR)
 
     def _cannot_be_a_step(self, request: WriteRequest) -> bool:
-        match request:
-            case CreateRequest() | CreateTTLRequest():
-                return False
-            case VersionRequest() | SetDataRequest():
-                return request.path is None
-            case _:
-                return True
+        if isinstance(request, VersionRequest | SetDataRequest):
+            return request.path is None
+        return not isinstance(request, CreateRequest | CreateTTLRequest)
 
     def _step(self, caller: Caller, operation: int, request: WriteRequest, time_ms: int) -> Result:
         match request:
@@ -287,11 +299,9 @@ class Model:
                 raise AssertionError(request)
 
     def _check_flags(self, flags: int, ttl_ms: int) -> None:
-        if not 0 <= flags <= 6:
-            raise No(errors.BAD_ARGUMENTS)
         if flags in _TTL and not self.extended_types:
             raise No(errors.UNIMPLEMENTED)
-        if flags in _TTL and not 1 <= ttl_ms <= TTL_MS_MAX:
+        if not 0 <= flags <= 6 or (flags in _TTL and not 1 <= ttl_ms <= TTL_MS_MAX):
             raise No(errors.BAD_ARGUMENTS)
 
     def _create(
@@ -307,8 +317,7 @@ class Model:
             raise No(errors.BAD_ARGUMENTS)
         acls = storable(request.acls, caller.identities)
         above = path.rpartition(b"/")[0] or b"/"
-        parent = self._node(above)
-        self._need(caller, parent, CREATE)
+        parent = self._node_for(caller, CREATE, above)
         if request.flags in _SEQUENTIAL:
             path += f"{parent.created:010d}".encode()
         if not is_valid_path(path):
@@ -334,30 +343,27 @@ class Model:
         return path
 
     def _delete_checked(self, caller: Caller, request: VersionRequest) -> None:
-        path, parent = self._deletable(request.path)
-        self._need(caller, parent, DELETE)
-        node = self._node(path)
+        path, node = self._deletable(caller, request.path)
         _match(request.version, node.version)
         if self.children(path):
             raise No(errors.NOT_EMPTY)
         self._delete(path)
 
     def _delete_container(self, caller: Caller, path: bytes | None) -> None:
-        path, parent = self._deletable(path)
-        self._need(caller, parent, DELETE)
-        node = self._node(path)
+        path, node = self._deletable(caller, path)
         if self.children(path):
             raise No(errors.NOT_EMPTY)
         if node.owner:
             raise No(errors.BAD_VERSION)
         self._delete(path)
 
-    def _deletable(self, path: bytes | None) -> tuple[bytes, ModelNode]:
+    def _deletable(self, caller: Caller, path: bytes | None) -> tuple[bytes, ModelNode]:
         if path is None:
             raise No(errors.MARSHALLING_ERROR)
         if b"/" not in path or b"\0" in path or path in ALWAYS_THERE:
             raise No(errors.BAD_ARGUMENTS)
-        return path, self._node(path.rpartition(b"/")[0] or b"/")
+        self._node_for(caller, DELETE, path.rpartition(b"/")[0])
+        return path, self._node(path)
 
     def _delete(self, path: bytes) -> None:
         node = self.nodes.pop(path)
@@ -369,8 +375,7 @@ class Model:
 
     def _set_data(self, caller: Caller, request: SetDataRequest, time_ms: int) -> bytes:
         path = _whole(request.path)
-        node = self._node(path)
-        self._need(caller, node, WRITE)
+        node = self._node_for(caller, WRITE, path)
         growth = len(request.data or b"") - len(node.data or b"")
         if self.enforce_quota:
             quota.keep_limits(self.nodes, path, more=0, growth=growth)
@@ -386,8 +391,7 @@ class Model:
     def _set_acl(self, caller: Caller, request: SetACLRequest) -> bytes:
         path = _whole(request.path)
         acls = storable(request.acls, caller.identities)
-        node = self._node(path)
-        self._need(caller, node, ADMIN)
+        node = self._node_for(caller, ADMIN, path)
         _match(request.version, node.aversion)
         node.acls = acls
         node.aversion = _int32(node.aversion + 1)
@@ -395,9 +399,7 @@ class Model:
 
     def _check(self, caller: Caller, request: VersionRequest) -> bytes:
         path = _whole(request.path)
-        node = self._node(path)
-        self._need(caller, node, READ)
-        _match(request.version, node.version)
+        _match(request.version, self._node_for(caller, READ, path).version)
         return path
 
     def _end(self, id: int) -> None:
@@ -412,11 +414,11 @@ class Model:
             raise No(errors.NO_NODE)
         return node
 
-    # Access.
-
-    def _need(self, caller: Caller, node: ModelNode, permission: int) -> None:
+    def _node_for(self, caller: Caller, permission: int, path: bytes) -> ModelNode:
+        node = self._node(path)
         if not permitted(node.acls, permission, caller.identities):
             raise No(errors.NO_AUTH)
+        return node
 
     # Reading.
 
@@ -455,15 +457,13 @@ class Model:
         if operation == opcodes.EXISTS:
             if b"\0" in path:
                 raise No(errors.BAD_ARGUMENTS)
-            there = self.nodes.get(path or b"/")
-            if there is not None:
-                self._need(caller, there, READ)
+            if (path or b"/") in self.nodes:
+                self._node_for(caller, READ, path)
             if watch:
                 self.watches.data.add((path, caller, "once"))
             self._node(path)
             return self.stat(path or b"/")
-        node = self._node(path)
-        self._need(caller, node, READ)
+        node = self._node_for(caller, READ, path)
         if watch:
             table = self.watches.data if operation == opcodes.GET_DATA else self.watches.child
             table.add((path, caller, "once"))
@@ -490,13 +490,12 @@ class Model:
             return StringsResponse(mine)
         if path is None:
             raise No(errors.MARSHALLING_ERROR)
-        node = self._node(path)
         if operation == opcodes.GET_ACL:
-            self._need(caller, node, READ | ADMIN)
+            node = self._node_for(caller, READ | ADMIN, path)
             open_to_see = permitted(node.acls, ADMIN, caller.identities)
             shown = node.acls if open_to_see else [masked(acl) for acl in node.acls]
             return GetACLResponse(shown, self.stat(path or b"/"))
-        self._need(caller, node, READ)
+        self._node_for(caller, READ, path)
         prefix = path.rstrip(b"/") + b"/"
         below = [one for one in self.nodes if one.startswith(prefix)]
         # The root is below its other name, though not below itself.

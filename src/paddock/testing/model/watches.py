@@ -8,8 +8,7 @@ from paddock import errors
 from paddock.protocol import events, opcodes
 from paddock.protocol.acl import READ
 from paddock.protocol.requests import SetWatchesRequest
-from paddock.testing.model.access import permitted
-from paddock.testing.model.parts import Caller, ModelNode, No
+from paddock.testing.model.parts import Caller, ModelNode, No, permitted
 
 Watchers: TypeAlias = set[tuple[bytes, Caller, str]]
 """The watches of one kind: a path, a caller, and "once", "persistent" or "recursive"."""
@@ -74,32 +73,23 @@ class ModelWatches:
         """Set what a client had on its last connection, and tell it what it has missed."""
         since = request.relative_zxid
 
-        def tell(kind: int, path: bytes) -> None:
+        def resume(table: Watchers, path: bytes, missed: int | None) -> None:
             node = nodes.get(path or b"/")
-            if node is None or permitted(node.acls, READ, caller.identities):
-                caller.events.append((kind, path, _NO_ZXID))
+            if missed is None:
+                table.add((path, caller, "once"))
+            elif node is None or permitted(node.acls, READ, caller.identities):
+                caller.events.append((missed, path, _NO_ZXID))
 
         for path in request.data:
             node = nodes.get(path or b"/")
-            if node is None:
-                tell(events.NODE_DELETED, path)
-            elif node.mzxid > since:
-                tell(events.NODE_DATA_CHANGED, path)
-            else:
-                self.data.add((path, caller, "once"))
+            changed = events.NODE_DATA_CHANGED if node and node.mzxid > since else None
+            resume(self.data, path, changed if node else events.NODE_DELETED)
         for path in request.exists:
-            if (path or b"/") in nodes:
-                tell(events.NODE_CREATED, path)
-            else:
-                self.data.add((path, caller, "once"))
+            resume(self.data, path, events.NODE_CREATED if (path or b"/") in nodes else None)
         for path in request.child:
             node = nodes.get(path or b"/")
-            if node is None:
-                tell(events.NODE_DELETED, path)
-            elif node.pzxid > since:
-                tell(events.NODE_CHILDREN_CHANGED, path)
-            else:
-                self.child.add((path, caller, "once"))
+            changed = events.NODE_CHILDREN_CHANGED if node and node.pzxid > since else None
+            resume(self.child, path, changed if node else events.NODE_DELETED)
         for paths, mode in ((request.persistent, "persistent"), (request.recursive, "recursive")):
             for path in paths:
                 self.add(caller, path, mode)
@@ -117,14 +107,13 @@ class ModelWatches:
         if kind not in meant:
             raise No(errors.MARSHALLING_ERROR)
         tables, modes = meant[kind]
-        found = False
-        for table in tables:
-            here = {watch for watch in table if watch[:2] == (path, caller) and watch[2] in modes}
-            found = found or bool(here)
-            if operation == opcodes.REMOVE_WATCHES:
-                table.difference_update(here)
+        here = {watch for table in tables for watch in table if watch[:2] == (path, caller)}
+        found = {watch for watch in here if watch[2] in modes}
         if not found:
             raise No(errors.NO_WATCHER)
+        if operation == opcodes.REMOVE_WATCHES:
+            for table in tables:
+                table.difference_update(found)
 
 
 def _tell(

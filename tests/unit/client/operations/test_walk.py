@@ -5,11 +5,12 @@ import gc
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import aclosing
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
 from paddock.client.operations import walk as module
+from paddock.client.operations.operations import Operations
 from paddock.client.operations.walk import NAMES_MAX, WINDOW, TreeWalk, WalkedNode
 from paddock.client.results import NodeData
 from paddock.errors import ConnectionLostError, InvalidArgumentError, NoAuthError, NoNodeError
@@ -87,9 +88,13 @@ class FakeClient:
         return future
 
 
+def tree_walk(client: FakeClient, path: str, **options: Any) -> TreeWalk:
+    return TreeWalk(cast(Operations, client), path, **options)
+
+
 def walked(client: FakeClient, path: str = "/", **options: Any) -> list[WalkedNode]:
     async def walking() -> list[WalkedNode]:
-        return [node async for node in TreeWalk(client, path, **options).nodes()]
+        return [node async for node in tree_walk(client, path, **options).nodes()]
 
     return asyncio.run(walking())
 
@@ -165,7 +170,7 @@ def test_vanished_nodes_are_counted_once() -> None:
     client.vanished, client.gone = {"/a"}, {"/c"}
 
     async def main() -> int:
-        walk = TreeWalk(client, "/", data=True)
+        walk = tree_walk(client, "/", data=True)
         async for _ in walk.nodes():
             pass
         return walk.vanished
@@ -213,7 +218,7 @@ def test_acls_come_with_the_stats() -> None:
 def test_what_is_below_a_node_is_left_out_on_request() -> None:
     async def main() -> list[str]:
         paths = []
-        async for node in TreeWalk(FakeClient(TREE), "/", data=True).nodes():
+        async for node in tree_walk(FakeClient(TREE), "/", data=True).nodes():
             paths.append(node.path)
             node.descends = node.path != "/a"
         return paths
@@ -282,7 +287,7 @@ def test_a_deep_tree_is_read_ahead() -> None:
     client = FakeClient([*names, *(f"{name}/x" for name in names)])
 
     async def asked_when_at(path: str) -> list[str]:
-        async with aclosing(TreeWalk(client, "/").nodes()) as nodes:
+        async with aclosing(tree_walk(client, "/").nodes()) as nodes:
             async for node in nodes:
                 if node.path == path:
                     break
@@ -297,7 +302,7 @@ def test_large_nodes_are_read_when_it_is_their_turn() -> None:
     client.data |= {f"/wide/{number}": b"" for number in range(NAMES_MAX + 1)}
 
     async def asked_when_at(path: str) -> list[tuple[str, str]]:
-        async with aclosing(TreeWalk(client, "/", data=True).nodes()) as nodes:
+        async with aclosing(tree_walk(client, "/", data=True).nodes()) as nodes:
             async for node in nodes:
                 if node.path == path:
                     break
@@ -329,7 +334,7 @@ def test_a_walk_that_is_left_waits_for_nothing() -> None:
     client.forbidden = set(client.data) - {"/"}
 
     async def leaving() -> None:
-        whole = TreeWalk(client, "/", data=lambda path, stat: path != "/").nodes()
+        whole = tree_walk(client, "/", data=lambda path, stat: path != "/").nodes()
         async with aclosing(whole) as nodes:
             async for found in nodes:
                 if found.path == "/n0002":
@@ -346,7 +351,7 @@ def test_a_walk_that_fails_says_so_once(after: int) -> None:
     client.answers_left = after
 
     async def failing() -> None:
-        everywhere = TreeWalk(client, "/", data=True).nodes()
+        everywhere = tree_walk(client, "/", data=True).nodes()
         with pytest.raises(ConnectionLostError):
             async for _ in everywhere:
                 pass
@@ -367,4 +372,4 @@ def test_a_walk_that_fails_says_so_once(after: int) -> None:
 )
 def test_arguments_are_checked_at_once(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        TreeWalk(FakeClient([]), "/a", **options)
+        tree_walk(FakeClient([]), "/a", **options)

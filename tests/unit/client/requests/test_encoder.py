@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.client.requests.encoder import Encoder, watched
-from paddock.client.requests.frames import encoded
+from paddock.client.requests.encoder import Encoder, encoded, watched
 from paddock.errors import InvalidArgumentError
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, CREATOR_ALL, OPEN, READ, Identity

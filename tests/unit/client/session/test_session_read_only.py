@@ -11,7 +11,7 @@ import pytest
 
 from paddock import ConnectionLostError, SessionState, connect
 from paddock.client.session.hosts import Host, HostRing
-from paddock.client.session.read_write_probe import ReadWriteProbe
+from paddock.client.session.reconnector import find_read_write, is_read_write
 from paddock.protocol import opcodes
 from paddock.protocol.records import ConnectRequest
 from paddock.server.config.config import ServerConfig
@@ -125,7 +125,7 @@ def test_servers_are_asked_ever_more_rarely() -> None:
             ring = HostRing([Host(host, int(port)), Host("127.0.0.1", 1)], Random(1))
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(3600):
-                    await ReadWriteProbe(ring, Random(1), None).find(session_timeout=80)
+                    await find_read_write(ring, Random(1), None, session_timeout=80)
         # Every ten seconds at most, five on average, and each of the two in turn.
         assert asked_at[2] < 2
         assert 3600 / 13 < len(asked_at) < 3600 / 8
@@ -133,7 +133,7 @@ def test_servers_are_asked_ever_more_rarely() -> None:
     run_virtually(scenario())
 
 
-def test_whoever_does_not_answer_the_question_cannot_be_written_to() -> None:
+def test_a_server_that_does_not_answer_the_question_cannot_be_written_to() -> None:
     async def scenario() -> None:
         async def say_nothing(talk: Talk) -> None:
             await talk.reader.read()
@@ -144,9 +144,6 @@ def test_whoever_does_not_answer_the_question_cannot_be_written_to() -> None:
         for lead in (say_nothing, hang_up):
             async with ScriptedServer(lead) as server:
                 host, port = server.hosts.split(":")
-                probe = ReadWriteProbe(
-                    HostRing([Host(host, int(port))], Random(1)), Random(1), None
-                )
-                assert not await probe.is_read_write(Host(host, int(port)))
+                assert not await is_read_write(Host(host, int(port)))
 
     run_virtually(scenario())

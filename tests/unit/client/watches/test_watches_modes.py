@@ -11,8 +11,7 @@ import pytest
 
 import paddock
 from paddock import Client, Event, EventType, NoWatcherError, WatchKind
-from paddock.client.requests.encoder import watched
-from paddock.client.requests.frames import encoded
+from paddock.client.requests.encoder import encoded, watched
 from paddock.errors import MARSHALLING_ERROR
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader

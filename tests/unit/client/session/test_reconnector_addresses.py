@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from paddock import ConnectionLostError, connect
-from paddock.client.session.connector import Connector, UnreachableError
 from paddock.client.session.hosts import Host
+from paddock.client.session.reconnector import Connector, UnreachableError
 from paddock.client.session.transport import Transport
 from paddock.testing import EmbeddedServer, VirtualClockLoop
 from tests.support.scripted import ScriptedServer, Talk

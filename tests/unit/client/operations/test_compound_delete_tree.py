@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from paddock.client.client import Client
-from paddock.client.operations.delete_tree import delete_tree
+from paddock.client.operations.compound import delete_tree
 from paddock.errors import NotEmptyError
 
 
