@@ -42,7 +42,7 @@ _MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
 # Defaults that have a name.
 _NAMES: Final = {id(OPEN): "OPEN_ACL"}
 # Modules that are written from others by tools/twin.py.
-_TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.sync.multiread")
+_TWINS: Final = ("paddock.sync.client",)
 # What a proxy asks its faults, a recipe its grants, and one recipe another.
 _INNER: Final = (
     "FaultyServer.recent",
@@ -108,12 +108,13 @@ class Page:
 def _recipes() -> Page:
     """Give the page of the recipes: one section for each module, named as that names itself."""
     package = importlib.import_module("paddock.recipes")
+    twins = importlib.import_module("paddock.sync.recipes")
     found: dict[str, list[str]] = {}
     for name in package.__all__:
         found.setdefault(_home(package, name), []).append(name)
     sections, records = [], []
     for home, names in sorted(found.items(), key=lambda one: _last(one[0])):
-        if importlib.util.find_spec(f"paddock.sync.recipes.{_last(home)}") is None:
+        if all(getattr(twins, name) is getattr(package, name) for name in names):
             # Without a twin it is no recipe: records that recipes return.
             records += names
             continue
