@@ -109,6 +109,9 @@ def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
     for kind in kinds:
         for base in kind.__mro__[1:]:
             is_ours = base.__module__.startswith(root) and not base.__name__.startswith("_")
+            if all(name.startswith("_") for name in vars(base)):
+                # There is nothing to write of it.
+                continue
             if is_ours and base not in kinds and not is_shared(base):
                 below.setdefault(base, set()).add(kind)
     # Of two bases with the same classes below them the nearer one is enough.

@@ -62,10 +62,6 @@ class Cache(Background):
         """
         self._bridge.call(self._inner.sync)
 
-    def close(self) -> None:
-        """Stop following; the nodes stay, stale. Closing twice is fine."""
-        self._bridge.call(self._inner.close)
-
     def get(self, path: str) -> CachedNode | None:
         """Return a node, or None.
 

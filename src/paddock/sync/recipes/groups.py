@@ -191,7 +191,7 @@ class Membership(Twin[recipes.Membership]):
         return self._bridge.call(self._inner.members)
 
     def events(self) -> Stream[MembershipEvent]:
-        """Return a stream of all members, as PRESENT, then of who joins, leaves, or changes.
+        """Yield all members, as PRESENT, then who joins, leaves, or changes.
 
             membership.join("worker 7")
             for event in membership.events():
