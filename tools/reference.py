@@ -39,7 +39,7 @@ _MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
 # Named defaults.
 _NAMES: Final = {id(OPEN): "OPEN_ACL"}
 # Modules that tools/twin.py generates.
-_TWINS: Final = ("paddock.sync.client", "paddock.sync.transaction", "paddock.sync.multiread")
+_TWINS: Final = ("paddock.sync.client",)
 # Methods for other parts of Paddock: of faults, grants and recipes.
 _INNER: Final = (
     "FaultyServer.recent",
@@ -105,12 +105,13 @@ class Page:
 def _recipes() -> Page:
     """Return the page of the recipes: one section per module, with the module's own title."""
     package = importlib.import_module("paddock.recipes")
+    twins = importlib.import_module("paddock.sync.recipes")
     found: dict[str, list[str]] = {}
     for name in package.__all__:
         found.setdefault(_home(package, name), []).append(name)
     sections, records = [], []
     for home, names in sorted(found.items(), key=lambda one: _last(one[0])):
-        if importlib.util.find_spec(f"paddock.sync.recipes.{_last(home)}") is None:
+        if all(getattr(twins, name) is getattr(package, name) for name in names):
             # A class without a twin is no recipe, but a record that recipes return.
             records += names
             continue

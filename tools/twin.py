@@ -54,8 +54,8 @@ RECIPES: Final = Package("paddock.recipes", "paddock.sync.recipes")
 # Without the recipes.
 _CLIENT: Final = Rules(
     pairs=(
-        Pair("paddock.client.transaction", "paddock.sync.transaction", ("Transaction",)),
-        Pair("paddock.client.multiread", "paddock.sync.multiread", ("MultiRead",)),
+        Pair("paddock.client.transaction", "paddock.sync.client", ("Transaction",)),
+        Pair("paddock.client.multiread", "paddock.sync.client", ("MultiRead",)),
         Pair("paddock.client.client", "paddock.sync.client", ("Client",)),
         Pair("paddock.api", "paddock.sync.api", ("connect",)),
     ),
@@ -98,7 +98,9 @@ def rules() -> Rules:
 
 def everything() -> tuple[Pair | Package, ...]:
     """Return all generated modules."""
-    return (*rules().pairs, RECIPES) if RECIPES.exists else rules().pairs
+    # One pair stands for each module: all pairs with its target are written there.
+    pairs = {pair.target: pair for pair in rules().pairs}
+    return (*pairs.values(), RECIPES) if RECIPES.exists else (*pairs.values(),)
 
 
 def text_of(written: Pair | Package, by: Rules | None = None) -> str:

@@ -15,7 +15,7 @@ from paddock.api import connect
 from paddock.client.client import Client
 from paddock.protocol.acl import OPEN
 from paddock.recipes import DoubleBarrier, Queue
-from paddock.recipes.common.sweeper import Sweeper
+from paddock.recipes.common.departure import Sweeper
 from paddock.recipes.locks.line import Line
 from paddock.recipes.queue.delivery import Delivery
 from paddock.recipes.queue.queue_index import QueuePaths, in_order

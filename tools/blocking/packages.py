@@ -56,8 +56,8 @@ class Package:
         for base in shared_bases([getattr(source.module, name) for name in twins], self.source):
             found.setdefault(base.__module__, []).insert(0, base.__name__)
         pairs = tuple(
-            # Twins are generated, so they need no folders: the module name is enough.
-            Pair(home, f"{self.target}.{home.rpartition('.')[2]}", tuple(names))
+            # All modules of a folder have one twin together.
+            Pair(home, f"{self.target}.{self._part(home)}", tuple(names), self.source)
             for home, names in sorted(found.items())
         )
         for name in homes:
@@ -65,13 +65,15 @@ class Package:
                 check_shared(name, getattr(source.module, name), with_pairs(rules, pairs))
         return pairs
 
+    def _part(self, home: str) -> str:
+        """Return the folder of a module, or its own name if it is in none."""
+        return home.removeprefix(f"{self.source}.").partition(".")[0]
+
     def write(self, rules: Rules) -> str:
         """Return the `__init__` of the twin."""
-        source = read(self.source)
-        pairs = self.pairs(rules)
-        targets = {name: pair.target for pair in pairs for name in pair.names}
-        homes = self._homes(source)
-        lines = [f"from {targets.get(name, home)} import {name}" for name, home in homes.items()]
+        targets = {name: pair.target for pair in self.pairs(rules) for name in pair.names}
+        homes = self._homes(read(self.source))
+        lines = [f"from {targets.get(name, self.source)} import {name}" for name in homes]
         names = "".join(f"    {name!r},\n" for name in homes)
         return (
             f'"""The blocking twin of `{self.source}`, with the same names.\n\n'
@@ -107,6 +109,9 @@ def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
     for kind in kinds:
         for base in kind.__mro__[1:]:
             is_ours = base.__module__.startswith(root) and not base.__name__.startswith("_")
+            if all(name.startswith("_") for name in vars(base)):
+                # There is nothing to write of it.
+                continue
             if is_ours and base not in kinds and not is_shared(base):
                 below.setdefault(base, set()).add(kind)
     # If two bases have the same subclasses, the nearer one is enough.

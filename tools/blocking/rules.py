@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,8 @@ class Pair:
     source: str
     target: str
     names: tuple[str, ...]
+    # The package that exports what of it is public, if there is one.
+    package: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,15 @@ class Rules:
     def twins(self) -> dict[str, Pair]:
         """The pair of each class with a twin, by its name."""
         return {name: pair for pair in self.pairs for name in pair.names if name[0].isupper()}
+
+    def exporter(self, module: str, name: str, thing: Any) -> str | None:
+        """Return the package that exports a thing of a module below it, if there is one."""
+        for package in sorted({pair.package for pair in self.pairs if pair.package}):
+            exported = importlib.import_module(package)
+            is_there = name in exported.__all__ and getattr(exported, name) is thing
+            if module.startswith(f"{package}.") and is_there:
+                return package
+        return None
 
 
 class RefusedError(Exception):

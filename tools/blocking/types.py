@@ -48,6 +48,7 @@ class Types:
     """The types of one generated module, and the imports that they need."""
 
     def __init__(self, rules: Rules, target: str, source: Source) -> None:
+        self._rules = rules
         self._twins = rules.twins
         self._target = target
         # The module that names are looked up in; another one for inherited methods.
@@ -70,28 +71,20 @@ class Types:
             return outcome
         if is_scope or generic in _SCOPES:
             self.imports.add("from paddock.sync.scopes import Scope")
-            return self._carried("Scope", "WrappedValue", inside[0], where, bridge)
+            return self._carried("Scope", inside[0], where, bridge)
         if generic in _STREAMS:
             self.imports.add("from paddock.sync.streams import Stream")
-            return self._carried("Stream", "WrappedItems", inside[0], where, bridge)
+            return self._carried("Stream", inside[0], where, bridge)
         if _is_self(annotation):
             return Outcome(self._text(annotation, where))
         return Outcome(*self._given(annotation, where, bridge))
 
-    def _carried(
-        self, carrier: str, wrapper: str, inside: ast.expr, where: ast.AST, bridge: str
-    ) -> Outcome:
+    def _carried(self, carrier: str, inside: ast.expr, where: ast.AST, bridge: str) -> Outcome:
         """Return the outcome for a stream or a scope, whose items or value come later."""
         text, wrap = self._given(inside, where, bridge)
-        if wrap is as_it_is:
-            return Outcome(
-                f"{carrier}[{text}]", lambda value: f"{carrier}({bridge}.portal, {value})"
-            )
-        self.imports.add(f"from paddock.sync.wrapping import {wrapper}")
-        later = f"lambda _one: {wrap('_one')}"
+        later = "" if wrap is as_it_is else f", lambda _one: {wrap('_one')}"
         return Outcome(
-            f"{carrier}[{text}]",
-            lambda value: f"{carrier}({bridge}.portal, {wrapper}({value}, {later}))",
+            f"{carrier}[{text}]", lambda value: f"{carrier}({bridge}.portal, {value}{later})"
         )
 
     def _given(self, annotation: ast.expr, where: ast.AST, bridge: str) -> tuple[str, Wrap]:
@@ -334,13 +327,27 @@ class Types:
             statement, one = found
             written = ast.unparse(ast.alias(one.name, one.asname))
             if isinstance(statement, ast.ImportFrom):
-                self.imports.add(f"from {statement.module} import {written}")
+                module = statement.module or ""
+                exporter = self._rules.exporter(module, one.name, thing)
+                self.imports.add(f"from {exporter or module} import {written}")
             else:
                 self.imports.add(f"import {written}")
             return
         if name.startswith("_") or thing is None:
             raise RefusedError(f"{home.name}: the name {name} is not public")
-        self.imports.add(f"from {home.name} import {name}")
+        exporter = self._rules.exporter(home.name, name, thing)
+        self.imports.add(f"from {exporter or home.name} import {name}")
+
+    def original(self, name: str, alias: str) -> str:
+        """Return what the asyncio class or function is called here: `recipes.Lock`, or an alias."""
+        home = self.source
+        exporter = self._rules.exporter(home.name, name, getattr(home.module, name))
+        if exporter is None:
+            self.imports.add(f"from {home.name} import {name} as {alias}")
+            return alias
+        above, _, package = exporter.rpartition(".")
+        self.imports.add(f"from {above} import {package}")
+        return f"{package}.{name}"
 
     def refused(self, node: ast.AST, reason: str) -> RefusedError:
         return RefusedError(f"{self.source.name}:{getattr(node, 'lineno', 0)}: {reason}")

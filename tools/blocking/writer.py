@@ -23,27 +23,33 @@ _PLAIN: Final = {"__len__", "__contains__", "__getitem__", "__bool__"}
 
 
 class Writer:
-    """Writes the twin of one module."""
+    """Writes the twin of one module, or of the modules of a folder."""
 
     def __init__(self, pair: Pair, rules: Rules) -> None:
-        self._pair = pair
+        self._pairs = [one for one in rules.pairs if one.target == pair.target]
         self._rules = rules
         self._types = Types(rules, pair.target, read(pair.source))
 
     def write(self) -> str:
-        source = self._types.source
         parts = []
-        for name in self._pair.names:
+        for source, name in [(read(one.source), name) for one in self._pairs for name in one.names]:
             try:
                 node = source.found(name)
             except LookupError as error:
                 raise RefusedError(str(error)) from None
-            if isinstance(node, ast.ClassDef):
-                parts.append(self._class(node, getattr(source.module, name)))
-            else:
-                parts.append(self._function(node))
+            with self._within(source):
+                if isinstance(node, ast.ClassDef):
+                    parts.append(self._class(node, getattr(source.module, name)))
+                else:
+                    parts.append(self._function(node))
+        first = self._pairs[0]
+        source_name = first.source
+        if first.package:
+            source_name = f"{first.package}.{first.target.rpartition('.')[2]}"
+        elif len(self._pairs) > 1:
+            source_name = source_name.rpartition(".")[0]
         header = (
-            f'"""The blocking twin of `{self._pair.source}`.\n\n'
+            f'"""The blocking twin of `{source_name}`.\n\n'
             'Written by tools/twin.py from the signatures there; not to be edited.\n"""\n\n'
             "from __future__ import annotations\n\n"
         )
@@ -53,17 +59,17 @@ class Writer:
     # Functions.
 
     def _function(self, node: Function) -> str:
-        self._types.imports.add(f"from {self._pair.source} import {node.name} as async_{node.name}")
+        original = self._types.original(node.name, f"async_{node.name}")
         result = node.returns
         if isinstance(result, ast.Name) and result.id in self._rules.owners:
-            return self._maker(node, result)
+            return self._maker(node, result, original)
         owner = self._owner_of(node, skip=0)
         if owner is None:
             raise self._refused(node, f"{node.name} takes nothing that has a twin")
         self._types.imports.add(f"from {_BRIDGE} import bridge_of")
         made = getattr(self._types.source.module, node.name)
         outcome = self._outcome_of(node, made, "bridge")
-        call = self._asked(outcome, f"async_{node.name}", node, skip=0, bridge="bridge")
+        call = self._asked(outcome, original, node, skip=0, bridge="bridge")
         return self._returning(
             f"def {node.name}({self._types.parameters(node)}) -> {outcome.text}:\n"
             f"{self._docstring(node, 4)}    bridge = bridge_of({owner!r}, {owner})\n    ",
@@ -71,12 +77,12 @@ class Writer:
             call,
         )
 
-    def _maker(self, node: Function, result: ast.Name) -> str:
+    def _maker(self, node: Function, result: ast.Name, original: str) -> str:
         """Write a function that returns an owner, such as `connect`."""
         self._types.name(result)
         self._types.imports.add(f"from {_BRIDGE} import Bridge")
         arguments = self._types.passed(node, skip=0, bridge="bridge")
-        made = ", ".join([f"async_{node.name}", *arguments])
+        made = ", ".join([original, *arguments])
         return (
             f"def {node.name}({self._types.parameters(node)}) -> {result.id}:\n"
             f"{self._docstring(node, 4)}"
@@ -87,12 +93,15 @@ class Writer:
     # Classes.
 
     def _class(self, node: ast.ClassDef, made: type[Any]) -> str:
-        inner = f"Async{node.name}"
-        self._types.imports.add(f"from {self._pair.source} import {node.name} as {inner}")
+        inner = self._types.original(node.name, f"Async{node.name}")
         generic = self._generic(node)
         twin = next((one for one in made.__mro__[1:] if self._has_twin(one)), None)
         if twin is None:
-            base = "Owner" if node.name in self._rules.owners else "Twin"
+            if node.name in self._rules.owners:
+                base = "Owner"
+            else:
+                is_scoped = any(_returns_itself(method) for _, method in self._inherited(made, ()))
+                base = "ScopedTwin" if is_scoped else "Twin"
             self._types.imports.add(f"from {_BRIDGE} import {base}")
             bases, inner_of_its_own = f"{base}[{inner}{generic}]", ""
         else:
@@ -106,7 +115,7 @@ class Writer:
             if method.name == "__init__":
                 with self._within(source):
                     if method in node.body:
-                        parts += self._constructor(node.name, method)
+                        parts += self._constructor(node.name, method, inner)
                     parts += self._attributes(method)
         written = set()
         for source, method in found:
@@ -125,7 +134,7 @@ class Writer:
         self, made: type[Any], of_its_base: tuple[type[Any], ...]
     ) -> Iterator[tuple[Source, Function]]:
         """Return the methods of a class and of its bases that are ours, nearest first."""
-        root = self._pair.source.partition(".")[0]
+        root = self._pairs[0].source.partition(".")[0]
         for kind in made.__mro__:
             if kind.__module__.partition(".")[0] != root or kind in of_its_base:
                 continue
@@ -151,7 +160,7 @@ class Writer:
                 return f"[{', '.join(map(ast.unparse, inside))}]"
         return ""
 
-    def _constructor(self, name: str, method: Function) -> list[str]:
+    def _constructor(self, name: str, method: Function, inner: str) -> list[str]:
         owner = None if name in self._rules.made_inside else self._owner_of(method, skip=1)
         if owner is None:
             # Users do not construct it.
@@ -159,7 +168,7 @@ class Writer:
         passed = self._types.passed(method, skip=1, bridge="bridge")
         head = f"    def __init__({self._types.parameters(method)}) -> None:\n"
         documented = self._docstring(method, 8, required=False)
-        made = f"lambda bridge: Async{name}({', '.join(passed)})"
+        made = f"lambda bridge: {inner}({', '.join(passed)})"
         return [f"{head}{documented}        self._make({owner!r}, {owner}, {made})"]
 
     def _attributes(self, method: Function) -> list[str]:
@@ -199,7 +208,9 @@ class Writer:
     def _member(self, owner: str, method: Function, made: type[Any]) -> list[str]:
         match method.name:
             case "__aenter__":
-                return [self._enter(owner, method)]
+                # A `ScopedTwin` has it.
+                is_theirs = _returns_itself(method) and owner not in self._rules.owners
+                return [] if is_theirs else [self._enter(owner, method)]
             case "__aexit__":
                 # Every twin has it; the type says whether it may suppress an error.
                 is_plain = ast.unparse(method.returns or ast.Constant(None)) == "None"
@@ -250,7 +261,7 @@ class Writer:
         outcome = self._types.outcome(method.returns, method, "self._bridge")
         head = f"    def __exit__({self._types.parameters(method)}) -> {outcome.text}:\n        "
         names = ", ".join(one.arg for one in all_arguments(method)[1:])
-        return self._returning(head, outcome, f"self._leave_scope({names})")
+        return self._returning(head, outcome, f"super().__exit__({names})")
 
     # Calls.
 
@@ -325,3 +336,9 @@ class Writer:
 
     def _refused(self, node: ast.AST, reason: str) -> RefusedError:
         return self._types.refused(node, reason)
+
+
+def _returns_itself(method: Function) -> bool:
+    """Return whether a method enters a scope whose value is the object itself."""
+    is_self = isinstance(method.returns, ast.Name) and method.returns.id == "Self"
+    return method.name == "__aenter__" and is_self

@@ -27,7 +27,7 @@ from paddock.recipes.locks.multi_lock import MultiGrant, MultiLock
 from paddock.recipes.locks.rw_lock import ReadLock, ReadWriteLock, WriteLock
 from paddock.recipes.locks.semaphore import Semaphore
 from paddock.recipes.log_room.log_room import LogChannel, LogRoom
-from paddock.recipes.log_room.room import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
+from paddock.recipes.log_room.room_reader import ChannelDeleted, ChannelOpened, LogEntry, RoomEvent
 from paddock.recipes.queue.queue import DeadLetter, Queue, QueueEntry, QueueItem
 from paddock.recipes.tasks.assigner import Assign, least_loaded
 from paddock.recipes.tasks.master_worker import Handler, Master, Task, TaskClient, Worker

@@ -24,11 +24,9 @@ quick; calls that it makes raise UsageError.
 """
 
 from paddock.sync.api import connect
-from paddock.sync.client import Client
+from paddock.sync.client import Client, MultiRead, Transaction
 from paddock.sync.deadline import timeout
-from paddock.sync.multiread import MultiRead
 from paddock.sync.scopes import Scope
 from paddock.sync.streams import Stream
-from paddock.sync.transaction import Transaction
 
 __all__ = ["Client", "MultiRead", "Scope", "Stream", "Transaction", "connect", "timeout"]

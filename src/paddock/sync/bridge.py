@@ -14,15 +14,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from paddock.errors import InvalidArgumentError, UsageError
-from paddock.sync.callbacks import Callbacks
-from paddock.sync.handlers import Handlers
+from paddock.sync.callbacks import Callbacks, Handlers
 from paddock.sync.portal import Portal, open_portal
 from paddock.sync.scopes import Scope
 
 P = ParamSpec("P")
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 V = TypeVar("V")
+S = TypeVar("S", bound=AbstractAsyncContextManager[Any, bool | None])
 
 
 class Closable(Protocol):
@@ -108,7 +107,7 @@ class Twin(Generic[T]):
         return hash(self._inner)
 
     def _enter_scope(self, manager: AbstractAsyncContextManager[V, bool | None]) -> V:
-        scope = Scope(self._bridge.portal, manager)
+        scope: Scope[V] = Scope(self._bridge.portal, manager)
         value = scope.__enter__()
         self._scopes.setdefault(threading.get_ident(), []).append(scope)
         return value
@@ -119,19 +118,19 @@ class Twin(Generic[T]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        return self._leave_scope(kind, error, traceback)
-
-    def _leave_scope(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
         thread = threading.get_ident()
         scope = self._scopes[thread].pop()
         if not self._scopes[thread]:
             del self._scopes[thread]
         return scope.__exit__(kind, error, traceback)
+
+
+class ScopedTwin(Twin[S]):
+    """A twin that is a scope itself."""
+
+    def __enter__(self) -> Self:
+        self._enter_scope(self._inner)
+        return self
 
 
 def bridge_of(name: str, owner: object) -> Bridge:
@@ -183,12 +182,7 @@ class Owner(Twin[C]):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def _close(self) -> None:

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.client.client`.
+"""The blocking twin of `paddock.client`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -6,9 +6,11 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 from paddock.client.client import Client as AsyncClient
+from paddock.client.multiread import MultiRead as AsyncMultiRead
+from paddock.client.multiread import Reading
 from paddock.client.operations.request_sender import Watch
 from paddock.client.operations.streams import Change
 from paddock.client.operations.walk import WalkedNode
@@ -16,14 +18,87 @@ from paddock.client.requests.encoder import ANY_VERSION
 from paddock.client.results import Children, Created, NodeData
 from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState
+from paddock.client.transaction import Transaction as AsyncTransaction
 from paddock.client.watches.watches import Watcher, WatchKind
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
 from paddock.protocol.records import Stat
-from paddock.sync.bridge import Bridge, Owner
-from paddock.sync.multiread import MultiRead
+from paddock.sync.bridge import Bridge, Owner, ScopedTwin
 from paddock.sync.streams import Stream
-from paddock.sync.transaction import Transaction
+
+
+class Transaction(ScopedTwin[AsyncTransaction]):
+    """Operations that are gathered, to be carried out together."""
+
+    @property
+    def results(self) -> list[Any]:
+        """What came of each operation, once it is committed: the path of a create, the stat of a
+        set, None for the rest."""
+        return self._inner.results
+
+    def create(
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        container: bool = False,
+        ttl: float | None = None,
+    ) -> Self:
+        """Create a node, as `Client.create` does; its result is the path."""
+        self._inner.create(
+            path,
+            data,
+            acl=acl,
+            ephemeral=ephemeral,
+            sequential=sequential,
+            container=container,
+            ttl=ttl,
+        )
+        return self
+
+    def set(self, path: str, data: bytes | None, *, version: int = ANY_VERSION) -> Self:
+        """Replace the data of a node, if it has this version; its result is the stat."""
+        self._inner.set(path, data, version=version)
+        return self
+
+    def delete(self, path: str, *, version: int = ANY_VERSION) -> Self:
+        """Delete a node that has no children, if it has this version."""
+        self._inner.delete(path, version=version)
+        return self
+
+    def check(self, path: str, *, version: int = ANY_VERSION) -> Self:
+        """Have all of it fail unless the node is there and has this version."""
+        self._inner.check(path, version=version)
+        return self
+
+    def commit(self) -> list[Any]:
+        """Carry it out, once; return the result of each operation.
+
+        Raises TransactionFailedError if it was refused.
+        """
+        return self._bridge.call(self._inner.commit)
+
+
+class MultiRead(ScopedTwin[AsyncMultiRead]):
+    """Reads that are gathered, to be carried out with one request."""
+
+    def get(self, path: str) -> Reading[NodeData]:
+        """Read the data and the stat of a node."""
+        return self._inner.get(path)
+
+    def children(self, path: str) -> Reading[list[str]]:
+        """Read the names of a node's children."""
+        return self._inner.children(path)
+
+    def commit(self) -> None:
+        """Carry them out. Repeated after a lost connection, since reading does no harm.
+
+        Raises ConnectionLostError if no server answers in time; then none of them has a result.
+        """
+        self._bridge.call(self._inner.commit)
 
 
 class Client(Owner[AsyncClient]):

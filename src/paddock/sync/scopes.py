@@ -8,9 +8,10 @@ that one with the scope's as its context.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
-from typing import Generic, TypeVar, cast
+from typing import Any, TypeVar
 
 from paddock.errors import SessionExpiredError
 from paddock.sync.portal import Portal, cancellation
@@ -22,18 +23,24 @@ class Scope(AbstractContextManager[T, bool | None]):
     """A scope that the loop holds while the body runs in this thread."""
 
     def __init__(
-        self, portal: Portal, manager: AbstractAsyncContextManager[T, bool | None]
+        self,
+        portal: Portal,
+        manager: AbstractAsyncContextManager[Any, bool | None],
+        wrap: Callable[[Any], T] | None = None,
     ) -> None:
         self._portal = portal
         self._held = _Held(portal, manager)
+        # How the value becomes one of blocking code.
+        self._wrap = wrap
 
     def __enter__(self) -> T:
         try:
-            return self._portal.call(self._held.enter)
+            value = self._portal.call(self._held.enter)
         except BaseException:
             # It may have been entered just when the wait was given up.
             self._portal.post(self._held.abandon)
             raise
+        return value if self._wrap is None else self._wrap(value)
 
     def __exit__(
         self,
@@ -52,19 +59,19 @@ class Scope(AbstractContextManager[T, bool | None]):
                 error.__traceback__ = traceback
 
 
-class _Held(Generic[T]):
+class _Held:
     """The asyncio side of a scope: one task that enters it, waits, and leaves it.
 
     One, because what a scope holds may belong to the task that entered it.
     """
 
     def __init__(
-        self, portal: Portal, manager: AbstractAsyncContextManager[T, bool | None]
+        self, portal: Portal, manager: AbstractAsyncContextManager[Any, bool | None]
     ) -> None:
         self._portal = portal
         self._manager = manager
         self._task: asyncio.Task[bool] | None = None
-        self._value: T | None = None
+        self._value: Any = None
         self._is_entered = asyncio.Event()
         self._is_left = asyncio.Event()
         # What the body raised, and whether the scope was told.
@@ -76,7 +83,7 @@ class _Held(Generic[T]):
         """Whether it has ended."""
         return self._task is not None and self._task.done()
 
-    async def enter(self) -> T:
+    async def enter(self) -> Any:
         """Enter it; return its value, or raise what kept us from it."""
         self._task = task = asyncio.create_task(self._run())
         self._portal.keep(task)
@@ -94,7 +101,7 @@ class _Held(Generic[T]):
         if not self._is_entered.is_set():
             # It failed, and raises here what was wrong.
             task.result()
-        return cast(T, self._value)
+        return self._value
 
     async def leave(self, error: BaseException | None) -> bool:
         """Leave it; return whether it took care of what the body raised."""

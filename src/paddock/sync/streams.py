@@ -1,15 +1,14 @@
 """Streams for blocking code: an async iterator that the loop advances, as a plain iterator.
 
-What a stream has left when the loop ends, as after the close of the last client, is kept for it.
+Items that are left when the loop ends, as after the close of the last client, can still be read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
-from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Final, Self, TypeVar
 
 from paddock.errors import ConnectionLostError, SessionExpiredError
 from paddock.sync import deadline
@@ -37,9 +36,13 @@ class Stream(Iterator[T]):
     # One that never began, since Ctrl-C came first, is over.
     _is_over = True
 
-    def __init__(self, portal: Portal, iterator: AsyncIterator[T]) -> None:
+    def __init__(
+        self, portal: Portal, iterator: AsyncIterator[Any], wrap: Callable[[Any], T] | None = None
+    ) -> None:
         self._portal = portal
         self._source = _Source(iterator)
+        # How an item becomes one of blocking code.
+        self._wrap = wrap
         self._portal.drain_at_end(self._source)
         # How many items have arrived here.
         self._taken = 0
@@ -51,21 +54,18 @@ class Stream(Iterator[T]):
         if not self._turn.acquire(timeout=-1 if seconds is None else max(seconds, 0)):
             raise TimeoutError("next: another thread waits for it")
         try:
-            if self._is_over:
-                raise StopIteration
-            item = self._next()
-            if isinstance(item, _End):
+            item: Any = _END if self._is_over else self._next()
+            if item is _END:
                 raise StopIteration
             self._taken += 1
         finally:
             self._turn.release()
-        return item
+        return item if self._wrap is None else self._wrap(item)
 
-    def _next(self) -> T | _End:
+    def _next(self) -> Any:
         """Take the next item from the loop, or from what it has left when it ended."""
-        item: T | _End | Exception
         try:
-            item = self._portal.call(self._source.next, self._taken)
+            item: Any = self._portal.call(self._source.next, self._taken)
         except (ConnectionLostError, SessionExpiredError):
             # The portal's own: it has ended. The stream's errors come as items.
             if self._taken not in self._source.rest:
@@ -93,12 +93,7 @@ class Stream(Iterator[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -106,32 +101,29 @@ class Stream(Iterator[T]):
             self._portal.post(self._source.finish)
 
 
-class _End:
-    """Stands for the end of a stream."""
+# Stands for the end of a stream.
+_END: Final = object()
 
 
-_END: Final = _End()
-
-
-class _Source(Generic[T]):
+class _Source:
     """The asyncio side of a stream: what it iterates over, and the step that is under way.
 
-    The items are numbered. An item is there until the next number is asked for, so none is lost
-    when whoever waited for it has given up.
+    The items are numbered. An item is kept until the next number is asked for, so none is lost when
+    its waiter has given up.
     """
 
-    def __init__(self, iterator: AsyncIterator[T]) -> None:
+    def __init__(self, iterator: AsyncIterator[Any]) -> None:
         self._iterator = iterator
-        self._step: asyncio.Task[T | _End] | None = None
+        self._step: asyncio.Task[Any] | None = None
         # Of the item that the step brings.
         self._number = 0
         # What was left when the loop came to its end, by number.
-        self.rest: dict[int, T | _End | Exception] = {}
+        self.rest: dict[int, Any] = {}
 
-    async def next(self, number: int) -> T | _End | Exception:
+    async def next(self, number: int) -> Any:
         """Wait for the item with this number, the last one again or the one after it.
 
-        An error is given and not raised, to tell it from one of the portal.
+        An error is returned and not raised, to tell it from one of the portal.
         """
         if self._step is None or number > self._number:
             self._number = number
@@ -166,12 +158,8 @@ class _Source(Generic[T]):
         if self._step is not None:
             self._step.cancel()
             await asyncio.wait([self._step])
-        close = getattr(self._iterator, "aclose", None)
-        if close is not None:
-            await close()
+        if hasattr(self._iterator, "aclose"):
+            await self._iterator.aclose()
 
-    async def _take(self) -> T | _End:
-        try:
-            return await anext(self._iterator)
-        except StopAsyncIteration:
-            return _END
+    async def _take(self) -> Any:
+        return await anext(self._iterator, _END)

@@ -61,7 +61,7 @@ class Door(Twin["AsyncDoor"]):
         return self._enter_scope(self._inner)
 
     def __exit__(self, *raised: object) -> None:
-        self._leave_scope(None, None, None)
+        super().__exit__(None, None, None)
 
 
 class AsyncDoor:

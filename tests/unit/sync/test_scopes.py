@@ -53,7 +53,7 @@ def fail(error: Exception) -> None:
 
 def test_a_scope_is_entered_and_left_by_one_task(portal: Portal) -> None:
     room = Room()
-    with Scope(portal, room.scope()) as value:
+    with Scope[object](portal, room.scope()) as value:
         assert value == "value"
         assert room.log == ["entered"]
     assert room.log == ["entered", "left"]
@@ -196,7 +196,7 @@ def test_a_scope_that_is_lost_in_silence_hides_no_error_that_it_was_not_told_of(
         except asyncio.CancelledError:
             pass
 
-    scope = Scope(portal, careless())
+    scope = Scope[asyncio.Task[object] | None](portal, careless())
     task = scope.__enter__()
 
     async def lose_and_leave() -> bool:
@@ -239,8 +239,8 @@ def test_the_end_of_the_loop_leaves_what_is_held(
             raise LostError("lost in the end")
 
     scope, room = Losable(), Room()
-    lost, held = Scope(portal, scope), Scope(portal, room.scope())
-    failed = Scope(portal, failing())
+    lost, held = Scope[object](portal, scope), Scope[object](portal, room.scope())
+    failed = Scope[object](portal, failing())
     lost.__enter__()
     held.__enter__()
     failed.__enter__()

@@ -46,7 +46,7 @@ class Numbers:
 def test_a_stream_gives_everything_and_ends(portal: Portal) -> None:
     numbers = Numbers(portal)
     numbers.put(1, 2, 3)
-    stream = Stream(portal, numbers.stream(last=3))
+    stream = Stream[int](portal, numbers.stream(last=3))
     assert list(stream) == [1, 2, 3]
     assert list(stream) == []
     assert numbers.is_over.is_set()
@@ -55,7 +55,7 @@ def test_a_stream_gives_everything_and_ends(portal: Portal) -> None:
 def test_a_stream_that_is_left_is_closed(portal: Portal) -> None:
     numbers = Numbers(portal)
     numbers.put(1, 2)
-    for _number in Stream(portal, numbers.stream()):
+    for _number in Stream[int](portal, numbers.stream()):
         break
     gc.collect()
     assert numbers.is_over.wait(DEADLINE_S)
@@ -63,7 +63,7 @@ def test_a_stream_that_is_left_is_closed(portal: Portal) -> None:
 
 def test_a_stream_that_is_left_after_a_wait_was_given_up_is_closed_too(portal: Portal) -> None:
     numbers = Numbers(portal)
-    stream = Stream(portal, numbers.stream())
+    stream = Stream[int](portal, numbers.stream())
     with timeout(0.05), pytest.raises(TimeoutError):
         next(stream)
     numbers.put(1)
@@ -77,7 +77,7 @@ def test_a_stream_that_is_left_after_a_wait_was_given_up_is_closed_too(portal: P
 def test_a_stream_is_closed_with_its_scope(portal: Portal) -> None:
     numbers = Numbers(portal)
     numbers.put(1)
-    with Stream(portal, numbers.stream()) as stream:
+    with Stream[int](portal, numbers.stream()) as stream:
         assert next(stream) == 1
     assert numbers.is_over.is_set()
     assert list(stream) == []
@@ -86,7 +86,7 @@ def test_a_stream_is_closed_with_its_scope(portal: Portal) -> None:
 
 def test_a_wait_that_was_given_up_loses_nothing(portal: Portal) -> None:
     numbers = Numbers(portal)
-    stream = Stream(portal, numbers.stream())
+    stream = Stream[int](portal, numbers.stream())
     for number in range(20):
         with timeout(0.005), pytest.raises(TimeoutError):
             next(stream)
@@ -96,7 +96,7 @@ def test_a_wait_that_was_given_up_loses_nothing(portal: Portal) -> None:
 
 def test_closing_a_stream_ends_the_wait_of_another_thread(portal: Portal) -> None:
     numbers = Numbers(portal)
-    stream = Stream(portal, numbers.stream())
+    stream = Stream[int](portal, numbers.stream())
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(list, stream)
         numbers.put(7)
@@ -108,7 +108,7 @@ def test_closing_a_stream_ends_the_wait_of_another_thread(portal: Portal) -> Non
 
 def test_threads_take_turns_with_a_stream(portal: Portal) -> None:
     numbers = Numbers(portal)
-    stream = Stream(portal, numbers.stream())
+    stream = Stream[int](portal, numbers.stream())
     with ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(next, stream) for _ in range(40)]
         numbers.put(*range(40))
@@ -120,7 +120,7 @@ def test_an_error_of_a_stream_comes_once_and_ends_it(portal: Portal) -> None:
         yield 1
         raise ValueError("no more")
 
-    stream = Stream(portal, failing())
+    stream = Stream[int](portal, failing())
     assert next(stream) == 1
     with pytest.raises(ValueError, match="no more"):
         next(stream)
@@ -146,7 +146,7 @@ def test_an_error_is_told_also_if_the_loop_ends_before_it_is_heard_of() -> None:
         raise ConnectionLostError("watch", "/config")
 
     portal = Hasty()
-    stream = Stream(portal, failing())
+    stream = Stream[int](portal, failing())
     assert next(stream) == 1
     portal.is_in_a_hurry = True
     with pytest.raises(ConnectionLostError, match="watch /config"):
@@ -166,7 +166,7 @@ def test_an_error_that_nobody_comes_back_for_before_the_exit_is_complained_of_no
         for number in ("too late",):
             yield int(number)
 
-    stream = Stream(portal, failing())
+    stream = Stream[int](portal, failing())
     source = weakref.ref(stream._source)
     with timeout(0.05), pytest.raises(TimeoutError):
         next(stream)

@@ -45,7 +45,7 @@ from paddock.errors import (
 from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.cache.tree import CachedNode, Snapshot, Tree, is_below, names_below
 from paddock.recipes.common.background import Background
-from paddock.recipes.common.retry import check_recipe, retry
+from paddock.recipes.common.retry import Signal, check_recipe, retry
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class Cache(Background):
         self._has_gap = True
         self._is_stale = True
         # There is something to read.
-        self._woken = asyncio.Event()
+        self._woken = Signal()
         # Everything was read once; there is nothing to read. Both are set at the end, too.
         self._ready = asyncio.Event()
         self._settled = asyncio.Event()
@@ -150,10 +150,6 @@ class Cache(Background):
         # The events of earlier writes come before this answer.
         await self._settled.wait()
         self._check()
-
-    async def close(self) -> None:
-        """Stop following; the nodes stay, stale. Closing twice is fine."""
-        await super().close()
 
     async def _open(self) -> None:
         self.start()
@@ -248,7 +244,6 @@ class Cache(Background):
                     await client.wait_connected()
                 else:
                     await self._woken.wait()
-                    self._woken.clear()
         except asyncio.CancelledError:
             # By `close`, or by the client, which was closed.
             self._end(SessionExpiredError("cache", self.path))
@@ -364,10 +359,10 @@ class Cache(Background):
         self._ready.set()
         self._settled.set()
         for backlog in self._backlogs:
-            backlog.wake()
+            backlog.set()
 
 
-class _Backlog:
+class _Backlog(Signal):
     """The changes that one reader has not read yet: at most one of each node.
 
     After every change the reader's nodes are a tree: a node comes before its descendants, and goes
@@ -375,11 +370,11 @@ class _Backlog:
     """
 
     def __init__(self, nodes: Iterable[CachedNode]) -> None:
+        super().__init__()
         # What the reader had last, and the present state.
         self._pending: OrderedDict[str, tuple[CachedNode | None, CachedNode | None]] = OrderedDict(
             (node.path, (None, node)) for node in nodes
         )
-        self._woken = asyncio.Event()
 
     def add(self, path: str, old: CachedNode | None, new: CachedNode | None) -> None:
         if path in self._pending:
@@ -392,7 +387,7 @@ class _Backlog:
         if new is None:
             # Its descendants have to go first.
             self._pending.move_to_end(path)
-        self._woken.set()
+        self.set()
 
     def take(self) -> CacheChange | None:
         if not self._pending:
@@ -403,10 +398,3 @@ class _Backlog:
         else:
             kind = ChangeKind.CHANGED if new is not None else ChangeKind.DELETED
         return CacheChange(kind, path, old, new)
-
-    def wake(self) -> None:
-        self._woken.set()
-
-    async def wait(self) -> None:
-        await self._woken.wait()
-        self._woken.clear()

@@ -1,13 +1,28 @@
-"""The common part of recipes that follow the service in a background task."""
+"""The common parts of recipes: their arguments, and a background task with a scope."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Sequence
 from typing import Self
 
+from paddock.client.client import Client
 from paddock.errors import RecipeClosedError, UsageError
+from paddock.protocol.acl import ACL
+from paddock.recipes.common.retry import check_recipe
+
+
+class Recipe:
+    """The client, the path and the ACL of a recipe, checked."""
+
+    def __init__(self, client: Client, path: str, acl: Sequence[ACL]) -> None:
+        check_recipe(client, path, acl)
+        self._client = client
+        self._path = path
+        self._acl = acl
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._path}>"
 
 
 class Background:
@@ -31,12 +46,7 @@ class Background:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

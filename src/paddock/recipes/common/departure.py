@@ -1,14 +1,20 @@
-"""Nodes of ours that must be deleted, even if their owner is cancelled."""
+"""Deletion of our own nodes: at once, even if their owner is cancelled, or later and in batches."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Final
 
 from paddock.client.client import Client
-from paddock.errors import SessionExpiredError
-from paddock.recipes.common.retry import retry
+from paddock.errors import SessionExpiredError, TransactionFailedError
+from paddock.recipes.common.retry import delete_if_exists, retry
+
+# How long a sweeper waits for more nodes, and how many it deletes at once.
+_WAIT_SECONDS: Final = 0.5
+_NODES_MAX: Final = 100
 
 
 class Departure:
@@ -58,12 +64,14 @@ class Departure:
 class OwnedNode:
     """Nodes of ours, from before their create until they are surely gone."""
 
-    client: Client
-    path: str
-    # The zxid of its creation, once it is known.
-    token: int
-    # Whom we wait for, for errors.
-    blocked_by: str = ""
+    def __init__(self, client: Client, path: str = "") -> None:
+        self.client = client
+        # Empty while it is not known.
+        self.path = path
+        # The zxid of its creation, once it is known.
+        self.token = 0
+        # Whom we wait for, for errors.
+        self.blocked_by = ""
 
     @property
     def guarded(self) -> Sequence[str]:
@@ -106,3 +114,52 @@ class OwnedNode:
         except BaseException as error:
             self.abandon(error)
             raise
+
+
+class Sweeper:
+    """Deletes nodes later and in batches, so that one costs a part of a request.
+
+    They are ephemeral, do no harm meanwhile, and go with the session.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._paths: list[str] = []
+        self._is_waiting = False
+
+    def add(self, path: str) -> None:
+        """Delete a node soon, if it exists."""
+        if self._client.state.is_final:
+            # It goes with the session.
+            return
+        self._paths.append(path)
+        if len(self._paths) >= _NODES_MAX:
+            self._client.start_task(self._sweep())
+        elif not self._is_waiting:
+            self._is_waiting = True
+            self._client.start_task(self._sweep_later())
+
+    async def _sweep_later(self) -> None:
+        try:
+            await asyncio.sleep(_WAIT_SECONDS)
+        finally:
+            self._is_waiting = False
+        await self._sweep()
+
+    async def _sweep(self) -> None:
+        paths, self._paths = self._paths, []
+        if not paths:
+            return
+        # The nodes go with an expired session.
+        with suppress(SessionExpiredError):
+            try:
+                await retry(self._client, lambda: self._delete_together(paths))
+            except TransactionFailedError:
+                # One of them is gone already.
+                for path in paths:
+                    await retry(self._client, partial(delete_if_exists, self._client, path))
+
+    async def _delete_together(self, paths: list[str]) -> None:
+        async with self._client.transaction() as transaction:
+            for path in paths:
+                transaction.delete(path)

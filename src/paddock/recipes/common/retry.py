@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from paddock.client.client import Client
 from paddock.client.operations.compound import ATTEMPTS_MAX
 from paddock.client.requests.arguments import checked_acl, checked_path
+from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches.watches import Watcher
 from paddock.errors import (
@@ -103,6 +104,14 @@ async def newest_stat(client: Client, path: str) -> Stat | None:
     return await client.exists(path)
 
 
+async def read_node(client: Client, path: str, watch: Watcher | None = None) -> NodeData | None:
+    """Return the data and the stat of a node, or None; only an existing node is watched."""
+    try:
+        return await client.get(path, watch=watch)
+    except NoNodeError:
+        return None
+
+
 async def list_children(client: Client, path: str, watch: Watcher | None = None) -> list[str]:
     """Return the names of a node's children; none if there is no such node."""
     try:
@@ -115,6 +124,22 @@ async def delete_if_exists(client: Client, path: str) -> None:
     """Delete a node, unless it is gone already."""
     with suppress(NoNodeError):
         await client.delete(path)
+
+
+def delete_first(path: str) -> Callable[[Client], Awaitable[None]]:
+    """Return a request that deletes the node at a path, if there is one.
+
+    It may be repeated: a later node at the path stays, also if the reply was lost.
+    """
+    found: list[Stat] = []
+
+    async def delete(client: Client) -> None:
+        stat = await (newest_stat(client, path) if found else client.exists(path))
+        if stat is not None and (not found or found[0].czxid == stat.czxid):
+            found.append(stat)
+            await delete_if_exists(client, path)
+
+    return delete
 
 
 async def request_each(
@@ -174,6 +199,25 @@ async def make_node(client: Client, path: str) -> None:
     await retry(client, make)
 
 
+async def write_once(
+    client: Client,
+    write: Callable[[], Awaitable[T]],
+    find: Callable[[], Awaitable[T | None]],
+) -> T:
+    """Send a write until it has happened, once; after a lost reply `find` returns its result."""
+    limit = RetryLimit()
+    while True:
+        try:
+            return await write()
+        except NotReadOnlyError:
+            await wait_writable(client)
+        except ConnectionLostError as error:
+            found = await retry(client, find)
+            if found is not None:
+                return found
+            limit.count(error)
+
+
 def random_fraction(client: Client) -> float:
     """Return a number from 0 to below 1, from the client's randomness."""
     return int(client.new_mark()[:8], 16) / 2**32
@@ -186,26 +230,18 @@ async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequen
     """
     mark = client.new_mark()
 
+    def create() -> Awaitable[str]:
+        return client.create(
+            path, data, acl=acl, sequential=True, protected=mark, make_parents=True
+        )
+
     async def find() -> str | None:
         await client.sync(path)
         names = await list_children(client, parent_path(path))
         return next((name for name in names if mark in name), None)
 
-    limit = RetryLimit()
-    while True:
-        try:
-            created = await client.create(
-                path, data, acl=acl, sequential=True, protected=mark, make_parents=True
-            )
-            return name_of(created)
-        except NotReadOnlyError:
-            await wait_writable(client)
-        except ConnectionLostError as error:
-            # The client has given up looking for the node.
-            found = await retry(client, find)
-            if found is not None:
-                return found
-            limit.count(error)
+    # If the client gives up looking for the node, we do not.
+    return name_of(await write_once(client, create, find))
 
 
 class Signal:

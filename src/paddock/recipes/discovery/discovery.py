@@ -27,7 +27,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
@@ -38,9 +37,8 @@ from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot
-from paddock.recipes.common.recreated_node import RecreatedNode
-from paddock.recipes.common.retry import check_recipe, delete_if_exists, list_children, request_each
-from paddock.recipes.common.session_renewer import SessionRenewer
+from paddock.recipes.common.recreated_node import RecreatedNode, SessionRenewer
+from paddock.recipes.common.retry import check_recipe, delete_first, list_children, request_each
 from paddock.recipes.discovery.instance import (
     MalformedInstanceError,
     ServiceInstance,
@@ -80,12 +78,7 @@ class ServiceRegistry:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def register(self, instance: ServiceInstance) -> None:
@@ -99,12 +92,10 @@ class ServiceRegistry:
         data = encoded(instance)
         node = self._own.get(path)
         if node is not None and not node.is_over:
-            await node.set_data(data)
-            return
-        node = RecreatedNode(
+            return await node.set_data(data)
+        self._own[path] = node = RecreatedNode(
             self._renewer, path, data, ephemeral=True, recreate=False, acl=self._acl
         )
-        self._own[path] = node
         node.start()
         try:
             await node.wait_there()
@@ -124,20 +115,9 @@ class ServiceRegistry:
         path = self._path_of(name, id)
         node = self._own.pop(path, None)
         if node is not None:
-            await node.close()
-            return
+            return await node.close()
         # A later registration stays, also if our reply was lost.
-        czxid = 0
-
-        async def delete(client: Client) -> None:
-            nonlocal czxid
-            stat = await client.exists(path)
-            if stat is None or czxid not in (0, stat.czxid):
-                return
-            czxid = stat.czxid
-            await delete_if_exists(client, path)
-
-        await self._renewer.ask(delete)
+        return await self._renewer.ask(delete_first(path))
 
     async def instances(self, name: str) -> list[ServiceInstance]:
         """Return all instances of a service, in the order of their ids."""
@@ -269,21 +249,16 @@ async def _states(cache: Cache) -> AsyncIterator[list[ServiceInstance]]:
     async with cache:
         seen: Snapshot | None = None
         known: dict[CachedNode, ServiceInstance | None] = {}
-
-        def instances() -> list[ServiceInstance]:
-            nonlocal known
-            assert seen is not None, "there is something to look at"
-            nodes = [node for path, node in seen.items() if path != cache.path]
-            # Each is decoded once, and logged once.
-            known = {node: known[node] if node in known else _instance_of(node) for node in nodes}
-            return _in_order(filter(None, known.values()))
-
-        seen = cache.snapshot()
-        yield instances()
-        async for _ in cache.changes():
+        changes = aiter(cache.changes())
+        while True:
             if cache.snapshot() is not seen:
                 seen = cache.snapshot()
-                yield instances()
+                nodes = [node for path, node in seen.items() if path != cache.path]
+                # Each is decoded once, and logged once.
+                known = {one: known[one] if one in known else _instance_of(one) for one in nodes}
+                yield _in_order(filter(None, known.values()))
+            if await anext(changes, None) is None:
+                return
 
 
 def _instance_of(node: CachedNode) -> ServiceInstance | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from paddock.client.requests.arguments import check_count
 from paddock.errors import InvalidArgumentError
-from paddock.recipes.common.json_object import decode_object
+from paddock.recipes.common.encoding import decode_object
 
 _PORT_MAX: Final = 65535
 # Curator's word for an ephemeral instance.

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from bisect import bisect
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from paddock.client.requests.arguments import check_count, check_seconds
@@ -165,8 +167,7 @@ class ServiceProvider(ServiceCache):
 
     def choose(self) -> ServiceInstance | None:
         """Return an instance that is not marked down; None if there is none."""
-        now = self._loop.time()
-        chosen = self._choose([one for one in self.instances if not self._is_down(one, now)])
+        chosen = self._choose([one for one in self.instances if not self.is_down(one)])
         if chosen is not None:
             self._last = chosen.id
         return chosen
@@ -174,10 +175,9 @@ class ServiceProvider(ServiceCache):
     def report_error(self, instance: ServiceInstance) -> None:
         """Count an error of an instance, which may mark it down."""
         now = self._loop.time()
-        self._forget_old(now)
-        record = self._records.get(instance.id)
-        if record is None:
-            record = self._records[instance.id] = _Record(0, now + self._down_seconds, now)
+        # Old errors do not pile up.
+        self._records = {id: one for id, one in self._records.items() if now < one.until}
+        record = self._records.setdefault(instance.id, _Record(0, now + self._down_seconds, now))
         record.errors += 1
         if record.errors >= self._errors_max:
             record.errors = 0
@@ -185,15 +185,8 @@ class ServiceProvider(ServiceCache):
 
     def is_down(self, instance: ServiceInstance) -> bool:
         """Return whether an instance is marked down."""
-        return self._is_down(instance, self._loop.time())
-
-    def _is_down(self, instance: ServiceInstance, now: float) -> bool:
         record = self._records.get(instance.id)
-        return record is not None and now < record.down_until
-
-    def _forget_old(self, now: float) -> None:
-        """Drop old errors, so that they do not pile up."""
-        self._records = {id: one for id, one in self._records.items() if now < one.until}
+        return record is not None and self._loop.time() < record.down_until
 
     def _choose(self, candidates: list[ServiceInstance]) -> ServiceInstance | None:
         if not candidates:
@@ -201,14 +194,9 @@ class ServiceProvider(ServiceCache):
         if self._choice is Choice.ROUND_ROBIN:
             later = [one for one in candidates if one.id > self._last]
             return (later or candidates)[0]
-        if self._choice is Choice.STICKY:
-            for one in candidates:
-                if one.id == self._last:
-                    return one
+        if self._choice is Choice.STICKY and self._last in (ids := [one.id for one in candidates]):
+            return candidates[ids.index(self._last)]
         if self._choice is Choice.WEIGHTED:
-            number = self._registry.new_number() % sum(one.weight for one in candidates)
-            for one in candidates:
-                number -= one.weight
-                if number < 0:
-                    return one
+            ends = [*accumulate(one.weight for one in candidates)]
+            return candidates[bisect(ends, self._registry.new_number() % ends[-1])]
         return candidates[self._registry.new_number() % len(candidates)]

@@ -32,8 +32,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
@@ -47,17 +46,19 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path, parent_path
+from paddock.recipes.common.background import Recipe
+from paddock.recipes.common.departure import Sweeper
 from paddock.recipes.common.retry import (
     Signal,
-    check_recipe,
+    delete_first,
     make_node,
     newest_stat,
+    read_node,
     retry,
     wait_gone,
     wait_writable,
     watch_signal,
 )
-from paddock.recipes.common.sweeper import Sweeper
 from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Entry, Line, Place
 
@@ -65,7 +66,7 @@ from paddock.recipes.locks.line import Entry, Line, Place
 _MEMBER: Final = "member-"
 
 
-class Barrier:
+class Barrier(Recipe):
     """A gate: closed while its node exists.
 
         gate = Barrier(client, "/barriers/start")
@@ -79,14 +80,8 @@ class Barrier:
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        check_recipe(client, path, acl)
-        self._client = client
-        self._path = path
-        self._acl = acl
+        super().__init__(client, path, acl)
         self._sweeper = Sweeper(client)
-
-    def __repr__(self) -> str:
-        return f"<Barrier {self._path}>"
 
     async def is_open(self) -> bool:
         """Return whether it is open now."""
@@ -94,9 +89,8 @@ class Barrier:
 
     async def close(self) -> None:
         """Close it, if it is open."""
-        mark = self._client.new_mark()
         # Others may open it before our reply comes; then it must not be closed again.
-        receipt_path = f"{self._path}-closed-{mark}"
+        receipt_path = f"{self._path}-closed-{self._client.new_mark()}"
         try:
             while not await self._close_once(receipt_path):
                 pass
@@ -105,21 +99,8 @@ class Barrier:
 
     async def open(self) -> None:
         """Open it, if it is closed: all waiters go on."""
-        before = await retry(self._client, lambda: self._client.exists(self._path))
-        while before is not None:
-            try:
-                await self._client.delete(self._path)
-            except NoNodeError:
-                return
-            except NotReadOnlyError:
-                await wait_writable(self._client)
-            except ConnectionLostError:
-                # If it was closed again meanwhile, it stays closed.
-                now = await retry(self._client, lambda: newest_stat(self._client, self._path))
-                if now is None or now.czxid != before.czxid:
-                    return
-            else:
-                return
+        # If it is closed again meanwhile, it stays closed.
+        await retry(self._client, partial(delete_first(self._path), self._client))
 
     async def wait(self) -> None:
         """Wait until it is open; it may be closed again by then. Raises SessionExpiredError."""
@@ -127,11 +108,9 @@ class Barrier:
 
     async def _close_once(self, receipt_path: str) -> bool:
         """Try to close it; return whether it is, or was, closed."""
-        transaction = self._client.transaction()
-        transaction.create(self._path, acl=self._acl)
-        transaction.create(receipt_path, acl=self._acl, ephemeral=True)
+        transaction = self._client.transaction().create(self._path, acl=self._acl)
         try:
-            await transaction.commit()
+            await transaction.create(receipt_path, acl=self._acl, ephemeral=True).commit()
         except NotReadOnlyError:
             await wait_writable(self._client)
             return False
@@ -164,7 +143,7 @@ def _round(data: bytes) -> _Round:
     return _Round(mark, tuple(members))
 
 
-class DoubleBarrier:
+class DoubleBarrier(Recipe):
     """One member of a group that begins together and ends together, any number of times.
 
         barrier = DoubleBarrier(client, "/barriers/step", 3)
@@ -180,11 +159,9 @@ class DoubleBarrier:
         self, client: Client, path: str, size: int, *, acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
         check_count("size", size)
+        super().__init__(client, path, acl)
         self._line = Line(client, path, [_MEMBER], b"", acl)
-        self._client = client
-        self._path = path
         self._size = size
-        self._acl = acl
         self._ready_path = child_path(path, "ready")
         # From the beginning of `enter` to the end of `leave`.
         self._is_busy = False
@@ -248,12 +225,7 @@ class DoubleBarrier:
         self._scope = GrantScope(self._grant)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         scope, self._scope = self._scope, None
         if scope is None:
             raise LockStateError(f"{self._path}: its scope has not been entered")
@@ -292,31 +264,24 @@ class DoubleBarrier:
             self._client.exists(place.path, watch=signal),
             # Not `get`, which sets no watch on a node that does not exist yet.
             self._client.exists(self._ready_path, watch=signal),
-            self._ready(),
+            read_node(self._client, self._ready_path),
             self._line.entries(),
         )
         if own is None:
             raise LockStateError(f"{place.path}: our node was deleted")
-        return members, ready
-
-    async def _ready(self) -> _Round | None:
-        try:
-            return _round((await self._client.get(self._ready_path)).data)
-        except NoNodeError:
-            return None
+        return members, None if ready is None else _round(ready.data)
 
     async def _open(self, members: list[Entry]) -> None:
         """Admit these members, if all of them still exist."""
         names = tuple(entry.name for entry in members)
         new_round = _Round(self._client.new_mark(), names)
-        transaction = self._client.transaction()
-        for name in names:
-            transaction.check(child_path(self._path, name))
-        transaction.create(self._ready_path, new_round.encoded(), acl=self._acl)
-        # Ending a round deletes this node, so it never ends another one.
-        transaction.create(child_path(self._ready_path, new_round.mark), acl=self._acl)
         try:
-            await transaction.commit()
+            async with self._client.transaction() as transaction:
+                for name in names:
+                    transaction.check(child_path(self._path, name))
+                transaction.create(self._ready_path, new_round.encoded(), acl=self._acl)
+                # Ending a round deletes this node, so it never ends another one.
+                transaction.create(child_path(self._ready_path, new_round.mark), acl=self._acl)
         except TransactionFailedError as refusal:
             if not any(isinstance(one, NoNodeError | NodeExistsError) for one in refusal.results):
                 raise
@@ -329,9 +294,7 @@ class DoubleBarrier:
         if left:
             # Its last member ends it; but all of them may die.
             path = child_path(self._path, left[0].name)
-            try:
-                await retry(self._client, lambda: self._client.get(path, watch=signal))
-            except NoNodeError:
+            if await retry(self._client, lambda: read_node(self._client, path, signal)) is None:
                 return
         elif await retry(self._client, lambda: self._end(ready)):
             return
@@ -357,10 +320,9 @@ class DoubleBarrier:
 
     async def _end(self, ended: _Round) -> bool:
         """End a round that has no members left; return whether it was us."""
-        transaction = self._client.transaction()
-        transaction.delete(child_path(self._ready_path, ended.mark)).delete(self._ready_path)
+        transaction = self._client.transaction().delete(child_path(self._ready_path, ended.mark))
         try:
-            await transaction.commit()
+            await transaction.delete(self._ready_path).commit()
         except TransactionFailedError:
             # It has ended already.
             return False

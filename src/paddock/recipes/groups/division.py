@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from paddock.recipes.common.json_object import decode_object
+from paddock.recipes.common.encoding import decode_object
 
 # The items of each member.
 Division: TypeAlias = dict[str, list[str]]

@@ -24,8 +24,8 @@ takes, for an older session of our own until the service has ended that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
 from paddock.client.client import Client
@@ -33,8 +33,8 @@ from paddock.client.requests.arguments import check_watcher, checked_bytes, chec
 from paddock.errors import InvalidArgumentError, LockStateError, SessionExpiredError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
+from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.listeners import Listeners
-from paddock.recipes.common.retry import check_recipe
 from paddock.recipes.groups.presence import Presence
 from paddock.recipes.groups.roster import (
     Member,
@@ -49,7 +49,7 @@ from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
 MemberListener: TypeAlias = Callable[[Member], None]
 
 
-class Membership:
+class Membership(Recipe):
     """The members at a path, of which we may be one.
 
         membership = Membership(client, "/workers")
@@ -61,10 +61,7 @@ class Membership:
     """
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        check_recipe(client, path, acl)
-        self._client = client
-        self._path = path
-        self._acl = acl
+        super().__init__(client, path, acl)
         self._is_joining = False
         self._presence: Presence | None = None
         self._grant: Grant | None = None
@@ -99,20 +96,20 @@ class Membership:
         """
         node = _checked_node(self._path, name)
         checked_bytes("payload", payload)
-        connected, disconnected = Listeners[Member](), Listeners[Member]()
-        for key, listener, listeners in (
-            ("on_connect", on_connect, connected),
-            ("on_disconnect", on_disconnect, disconnected),
+        told: dict[MembershipChange, Listeners[Member]] = {}
+        for key, listener, change in (
+            ("on_connect", on_connect, MembershipChange.JOINED),
+            ("on_disconnect", on_disconnect, MembershipChange.LEFT),
         ):
             if listener is not None:
                 check_watcher(key, listener)
-                listeners.add(listener)
+                told[change] = Listeners()
+                told[change].add(listener)
         if self._is_joining or (self._grant is not None and not _is_over(self._grant)):
             raise LockStateError(f"{self._path}: we have joined already; make another one")
         self._is_joining = True
         presence = Presence(self._client, node, payload, self._acl)
-        is_told = on_connect is not None or on_disconnect is not None
-        roster = Roster(self._client, self._path, watches=is_told)
+        roster = Roster(self._client, self._path, watches=bool(told))
         try:
             await presence.enter()
             await roster.read()
@@ -126,9 +123,18 @@ class Membership:
             self._is_joining = False
         self._presence, self._grant = presence, grant
         mates = [one for one in roster.members if one.token < presence.token]
-        if is_told:
-            notifier = _Notifier(roster, presence.token, connected, disconnected)
-            notifier.start(self._client, grant)
+        if told:
+            notifying = self._client.start_task(_notify(roster, presence.token, told))
+            # Its last request may set a watch before it ends.
+            notifying.add_done_callback(lambda _: roster.close())
+
+            def stop(event: GrantEvent) -> None:
+                if _is_over(grant):
+                    roster.close()
+                    notifying.cancel()
+
+            grant.add_listener(stop)
+            stop(GrantEvent.ACQUIRED)
         return mates
 
     @asynccontextmanager
@@ -186,8 +192,8 @@ class Membership:
         """Return all members, in the order in which they came."""
         return await read_members(self._client, self._path)
 
-    def events(self) -> AsyncGenerator[MembershipEvent, None]:
-        """Return a stream of all members, as PRESENT, then of who joins, leaves, or changes.
+    async def events(self) -> AsyncGenerator[MembershipEvent, None]:
+        """Yield all members, as PRESENT, then who joins, leaves, or changes.
 
             await membership.join("worker 7")
             async for event in membership.events():
@@ -198,78 +204,34 @@ class Membership:
         JOINED and LEFT alternate for each member. The stream survives lost connections, and raises
         SessionExpiredError when the session is over. It does not need a `join`.
         """
-        return _events(self._client, self._path)
-
-
-class _Notifier:
-    """Calls the listeners of one member while others come and go."""
-
-    def __init__(
-        self,
-        roster: Roster,
-        own: int,
-        connected: Listeners[Member],
-        disconnected: Listeners[Member],
-    ) -> None:
-        self._roster = roster
-        self._own = own
-        self._connected = connected
-        self._disconnected = disconnected
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self, client: Client, grant: Grant) -> None:
-        """Call them from the background, as long as we are a member."""
-        self._task = client.start_task(self._run())
-        # Its last request may set a watch before it ends.
-        self._task.add_done_callback(lambda _: self._roster.close())
-        grant.add_listener(self._on_grant)
-        if _is_over(grant):
-            self._stop()
-
-    def _on_grant(self, event: GrantEvent) -> None:
-        if event in (GrantEvent.RELEASED, GrantEvent.LOST):
-            self._stop()
-
-    def _stop(self) -> None:
-        self._roster.close()
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _run(self) -> None:
-        # Members that came after we had joined, and before we read.
-        for member in self._roster.members:
-            if member.token > self._own:
-                self._connected.notify(member)
+        roster = Roster(self._client, self._path)
         try:
+            await roster.read()
+            for member in roster.members:
+                yield MembershipEvent(MembershipChange.PRESENT, member)
             while True:
-                await self._roster.wait()
-                for event in await self._roster.read():
-                    self._notify(event)
-        except SessionExpiredError:
-            # Then we are no member, either.
-            pass
-
-    def _notify(self, event: MembershipEvent) -> None:
-        if event.member.token == self._own:
-            return
-        if event.change is MembershipChange.JOINED:
-            self._connected.notify(event.member)
-        elif event.change is MembershipChange.LEFT:
-            self._disconnected.notify(event.member)
+                await roster.wait()
+                for event in await roster.read():
+                    yield event
+        finally:
+            roster.close()
 
 
-async def _events(client: Client, path: str) -> AsyncGenerator[MembershipEvent, None]:
-    roster = Roster(client, path)
-    try:
-        await roster.read()
-        for member in roster.members:
-            yield MembershipEvent(MembershipChange.PRESENT, member)
+async def _notify(
+    roster: Roster, own: int, told: Mapping[MembershipChange, Listeners[Member]]
+) -> None:
+    """Call the listeners of a member, by its token, while others come and go."""
+    # Members that came after we had joined, and before we read.
+    events = [MembershipEvent(MembershipChange.JOINED, one) for one in roster.members]
+    events = [event for event in events if event.member.token > own]
+    # When the session is over, we are no member, either.
+    with suppress(SessionExpiredError):
         while True:
+            for event in events:
+                if event.member.token != own and event.change in told:
+                    told[event.change].notify(event.member)
             await roster.wait()
-            for event in await roster.read():
-                yield event
-    finally:
-        roster.close()
+            events = await roster.read()
 
 
 def _is_over(grant: Grant) -> bool:

@@ -28,7 +28,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -44,7 +43,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.retry import Signal, retry, watch_signal
+from paddock.recipes.common.background import Recipe
+from paddock.recipes.common.retry import Signal, read_node, retry, watch_signal
 from paddock.recipes.groups.division import Division, decoded, divide, encoded
 from paddock.recipes.locks.claim import Claim
 from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
@@ -67,7 +67,7 @@ class Share:
     removed: frozenset[str]
 
 
-class Partitioner:
+class Partitioner(Recipe):
     """One member of a group that divides a set of items.
 
         async with Partitioner(client, "/shards", ["a", "b"]) as partitioner:
@@ -89,10 +89,8 @@ class Partitioner:
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
         self._items = _checked_items(items)
-        self._client = client
-        self._path = path
+        super().__init__(client, path, acl)
         self._data = data
-        self._acl = acl
         # Its node has the division as its data, and goes with the last member.
         self._line = Line(client, child_path(path, "members"), [_KIND], data, acl)
         self._place: Place | None = None
@@ -130,12 +128,7 @@ class Partitioner:
         self._coordinating.add_done_callback(self._on_done)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: Any) -> None:
         assert self._scope is not None, "it was entered"
         if self._coordinating is not None:
             self._coordinating.cancel()
@@ -147,7 +140,7 @@ class Partitioner:
         for signal in self._waiting:
             self._client.forget_watcher(signal)
         self._wake()
-        await self._scope.__aexit__(kind, error, traceback)
+        await self._scope.__aexit__(*raised)
         if letting_go:
             await asyncio.wait(letting_go)
 
@@ -331,25 +324,19 @@ class Partitioner:
             division = divide(self._items, members, before)
             if division == before:
                 return True
-            transaction = self._client.transaction().check(place.path)
-            transaction.set(self._line.path, encoded(division), version=stat.version)
             try:
-                await transaction.commit()
+                async with self._client.transaction().check(place.path) as transaction:
+                    transaction.set(self._line.path, encoded(division), version=stat.version)
+                return True
             except TransactionFailedError as failed:
                 # We are no member, or another member has written: read again.
                 if not isinstance(failed.cause, NoNodeError | BadVersionError):
                     raise
-            else:
-                return True
 
     async def _read_division(self, signal: Signal) -> Division:
-        try:
-            found = await retry(
-                self._client, lambda: self._client.get(self._line.path, watch=signal)
-            )
-        except NoNodeError:
-            return {}
-        return decoded(found.data)
+        path = self._line.path
+        found = await retry(self._client, lambda: read_node(self._client, path, signal))
+        return {} if found is None else decoded(found.data)
 
     # How it goes.
 

@@ -44,9 +44,7 @@ class Presence(OwnedNode):
     """The node of a member, from before its create until it is surely gone."""
 
     def __init__(self, client: Client, path: str, payload: bytes, acl: Sequence[ACL]) -> None:
-        self.client = client
-        self.path = path
-        self.token = 0
+        super().__init__(client, path)
         self._payload = payload
         self._acl = acl
         self._version = 0

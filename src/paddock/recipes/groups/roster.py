@@ -7,7 +7,6 @@ goes between two reads is never seen.
 
 from __future__ import annotations
 
-import asyncio
 import enum
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +16,7 @@ from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType
 from paddock.errors import NoAuthError, NoNodeError
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.retry import name_of, request_each, retry
+from paddock.recipes.common.retry import Signal, name_of, request_each, retry
 
 # The owner of a container, and the first byte of the owner of a node with a TTL.
 _CONTAINER: Final = -(2**63)
@@ -59,26 +58,23 @@ class MembershipEvent:
     member: Member
 
 
-class Roster:
+class Roster(Signal):
     """The members at the last read; it is to be closed."""
 
     def __init__(self, client: Client, path: str, *, watches: bool = True) -> None:
+        super().__init__()
         self._client = client
         self._path = path
         self._watcher = self if watches else None
         self._members: dict[str, Member] = {}
         # Members with an event that we have not read yet.
         self._unread: set[str] = set()
-        self._has_event = asyncio.Event()
 
     def __call__(self, event: Event) -> None:
         """Note which member an event is about."""
-        if event.type is not EventType.NONE:
-            if event.path is not None and event.path != self._path:
-                self._unread.add(name_of(event.path))
-        elif not event.state.is_connected and not event.state.is_final:
-            return
-        self._has_event.set()
+        if event.type is not EventType.NONE and event.path not in (None, self._path):
+            self._unread.add(name_of(event.path or ""))
+        super().__call__(event)
 
     @property
     def members(self) -> list[Member]:
@@ -90,11 +86,6 @@ class Roster:
         before = self._members
         self._members = await retry(self._client, self._read)
         return _difference(before, self._members)
-
-    async def wait(self) -> None:
-        """Wait until it is time to read again."""
-        await self._has_event.wait()
-        self._has_event.clear()
 
     def close(self) -> None:
         """Remove the watches."""

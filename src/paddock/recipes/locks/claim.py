@@ -41,9 +41,7 @@ class Claim(Contending):
         self, client: Client, path: str, acl: Sequence[ACL], data: bytes | None = None
     ) -> None:
         check_recipe(client, path, acl)
-        self.client = client
-        self.path = path
-        self.token = 0
+        super().__init__(client, path)
         mark = client.new_mark()
         self._fence = f"{path}-{mark}"
         # Others read the mark, if there is nothing to say.
@@ -95,10 +93,12 @@ class Claim(Contending):
         return self.token != 0
 
     async def _create(self) -> int:
-        transaction = self.client.transaction()
-        transaction.create(self.path, self._data, acl=self._acl, ephemeral=True)
-        transaction.create(self._fence, acl=self._acl, ephemeral=True)
-        created = transaction.commit()
+        created = (
+            self.client.transaction()
+            .create(self.path, self._data, acl=self._acl, ephemeral=True)
+            .create(self._fence, acl=self._acl, ephemeral=True)
+            .commit()
+        )
         # In the same batch: the token costs no round trip of its own.
         seen = self.client.exists(self._fence)
         try:
@@ -122,17 +122,15 @@ class Claim(Contending):
             token, theirs = await self._look()
             if not token:
                 return
-            transaction = self.client.transaction().delete(self._fence)
-            if theirs == token:
-                transaction.delete(self.path)
             try:
-                await transaction.commit()
+                async with self.client.transaction().delete(self._fence) as transaction:
+                    if theirs == token:
+                        transaction.delete(self.path)
+                return
             except TransactionFailedError as failed:
                 # One of them is gone already.
                 if not isinstance(failed.cause, NoNodeError):
                     raise
-            else:
-                return
 
 
 def _token(stat: Stat | None) -> int:

@@ -31,14 +31,13 @@ import asyncio
 import enum
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, SessionExpiredError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.recipes.common.feed import Feed
-from paddock.recipes.common.listeners import Listeners
+from paddock.recipes.common.background import Recipe
+from paddock.recipes.common.listeners import Feed, Listeners
 from paddock.recipes.common.retry import wait_in_session
 from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
 from paddock.recipes.locks.line import Contender, Line
@@ -72,7 +71,7 @@ class ElectionEvent(enum.StrEnum):
 ElectionListener: TypeAlias = Callable[[ElectionEvent], None]
 
 
-class Election:
+class Election(Recipe):
     """One candidate, which leads at most as long as the client's session lives.
 
         election = Election(client, "/election", data=b"worker 7")
@@ -92,8 +91,7 @@ class Election:
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        self._client = client
-        self._path = path
+        super().__init__(client, path, acl)
         self._line = Line(client, path, [_KIND], data, acl)
         self._state: ElectionEvent | None = None
         # Whether we wait or lead, in a scope or in the background.
@@ -202,12 +200,7 @@ class Election:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     # In both styles.
@@ -225,13 +218,10 @@ class Election:
 
     async def leader(self) -> Contender | None:
         """Return the leader, or None if there is none."""
-        while True:
-            first = (await self._line.entries())[:1]
-            if not first:
-                return None
-            found = await self._line.contenders(first)
-            if found:
+        while first := (await self._line.entries())[:1]:
+            if found := await self._line.contenders(first):
                 return found[0]
+        return None
 
     async def candidates(self) -> list[Contender]:
         """Return all candidates, in order: the leader first."""

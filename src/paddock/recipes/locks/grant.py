@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
@@ -57,7 +57,7 @@ class GrantEvent(enum.StrEnum):
 GrantListener: TypeAlias = Callable[[GrantEvent], None]
 
 
-class BaseGrant:
+class BaseGrant(ABC):
     """The state of a grant, whatever is held, and its listeners."""
 
     def __init__(self, client: Client) -> None:
@@ -147,24 +147,26 @@ class BaseGrant:
             f"{self._name}: held no more: {self._why_lost()}; others may hold it by now"
         )
 
+    @abstractmethod
     def _is_valid(self) -> bool:
         """Return whether it is held if it has not ended."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _fence(self, transaction: Transaction) -> None:
-        raise NotImplementedError
+        """Add the checks of `guard`."""
 
+    @abstractmethod
     def _release(self) -> Awaitable[None] | None:
         """Begin to release it; return what there is to wait for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _why_lost(self) -> str:
-        raise NotImplementedError
+        """Return the reason, for errors."""
 
     @property
+    @abstractmethod
     def _name(self) -> str:
         """The node, for errors."""
-        raise NotImplementedError
 
     @property
     def _is_over(self) -> bool:
@@ -338,12 +340,7 @@ class GrantScope:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         """Release the grant; raise GrantLostError unless the body has an error of its own."""
         self._is_left = True
         self.grant.remove_listener(self._on_event)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from types import TracebackType
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
@@ -19,20 +19,20 @@ T = TypeVar("T")
 G = TypeVar("G", bound=BaseGrant)
 
 
-class Contending(OwnedNode):
+class Contending(OwnedNode, ABC):
     """A node that contends for something, and stands for it once it is reached."""
 
+    @abstractmethod
     async def enter(self) -> None:
         """Begin to contend. Whatever is raised, `leave` has to follow."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def reach(self) -> None:
         """Wait until it is held; raise LockStateError if our node was deleted."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def is_reached(self) -> bool:
         """Return whether it is held now."""
-        raise NotImplementedError
 
 
 class BaseHolder:
@@ -75,16 +75,11 @@ class BaseHolder:
         """Remove a listener, if it is there."""
         self._listeners.remove(listener)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: Any) -> None:
         task = asyncio.current_task(self._scopes[-1].loop) if self._scopes else None
         for number in reversed(range(len(self._scopes))):
             if self._scopes[number].task is task:
-                await self._scopes.pop(number).__aexit__(kind, error, traceback)
+                await self._scopes.pop(number).__aexit__(*raised)
                 return
         raise LockStateError("this task has not entered the scope that it leaves")
 
@@ -117,7 +112,7 @@ class BaseHolder:
         return grant
 
 
-class Holder(BaseHolder):
+class Holder(BaseHolder, ABC):
     """One contender for something that has a node of its own in the service."""
 
     _grant: Grant | None
@@ -155,9 +150,9 @@ class Holder(BaseHolder):
     async def __aenter__(self) -> Grant:
         return self._enter(await self.acquire())
 
+    @abstractmethod
     def _new_place(self) -> Contending:
         """Return a node to contend with, before anything was sent."""
-        raise NotImplementedError
 
     async def _take(self, *, waits: bool) -> Grant | None:
         grant = self._grant

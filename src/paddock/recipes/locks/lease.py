@@ -39,7 +39,7 @@ from paddock.client.requests.arguments import check_positive_seconds
 from paddock.errors import BadVersionError, LockStateError, NoNodeError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.retry import Signal, retry, watch_signal
+from paddock.recipes.common.retry import Signal, read_node, retry, watch_signal
 from paddock.recipes.locks.grant import DELETED, Grant, GrantEvent
 from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Entry, Line, Place, predecessor
@@ -219,19 +219,15 @@ class _LeasePlace(Place):
         with watch_signal(self.client) as signal:
             watcher = signal if ahead == first else None
             deadline = await retry(self.client, lambda: self._judge(first, watcher))
-            if watcher is None and not await retry(self.client, lambda: self._watch(ahead, signal)):
+            path = child_path(self.line.path, ahead.name)
+            if watcher is None and not await retry(
+                self.client, lambda: read_node(self.client, path, signal)
+            ):
                 return
             # At the deadline it is looked at once more: there may be a newer version.
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await signal.wait()
-
-    async def _watch(self, ahead: Entry, signal: Signal) -> bool:
-        try:
-            await self.client.get(child_path(self.line.path, ahead.name), watch=signal)
-        except NoNodeError:
-            return False
-        return True
 
     async def _judge(self, first: Entry, watcher: Signal | None) -> float:
         """Return when the time of the first one is over; delete its node if it is."""

@@ -33,8 +33,8 @@ from paddock.errors import (
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.departure import Departure
+from paddock.recipes.common.encoding import NUMBER, in_order
 from paddock.recipes.common.retry import (
-    RetryLimit,
     check_recipe,
     delete_if_exists,
     discard,
@@ -43,10 +43,9 @@ from paddock.recipes.common.retry import (
     name_of,
     request_each,
     retry,
-    wait_writable,
     watch_signal,
+    write_once,
 )
-from paddock.recipes.common.sequence import NUMBER, Order
 from paddock.recipes.locks.holder import Contending
 
 # How much of a holder's data an error shows.
@@ -105,9 +104,7 @@ class Line:
         self._within = within
         self.data = data
         self.acl = acl
-        self._pattern = re.compile(
-            rf"(?P<kind>{'|'.join(map(re.escape, kinds))})(?P<number>{NUMBER})"
-        )
+        self._pattern = re.compile(rf"(?P<kind>{'|'.join(map(re.escape, kinds))}){NUMBER}")
 
     def new_place(self, kind: str, find_blocker: FindBlocker = predecessor) -> Place:
         """Return a place for a new contender."""
@@ -138,28 +135,18 @@ class Line:
 
     def in_order(self, names: Sequence[str]) -> list[Entry]:
         """Return the names that are contenders, in order."""
-        entries = []
-        for name in names:
-            found = self._pattern.search(name)
-            if found is not None and found.end() == len(name):
-                entries.append(Entry(name, found["kind"], int(found["number"])))
-        if len(entries) < 2:
-            return entries
-        order = Order([entry.number for entry in entries])
-        return sorted(entries, key=lambda entry: order.rank(entry.number))
+        found = in_order(names, self._pattern)
+        return [Entry(one.string, one["kind"], int(one["number"])) for one in found]
 
 
 class Place(Contending):
     """One contender's node, from before its create until it is surely gone."""
 
     def __init__(self, line: Line, kind: str, find_blocker: FindBlocker) -> None:
-        self.client = line.client
+        super().__init__(line.client)
         self.line = line
         self.kind = kind
         self.find_blocker = find_blocker
-        # Unknown until the create is answered.
-        self.path = ""
-        self.token = 0
         self._mark = line.client.new_mark()
         # The line right after we had entered it, until it was looked at.
         self._seen: list[str] | None = None
@@ -221,9 +208,7 @@ class Place(Contending):
         Raises LockStateError if our node was deleted.
         """
         seen, self._seen = self._seen, None
-        before = None
-        if seen is not None and watcher is None:
-            before = self._cut(self.line.in_order(seen))
+        before = None if seen is None or watcher else self._cut(self.line.in_order(seen))
         if before is None:
             # The list that was requested with our create may have been answered before it.
             before = self._cut(await self.line.entries(watcher))
@@ -285,20 +270,16 @@ class Place(Contending):
         )
 
     async def _complete(self, asked: asyncio.Future[Created]) -> Created:
-        limit = RetryLimit()
-        while True:
-            try:
-                return await asked
-            except NoNodeError:
-                await self.line.make()
-            except NotReadOnlyError:
-                await wait_writable(self.client)
-            except ConnectionLostError as error:
-                found = await retry(self.client, self._find)
-                if found is not None:
-                    return found
-                limit.count(error)
-            asked = self._ask()
+        pending = [asked]
+
+        async def create() -> Created:
+            while True:
+                try:
+                    return await (pending.pop() if pending else self._ask())
+                except NoNodeError:
+                    await self.line.make()
+
+        return await write_once(self.client, create, self._find)
 
     async def _find(self) -> Created | None:
         for path in await self._own_paths():
@@ -315,10 +296,8 @@ class Place(Contending):
         return [child_path(self.line.path, name) for name in names if self._mark in name]
 
     def _cut(self, entries: list[Entry]) -> list[Entry] | None:
-        for position, entry in enumerate(entries):
-            if entry.name == self.name:
-                return entries[:position]
-        return None
+        names = [entry.name for entry in entries]
+        return entries[: names.index(self.name)] if self.name in names else None
 
     async def _delete(self) -> None:
         for path in [self.path] if self.path else await self._own_paths():

@@ -128,12 +128,11 @@ class _DowngradedPlace(Contending):
     """
 
     def __init__(self, line: Line, writing: Grant) -> None:
-        self.client = line.client
+        number = writing.path.rpartition(_WRITE)[2]
+        name = f"_c_{line.client.new_mark()}-{_READ}{number}"
+        super().__init__(line.client, child_path(line.path, name))
         self.line = line
         self.writing = writing
-        number = writing.path.rpartition(_WRITE)[2]
-        self.path = child_path(line.path, f"_c_{self.client.new_mark()}-{_READ}{number}")
-        self.token = 0
 
     async def enter(self) -> None:
         """Create the node. Whatever is raised, `leave` has to follow."""

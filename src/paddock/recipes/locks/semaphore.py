@@ -88,10 +88,8 @@ class _SemaphorePlace(Contending):
     """
 
     def __init__(self, turns: Line, leases: Line, count: int) -> None:
-        self.client = turns.client
-        # Of the lease, once it is ours.
-        self.path = ""
-        self.token = 0
+        # The path will be that of the lease.
+        super().__init__(turns.client)
         self._count = count
         self._turn = turns.new_place(_TURN)
         self._lease = leases.new_place(_LEASE)

@@ -52,8 +52,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
+from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import (
-    check_recipe,
     delete_if_exists,
     list_children,
     make_node,
@@ -63,15 +63,15 @@ from paddock.recipes.common.retry import (
     wait_writable,
 )
 from paddock.recipes.locks.grant import Grant
-from paddock.recipes.log_room.room import (
+from paddock.recipes.log_room.room_reader import (
     CHANNEL,
     ENTRY,
     LogEntry,
     Numbered,
     RoomEvent,
+    RoomReader,
     in_order,
 )
-from paddock.recipes.log_room.room_reader import RoomReader
 
 # How often a write is sent: one that is too large for the servers is lost each time.
 _ATTEMPTS_MAX: Final = 10
@@ -79,18 +79,13 @@ _ATTEMPTS_MAX: Final = 10
 _OPEN: Final = 0
 
 
-class LogRoom:
+class LogRoom(Recipe):
     """Channels, and a stream of their entries."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        check_recipe(client, path, acl)
+        super().__init__(client, path, acl)
         # The node whose children are the channels.
         self.path: str = path
-        self._client = client
-        self._acl = acl
-
-    def __repr__(self) -> str:
-        return f"<LogRoom {self.path}>"
 
     async def open_channel(self, *, grant: Grant | None = None) -> LogChannel:
         """Open a channel with the next number; the room is created if need be.
@@ -184,10 +179,9 @@ class LogChannel:
         """
 
         async def close() -> None:
-            transaction = _begin(self._client, grant)
-            transaction.set(self.path, b"closed", version=_OPEN)
             try:
-                await transaction.commit()
+                async with _begin(self._client, grant) as transaction:
+                    transaction.set(self.path, b"closed", version=_OPEN)
             except TransactionFailedError as error:
                 why = error.cause or error
                 if why.path != self.path:
@@ -218,13 +212,11 @@ class LogChannel:
                 self._client.delete, [child_path(self.path, one.name) for one in entries]
             )
             try:
-                await delete_if_exists(self._client, self.path)
+                return await delete_if_exists(self._client, self.path)
             except NotEmptyError:
                 if not entries:
                     # It has children that are no entries.
                     raise
-                continue
-            return
 
 
 class _SequentialCreate:

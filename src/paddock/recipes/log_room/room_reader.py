@@ -1,4 +1,9 @@
-"""A reader of a room: one persistent watch, whose events come in the order of the service.
+"""The nodes and events of log rooms, and a reader: one persistent watch, in the service's order.
+
+A room's node has its channels as children, a channel's node its entries. Both are sequential and
+have a mark of their writer in their names, `_c_<mark>-channel-0000000003`, by which the writer
+recognises them after a lost reply. Nothing else is created below them, so the service numbers them
+without a gap, from 0.
 
 An event names the created node, so new nodes are read without a list. Lists are needed at the
 beginning, and when events may have been missed: the connection was lost, or there were more events
@@ -12,33 +17,80 @@ deleted before it could be read is left out, never waited for.
 
 from __future__ import annotations
 
-import asyncio
 import math
+import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType
 from paddock.errors import ConnectionLostError
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.retry import request_each, retry
-from paddock.recipes.log_room.room import (
-    CHANNEL,
-    ENTRY,
-    ChannelDeleted,
-    ChannelOpened,
-    LogEntry,
-    RoomEvent,
-    in_order,
-    number_of,
-)
+from paddock.recipes.common.retry import Signal, request_each, retry
 
+# The prefixes of the nodes.
+CHANNEL: Final = "channel-"
+ENTRY: Final = "entry-"
+
+_NUMBERED: Final = re.compile(r"(?:_c_[0-9A-Za-z]+-)?(channel-|entry-)(\d{10})")
 # The data of so many entries are held at once.
 _BATCH_MAX: Final = 256
 # How many events are kept for a slow reader; with more, it lists again.
 _EVENTS_MAX: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """An entry of a channel."""
+
+    #: The number of its channel.
+    channel: int
+    #: Its own number in the channel, from 0.
+    number: int
+    data: bytes
+    #: The zxid of its creation: its place in the order of all entries of a room.
+    zxid: int = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOpened:
+    """A channel exists, and its entries follow."""
+
+    channel: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelDeleted:
+    """A channel is gone; no entry of it follows."""
+
+    channel: int
+    #: Whether surely every entry of it was yielded. If not, the checkpoint has the missing ones.
+    is_complete: bool
+
+
+# An event of a room, in the order of the service.
+RoomEvent: TypeAlias = ChannelOpened | LogEntry | ChannelDeleted
+
+
+class Numbered(NamedTuple):
+    """A node with a number."""
+
+    number: int
+    name: str
+
+
+def number_of(name: str, kind: str) -> int | None:
+    """Return the number of a channel or an entry; None for any other name."""
+    found = _NUMBERED.fullmatch(name)
+    return int(found[2]) if found is not None and found[1] == kind else None
+
+
+def in_order(names: list[str], kind: str) -> list[Numbered]:
+    """Return the nodes of a kind in a list of names, by their numbers."""
+    numbers = [(number_of(name, kind), name) for name in names]
+    return sorted(Numbered(number, name) for number, name in numbers if number is not None)
 
 
 class _Change(NamedTuple):
@@ -58,13 +110,13 @@ class _Progress:
     is_complete: bool = True
 
 
-class RoomWatcher:
+class RoomWatcher(Signal):
     """A watcher that keeps the changes of a room until they are read."""
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         self._above = path.rstrip("/") + "/"
         self._changes: list[_Change] = []
-        self._event = asyncio.Event()
         # Whether events may have been missed since the last list.
         self.has_gap = True
 
@@ -81,16 +133,12 @@ class RoomWatcher:
             self.has_gap = True
         else:
             return
-        self._event.set()
+        self.set()
 
     def take(self) -> list[_Change]:
         """Return the changes, in order, and forget them."""
         changes, self._changes = self._changes, []
         return changes
-
-    async def wait(self) -> None:
-        await self._event.wait()
-        self._event.clear()
 
     def _decode(self, event: Event) -> _Change | None:
         assert event.path is not None

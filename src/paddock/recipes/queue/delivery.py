@@ -34,9 +34,8 @@ from paddock.errors import (
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.departure import OwnedNode
-from paddock.recipes.common.retry import discard, newest_stat, retry, wait_writable
-from paddock.recipes.common.sweeper import Sweeper
+from paddock.recipes.common.departure import OwnedNode, Sweeper
+from paddock.recipes.common.retry import discard, newest_stat, read_node, retry, wait_writable
 from paddock.recipes.queue.queue_index import Entry, QueuePaths
 
 
@@ -52,11 +51,9 @@ class Delivery(OwnedNode):
         acl: Sequence[ACL],
         attempts_max: int | None,
     ) -> None:
-        self.client = client
+        # Our node in `taken`.
+        super().__init__(client, paths.claim(entry))
         self.entry = entry
-        # Of our node in `taken`.
-        self.path = paths.claim(entry)
-        self.token = 0
         self.data = b""
         # Whether the item is gone.
         self.is_gone = False
@@ -136,8 +133,9 @@ class Delivery(OwnedNode):
 
     def _take(self) -> asyncio.Future[list[Any]]:
         """Create our node, and the next version of its counter."""
-        transaction = self.client.transaction()
-        transaction.create(self.path, self._mark, acl=self._acl, ephemeral=True)
+        transaction = self.client.transaction().create(
+            self.path, self._mark, acl=self._acl, ephemeral=True
+        )
         if self._before is None:
             transaction.create(self._counter_path, self._mark, acl=self._acl)
         else:
@@ -189,14 +187,17 @@ class Delivery(OwnedNode):
 
     async def _move_to_dead_letters(self, data: bytes, version: int) -> None:
         """Move it to the dead letters, unless it was taken meanwhile."""
-        transaction = self.client.transaction()
-        # This fails if it is taken.
-        transaction.create(self.path, ephemeral=True).delete(self.path)
-        transaction.delete(self._counter_path, version=version)
-        transaction.create(child_path(self._paths.dead, self.entry.name), data, acl=self._acl)
-        transaction.delete(self._entry_path)
         try:
-            await transaction.commit()
+            await (
+                self.client.transaction()
+                # This fails if it is taken.
+                .create(self.path, ephemeral=True)
+                .delete(self.path)
+                .delete(self._counter_path, version=version)
+                .create(child_path(self._paths.dead, self.entry.name), data, acl=self._acl)
+                .delete(self._entry_path)
+                .commit()
+            )
         except TransactionFailedError as refusal:
             at_claim, _, _, at_dead, _ = refusal.results
             if isinstance(at_claim, NoNodeError) or isinstance(at_dead, NoNodeError):
@@ -212,9 +213,8 @@ class Delivery(OwnedNode):
         while True:
             transaction = self.client.transaction()
             transaction.delete(self._counter_path, version=self._own_version)
-            transaction.delete(self._entry_path)
             try:
-                await transaction.commit()
+                await transaction.delete(self._entry_path).commit()
                 break
             except NotReadOnlyError:
                 await wait_writable(self.client)
@@ -235,11 +235,8 @@ class Delivery(OwnedNode):
         """Return whether the item is gone while our node still exists."""
         if await newest_stat(self.client, self._entry_path) is not None:
             return False
-        try:
-            mark, _ = await self.client.get(self.path)
-        except NoNodeError:
-            return False
-        return mark == self._mark
+        found = await read_node(self.client, self.path)
+        return found is not None and found.data == self._mark
 
     async def _give_back(self) -> None:
         if self._version is None and not await self._find():
@@ -247,9 +244,8 @@ class Delivery(OwnedNode):
             return
         transaction = self.client.transaction()
         transaction.check(self._counter_path, version=self._own_version)
-        transaction.delete(self.path)
         try:
-            await transaction.commit()
+            await transaction.delete(self.path).commit()
         except TransactionFailedError as refusal:
             if isinstance(refusal.results[0], NoNodeError):
                 # The item is gone; no other client can have a node like ours.

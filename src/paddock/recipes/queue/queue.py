@@ -47,28 +47,25 @@ from paddock.client.requests.arguments import (
 )
 from paddock.client.transaction import Transaction
 from paddock.errors import (
-    ConnectionLostError,
     InvalidArgumentError,
     LockStateError,
     NoNodeError,
-    NotReadOnlyError,
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
+from paddock.recipes.common.background import Recipe
+from paddock.recipes.common.departure import Sweeper
 from paddock.recipes.common.retry import (
-    RetryLimit,
     Signal,
-    check_recipe,
     list_children,
     newest_stat,
     random_fraction,
     request_each,
     retry,
-    wait_writable,
     watch_signal,
+    write_once,
 )
-from paddock.recipes.common.sweeper import Sweeper
 from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Line
 from paddock.recipes.queue.delivery import Delivery
@@ -159,7 +156,7 @@ class QueueItem:
         return transaction
 
 
-class Queue:
+class Queue(Recipe):
     """Items that producers put and consumers take.
 
         queue = Queue(client, "/jobs")
@@ -179,12 +176,9 @@ class Queue:
         attempts_max: int | None = None,
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        check_recipe(client, path, acl)
+        super().__init__(client, path, acl)
         if attempts_max is not None:
             check_count("attempts_max", attempts_max)
-        self._client = client
-        self._path = path
-        self._acl = acl
         self._attempts_max = attempts_max
         self._paths = QueuePaths(client, path)
         self._index = QueueIndex(client, self._paths)
@@ -192,9 +186,6 @@ class Queue:
         self._line = Line(client, path, [_WAITS], b"", acl)
         # The ids of items that we have, or try to take.
         self._own: set[str] = set()
-
-    def __repr__(self) -> str:
-        return f"<Queue {self._path}>"
 
     async def put(self, data: bytes, *, priority: int = 100, delay: float = 0.0) -> str:
         """Put an item into the queue; return its id.
@@ -303,35 +294,31 @@ class Queue:
         item_id = self._client.new_mark()
         path = child_path(self._paths.entries, new_name(priority, item_id, due_ms))
         receipt_path = child_path(self._paths.receipts, item_id)
-        limit = RetryLimit()
-        try:
+
+        async def create() -> str:
             while True:
-                transaction = self._client.transaction()
-                transaction.create(path, data, acl=self._acl, sequential=True)
-                # The item may be gone before our reply comes; the receipt stays.
-                transaction.create(receipt_path, acl=self._acl, ephemeral=True)
-                if letter_path is not None:
-                    transaction.delete(letter_path)
                 try:
-                    await transaction.commit()
+                    async with self._client.transaction() as transaction:
+                        transaction.create(path, data, acl=self._acl, sequential=True)
+                        # The item may be gone before our reply comes; the receipt stays.
+                        transaction.create(receipt_path, acl=self._acl, ephemeral=True)
+                        if letter_path is not None:
+                            transaction.delete(letter_path)
                     return item_id
-                except NotReadOnlyError:
-                    await wait_writable(self._client)
-                except ConnectionLostError as error:
-                    if await retry(self._client, lambda: self._is_put(item_id)):
-                        return item_id
-                    limit.count(error)
                 except TransactionFailedError as refusal:
                     await self._repair(refusal)
+
+        async def find() -> str | None:
+            if await newest_stat(self._client, receipt_path) is not None:
+                return item_id
+            # The receipt may have been deleted.
+            entries = in_order(await list_children(self._client, self._paths.entries))
+            return next((entry.id for entry in entries if entry.id == item_id), None)
+
+        try:
+            return await write_once(self._client, create, find)
         finally:
             self._sweeper.add(receipt_path)
-
-    async def _is_put(self, item_id: str) -> bool:
-        if await newest_stat(self._client, child_path(self._paths.receipts, item_id)) is not None:
-            return True
-        # The receipt may have been deleted.
-        names = await list_children(self._client, self._paths.entries)
-        return any(entry.id == item_id for entry in in_order(names))
 
     async def _repair(self, refusal: TransactionFailedError) -> None:
         """Create missing containers, or raise the cause of a refusal."""

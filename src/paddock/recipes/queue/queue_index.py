@@ -13,6 +13,7 @@ A delayed item has the time from which it may be taken, by the service's clock i
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterable, Sequence, Set
 from typing import Final, NamedTuple
@@ -22,18 +23,19 @@ from paddock.client.results import Children
 from paddock.errors import NoNodeError
 from paddock.protocol.paths import child_path
 from paddock.protocol.records import Stat
+from paddock.recipes.common import encoding
 from paddock.recipes.common.retry import Signal, discard, make_container, retry
-from paddock.recipes.common.sequence import NUMBER, Order
-from paddock.recipes.common.service_clock import ServiceClock
 
 _PATTERN: Final = re.compile(
-    r"item-(?P<priority>-?\d{1,10})-(?P<id>[0-9a-f]{32})(?:-due(?P<due>\d{1,19}))?"
-    rf"-(?P<number>{NUMBER})"
+    r"^item-(?P<priority>-?\d{1,10})-(?P<id>[0-9a-f]{32})(?:-due(?P<due>\d{1,19}))?-"
+    + encoding.NUMBER
 )
 # Up to so many are listed each time; of more, the stat tells first whether there are new ones.
 _LISTED_ALWAYS: Final = 10
 # Listing so many costs about as much as one failed attempt to take an item.
 _LISTED_FOR_A_TRY: Final = 256
+# How long a time of the service is relied on: clocks drift, and that of a service may be set.
+_CLOCK_SECONDS_MAX: Final = 10.0
 
 
 class Entry(NamedTuple):
@@ -65,14 +67,11 @@ def new_name(priority: int, item_id: str, due_ms: int) -> str:
 
 def in_order(names: Iterable[str]) -> list[Entry]:
     """Return the items of a list of names, in the order in which they are taken."""
-    entries = []
-    for name in names:
-        found = _PATTERN.fullmatch(name)
-        if found is not None:
-            priority, number = int(found["priority"]), int(found["number"])
-            entries.append(Entry(name, found["id"], priority, int(found["due"] or 0), number))
-    order = Order([entry.number for entry in entries])
-    return sorted(entries, key=lambda entry: (entry.priority, order.rank(entry.number)))
+    entries = [
+        Entry(one.string, one["id"], int(one["priority"]), int(one["due"] or 0), int(one["number"]))
+        for one in encoding.in_order(names, _PATTERN)
+    ]
+    return sorted(entries, key=lambda entry: entry.priority)
 
 
 def draw(entries: Sequence[Entry], lot: float) -> int:
@@ -204,3 +203,52 @@ def _created(stat: Stat) -> tuple[int, int]:
     """Return a stamp that changes when a child is created, but not when one is deleted."""
     # `cversion` counts both; `num_children` is creations minus deletions.
     return stat.czxid, stat.cversion + stat.num_children
+
+
+class ServiceClock:
+    """The service's time, in milliseconds.
+
+    Our own wall clock may differ from it. The service stamps each write, so a write of ours tells
+    the time; after that the event loop's clock counts on. Since a message takes time, only an
+    earliest and a latest time are known.
+    """
+
+    def __init__(self, client: Client, path: str) -> None:
+        self._client = client
+        # Its data have no other use.
+        self._path = path
+        # The stamp, and the loop's time just before and just after it.
+        self._stamped_ms = 0
+        self._asked_at = float("-inf")
+        self._answered_at = float("-inf")
+
+    async def earliest_ms(self) -> int:
+        """Return a time that has surely come."""
+        now = await self._compare()
+        return self._stamped_ms + int((now - self._answered_at) * 1000)
+
+    async def latest_ms(self) -> int:
+        """Return a time that has surely not passed."""
+        now = await self._compare()
+        # The stamp is the millisecond that had begun.
+        return self._stamped_ms + 1 + math.ceil((now - self._asked_at) * 1000)
+
+    async def _compare(self) -> float:
+        """Ask for the service's time if the last answer is old; return the loop's time."""
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._asked_at > _CLOCK_SECONDS_MAX:
+            await retry(self._client, self._ask)
+        return loop.time()
+
+    async def _ask(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            asked_at = loop.time()
+            try:
+                stat = await self._client.set(self._path, b"")
+            except NoNodeError:
+                await make_container(self._client, self._path)
+            else:
+                self._stamped_ms, self._asked_at = stat.mtime, asked_at
+                self._answered_at = loop.time()
+                return

@@ -7,7 +7,7 @@ check the versions they are based on: a write that is refused has everything rea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 from paddock.client.transaction import Transaction
 from paddock.errors import (
@@ -61,10 +61,8 @@ class Assigner:
         # Tasks with an attempt left, which wait for free capacity.
         self._waiting: set[str] = set()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Remove the watches."""
         for listing in self._listings():
             listing.close()
 
@@ -93,8 +91,8 @@ class Assigner:
             if worker not in self._folders.names:
                 self._assigned.pop(worker).close()
         await refresh_all([*self._assigned.values()])
-        for worker in self._living():
-            if worker not in self._known:
+        for worker in self._assigned:
+            if worker in self._workers.names and worker not in self._known:
                 await self._meet(worker)
 
     async def _meet(self, worker: str) -> None:
@@ -105,9 +103,6 @@ class Assigner:
         except (NoNodeError, ValueError):
             # It is gone again, or no worker.
             pass
-
-    def _living(self) -> list[str]:
-        return [worker for worker in self._assigned if worker in self._workers.names]
 
     async def _tidy(self) -> bool:
         """Take back the tasks of dead workers; return False if a write was refused."""
@@ -185,14 +180,12 @@ class Assigner:
         return is_done
 
     def _with_capacity(self) -> list[WorkerLoad]:
-        found = []
-        for worker in self._living():
-            if worker in self._known:
-                name, capacity = self._known[worker]
-                load = len(self._assigned[worker].names)
-                if load < capacity:
-                    found.append(WorkerLoad(worker, name, load, capacity))
-        return found
+        loads = [
+            WorkerLoad(worker, self._known[worker][0], len(assigned.names), self._known[worker][1])
+            for worker, assigned in self._assigned.items()
+            if worker in self._workers.names and worker in self._known
+        ]
+        return [one for one in loads if one.load < one.capacity]
 
     async def _carry_out(self, transaction: Transaction) -> bool:
         """Commit it; if it is refused, everything is read again."""

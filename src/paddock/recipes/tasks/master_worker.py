@@ -24,8 +24,8 @@ clients may come and go at any time:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, closing, suppress
 from typing import TypeAlias
 
 from paddock.client.client import Client
@@ -41,7 +41,6 @@ from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import (
     Signal,
-    check_recipe,
     create_numbered,
     delete_if_exists,
     make_node,
@@ -71,7 +70,7 @@ class TaskClient:
     """Submits tasks, and waits for their results."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        self._paths = _task_paths(client, path, acl)
+        self._paths = TaskPaths(client, path, acl)
         self._client = client
 
     async def submit(self, data: bytes) -> str:
@@ -88,10 +87,10 @@ class TaskClient:
 
         Raises RecipeError if there is no such task.
         """
-        async with aclosing(self._follow(task)) as stream:
+        async with aclosing(self.progress(task)) as stream:
             return [status async for status in stream][-1]
 
-    async def progress(self, task: str) -> AsyncIterator[TaskStatus]:
+    async def progress(self, task: str) -> AsyncGenerator[TaskStatus, None]:
         """Yield the status of a task at every change, up to its result.
 
             async for status in tasks.progress(task):
@@ -99,9 +98,16 @@ class TaskClient:
 
         Intermediate ones may be left out. Raises RecipeError if there is no such task.
         """
-        async with aclosing(self._follow(task)) as stream:
-            async for status in stream:
-                yield status
+        path = child_path(self._paths.status, task)
+        async with aclosing(self._client.watch(path)) as changes:
+            async for change in changes:
+                if change.data is not None:
+                    status = TaskStatus.decode(change.data)
+                    yield status
+                    if status.state.is_final:
+                        return
+                elif not await self._is_there(task):
+                    raise RecipeError(f"{task}: there is no such task in {self._paths.path}")
 
     async def forget(self, task: str) -> None:
         """Delete the result of a task, if it exists."""
@@ -117,18 +123,6 @@ class TaskClient:
         status = await self.result(task)
         await self.forget(task)
         return status
-
-    async def _follow(self, task: str) -> AsyncGenerator[TaskStatus, None]:
-        path = child_path(self._paths.status, task)
-        async with aclosing(self._client.watch(path)) as changes:
-            async for change in changes:
-                if change.data is not None:
-                    status = TaskStatus.decode(change.data)
-                    yield status
-                    if status.state.is_final:
-                        return
-                elif not await self._is_there(task):
-                    raise RecipeError(f"{task}: there is no such task in {self._paths.path}")
 
     async def _is_there(self, task: str) -> bool:
         """Return whether a task or its status exists."""
@@ -187,7 +181,7 @@ class Worker:
         if not callable(handler):
             raise InvalidArgumentError(f"handler: {handler!r} cannot be called")
         check_count("capacity", capacity)
-        self._paths = _task_paths(client, path, acl)
+        self._paths = TaskPaths(client, path, acl)
         self._client = client
         self._handler = handler
         self._name = name
@@ -329,7 +323,7 @@ class Master:
     ) -> None:
         check_watcher("assign", assign)
         check_count("attempts_max", attempts_max)
-        self._paths = _task_paths(client, path, acl)
+        self._paths = TaskPaths(client, path, acl)
         self._client = client
         self._assign = assign
         self._attempts_max = attempts_max
@@ -357,7 +351,8 @@ class Master:
             try:
                 async with self._seat as grant:
                     await self._paths.make()
-                    with Assigner(self._paths, grant, self._assign, self._attempts_max) as assigner:
+                    assigner = Assigner(self._paths, grant, self._assign, self._attempts_max)
+                    with closing(assigner):
                         await assigner.work()
             except GrantLostError:
                 # If the session is over, the next request raises.
@@ -374,8 +369,3 @@ class _Registration(Holder):
     def _new_place(self) -> Place:
         # Workers do not wait for each other.
         return self._line.new_place(WORKER_KIND, lambda before: None)
-
-
-def _task_paths(client: Client, path: str, acl: Sequence[ACL]) -> TaskPaths:
-    check_recipe(client, path, acl)
-    return TaskPaths(client, path, acl)

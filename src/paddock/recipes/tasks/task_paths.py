@@ -28,8 +28,8 @@ from paddock.client.transaction import Transaction
 from paddock.errors import InvalidArgumentError, NoNodeError, NotEmptyError
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.json_object import decode_object
-from paddock.recipes.common.retry import Signal, make_node, retry
+from paddock.recipes.common.encoding import NUMBER, decode_object, in_order
+from paddock.recipes.common.retry import Signal, check_recipe, make_node, read_node, retry
 
 TASK_KIND: Final = "task-"
 WORKER_KIND: Final = "worker-"
@@ -37,7 +37,7 @@ WORKER_KIND: Final = "worker-"
 _DATA_BYTES_MAX: Final = 1_000_000
 # How much of a failure is recorded.
 _REASON_BYTES_MAX: Final = 10_000
-_NUMBER: Final = re.compile(rf"{TASK_KIND}(-?\d+)$")
+_TASK: Final = re.compile(TASK_KIND + NUMBER)
 
 
 class TaskState(enum.StrEnum):
@@ -131,14 +131,14 @@ def reason_of(error: BaseException) -> bytes:
 
 def tasks_in_order(names: Sequence[str]) -> list[str]:
     """Return the names of tasks, in the order in which they were submitted."""
-    numbered = [(int(found[1]), name) for name in names if (found := _NUMBER.search(name))]
-    return [name for _, name in sorted(numbered)]
+    return [found.string for found in in_order(names, _TASK)]
 
 
 class TaskPaths:
     """The nodes below a base path."""
 
     def __init__(self, client: Client, path: str, acl: Sequence[ACL]) -> None:
+        check_recipe(client, path, acl)
         self.client = client
         self.path = path
         self.acl = acl
@@ -162,13 +162,9 @@ class TaskPaths:
 
     async def read_status(self, task: str) -> TaskStatus | None:
         """Return the status of a task, or None."""
-        try:
-            kept, _ = await retry(
-                self.client, lambda: self.client.get(child_path(self.status, task))
-            )
-        except NoNodeError:
-            return None
-        return TaskStatus.decode(kept)
+        path = child_path(self.status, task)
+        found = await retry(self.client, lambda: read_node(self.client, path))
+        return None if found is None else TaskStatus.decode(found.data)
 
     async def put_status(self, transaction: Transaction, task: str, status: TaskStatus) -> None:
         """Add the status of a task to a transaction.

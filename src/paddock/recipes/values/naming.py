@@ -21,49 +21,42 @@ number is given twice.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_bytes
 from paddock.errors import (
-    ConnectionLostError,
     InvalidArgumentError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
-    NotReadOnlyError,
     RecipeError,
 )
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
+from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import (
-    check_recipe,
+    delete_first,
     list_children,
     make_node,
-    newest_stat,
     retry,
-    wait_writable,
     watch_signal,
 )
 from paddock.recipes.values.versioned_node import MARKER_PREFIX, VersionedNode
 
 
-class Naming:
+class Naming(Recipe):
     """Names, each of which is bound to some bytes.
 
     A name has no slash. Its node is `names/<name>` below the base; `ids` counts the numbers.
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        check_recipe(client, base, acl)
+        super().__init__(client, base, acl)
         # The node below which everything is.
         self.base: str = base
-        self._client = client
-        self._acl = acl
         self._names = child_path(base, "names")
         self._ids = child_path(base, "ids")
-
-    def __repr__(self) -> str:
-        return f"<Naming {self.base}>"
 
     async def bind(self, name: str, data: bytes) -> None:
         """Bind a free name to some bytes; raises NodeExistsError if it is bound."""
@@ -79,15 +72,13 @@ class Naming:
     async def unbind(self, name: str) -> None:
         """Unbind a name, if it is bound. A newer binding of another client stays."""
         path = self._node(name).path
-        # The binding to delete: there may be a newer one when we look again.
-        meant: int | None = None
+        delete = partial(delete_first(path), self._client)
+        await retry(self._client, lambda: self._client.sync(path))
         while True:
-            stat = await retry(self._client, lambda: newest_stat(self._client, path))
-            if stat is None or meant not in (None, stat.czxid):
-                return
-            meant = stat.czxid
-            if await self._delete(path):
-                return
+            try:
+                return await retry(self._client, delete)
+            except NotEmptyError:
+                await retry(self._client, lambda: self._wait_for_markers(path))
 
     async def resolve(self, name: str) -> bytes | None:
         """Return the bytes that a name is bound to; None if it is free.
@@ -114,37 +105,19 @@ class Naming:
         while True:
             try:
                 stat = await retry(self._client, lambda: self._client.set(self._ids, b""))
+                break
             except NoNodeError:
                 await make_node(self._client, self._ids)
-                continue
-            # Each write has a version of its own.
-            if stat.version < 1:
-                raise RecipeError(f"{self._ids}: all numbers were given")
-            return stat.version
+        # Each write has a version of its own.
+        if stat.version < 1:
+            raise RecipeError(f"{self._ids}: all numbers were given")
+        return stat.version
 
     def _node(self, name: str) -> VersionedNode:
         given: object = name
         if not isinstance(given, str) or not given or "/" in given:
             raise InvalidArgumentError(f"name: {name!r} is no name, which is text without a slash")
         return VersionedNode(self._client, child_path(self._names, name), self._acl)
-
-    async def _delete(self, path: str) -> bool:
-        """Delete a binding that is complete; return whether it is gone."""
-        try:
-            await self._client.delete(path)
-        except NoNodeError:
-            pass
-        except NotEmptyError:
-            await retry(self._client, lambda: self._wait_for_markers(path))
-            return False
-        except ConnectionLostError:
-            # Not sent again before we look: it may be gone, and the name bound anew.
-            await self._client.wait_connected()
-            return False
-        except NotReadOnlyError:
-            await wait_writable(self._client)
-            return False
-        return True
 
     async def _wait_for_markers(self, path: str) -> None:
         """Wait until the client that has bound it has deleted its marker."""

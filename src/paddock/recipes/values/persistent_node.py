@@ -24,8 +24,7 @@ from collections.abc import Sequence
 
 from paddock.client.client import Client
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.recipes.common.recreated_node import RecreatedNode
-from paddock.recipes.common.session_renewer import SessionRenewer
+from paddock.recipes.common.recreated_node import RecreatedNode, SessionRenewer
 
 
 class PersistentNode(RecreatedNode):

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from itertools import count
 from typing import Final, NamedTuple
 
 from paddock.client.client import Client
@@ -32,12 +31,13 @@ from paddock.errors import (
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path, parent_path
 from paddock.protocol.records import Stat
+from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import (
-    check_recipe,
     delete_if_exists,
     make_node,
     newest_stat,
     random_fraction,
+    read_node,
     retry,
     wait_writable,
 )
@@ -59,14 +59,12 @@ class Content(NamedTuple):
     stat: Stat | None
 
 
-class VersionedNode:
+class VersionedNode(Recipe):
     """A node that is written over the version that was read."""
 
     def __init__(self, client: Client, path: str, acl: Sequence[ACL]) -> None:
-        check_recipe(client, path, acl)
+        super().__init__(client, path, acl)
         self.path = path
-        self._client = client
-        self._acl = acl
 
     async def read(self) -> Content:
         """Return the node that the connected server has."""
@@ -74,17 +72,13 @@ class VersionedNode:
 
     async def update(self, function: Callable[[bytes | None], bytes | None]) -> bytes | None:
         """Replace the data by the result of a function, and return it; None changes nothing."""
-        found = await self.read()
-        for attempt in count():
-            new = function(found.data)
-            if new is None or await self._write(new, found.stat):
-                return new
+        found, pause_s = await self.read(), _PAUSE_S
+        while (new := function(found.data)) is not None and not await self._write(new, found.stat):
             # One of all concurrent writers succeeds; a random pause spreads the others.
-            await asyncio.sleep(
-                random_fraction(self._client) * min(_PAUSE_S * 2 ** min(attempt, 16), _PAUSE_S_MAX)
-            )
+            await asyncio.sleep(random_fraction(self._client) * pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
             found = await retry(self._client, self._read_newest)
-        raise AssertionError("it has no end")
+        return new
 
     async def create(self, data: bytes) -> bool:
         """Create the node and its parents; return whether it did not exist."""
@@ -100,10 +94,8 @@ class VersionedNode:
                 yield change.data
 
     async def _read(self) -> Content:
-        try:
-            return Content(*await self._client.get(self.path))
-        except NoNodeError:
-            return Content(None, None)
+        found = await read_node(self._client, self.path)
+        return Content(None, None) if found is None else Content(*found)
 
     async def _read_newest(self) -> Content:
         await self._client.sync(self.path)
@@ -148,13 +140,12 @@ class VersionedNode:
         raise ConnectionLostError("update", self.path) from lost
 
     async def _submit(self, data: bytes, seen: Stat | None, marker: str) -> None:
-        transaction = self._client.transaction()
-        if seen is None:
-            transaction.create(self.path, data, acl=self._acl)
-        else:
-            transaction.set(self.path, data, version=seen.version)
-        transaction.create(marker, acl=self._acl, ephemeral=True)
-        await transaction.commit()
+        async with self._client.transaction() as transaction:
+            if seen is None:
+                transaction.create(self.path, data, acl=self._acl)
+            else:
+                transaction.set(self.path, data, version=seen.version)
+            transaction.create(marker, acl=self._acl, ephemeral=True)
 
     async def _remove(self, marker: str) -> None:
         # The marker goes with an expired session.

@@ -1,15 +1,14 @@
-"""The blocking twin of `paddock.recipes.cache.cache`.
+"""The blocking twin of `paddock.recipes.cache`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
 
 from __future__ import annotations
 
-from paddock.recipes.cache.cache import Cache as AsyncCache
-from paddock.recipes.cache.cache import CacheChange
-from paddock.recipes.cache.tree import CachedNode, Snapshot
+from paddock import recipes
+from paddock.recipes import CacheChange, CachedNode, Snapshot
 from paddock.sync.client import Client
-from paddock.sync.recipes.background import Background
+from paddock.sync.recipes.common import Background
 from paddock.sync.streams import Stream
 
 
@@ -23,10 +22,10 @@ class Cache(Background):
     the whole tree. The node need not exist. Entering the scope waits until everything was read.
     """
 
-    _inner: AsyncCache
+    _inner: recipes.Cache
 
     def __init__(self, client: Client, path: str, *, depth: int | None = None) -> None:
-        self._make("client", client, lambda bridge: AsyncCache(client._inner, path, depth=depth))
+        self._make("client", client, lambda bridge: recipes.Cache(client._inner, path, depth=depth))
 
     @property
     def path(self) -> str:
@@ -62,10 +61,6 @@ class Cache(Background):
         Raises SessionExpiredError; and NoAuthError if we may not read the node.
         """
         self._bridge.call(self._inner.sync)
-
-    def close(self) -> None:
-        """Stop following; the nodes stay, stale. Closing twice is fine."""
-        self._bridge.call(self._inner.close)
 
     def get(self, path: str) -> CachedNode | None:
         """Return a node, or None.

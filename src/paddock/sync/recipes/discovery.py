@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.discovery.discovery`.
+"""The blocking twin of `paddock.recipes.discovery`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -6,18 +6,17 @@ Written by tools/twin.py from the signatures there; not to be edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self
 
+from paddock import recipes
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.recipes.discovery.discovery import InstancesListener
-from paddock.recipes.discovery.discovery import ServiceRegistry as AsyncServiceRegistry
-from paddock.recipes.discovery.instance import ServiceInstance
-from paddock.sync.bridge import Twin
+from paddock.recipes import Choice, InstancesListener, ServiceInstance
+from paddock.sync.bridge import ScopedTwin
 from paddock.sync.client import Client
+from paddock.sync.recipes.common import Background
 from paddock.sync.streams import Stream
 
 
-class ServiceRegistry(Twin[AsyncServiceRegistry]):
+class ServiceRegistry(ScopedTwin[recipes.ServiceRegistry]):
     """All services below a node, and our own registrations.
 
         registry = ServiceRegistry(client, "/services")
@@ -30,16 +29,12 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
         self._make(
-            "client", client, lambda bridge: AsyncServiceRegistry(client._inner, base, acl=acl)
+            "client", client, lambda bridge: recipes.ServiceRegistry(client._inner, base, acl=acl)
         )
 
     @property
     def base(self) -> str:
         return self._inner.base
-
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
 
     def register(self, instance: ServiceInstance) -> None:
         """Register an instance, until it is unregistered.
@@ -101,3 +96,90 @@ class ServiceRegistry(Twin[AsyncServiceRegistry]):
     def close(self) -> None:
         """Unregister everything that was registered through it, and end its watches."""
         self._bridge.call(self._inner.close)
+
+
+class ServiceCache(Background):
+    """The instances of one service, in memory.
+
+        with ServiceCache(registry, "search") as cache:
+            print([one.id for one in cache.instances])  # ['search-1']
+
+    Entering the scope waits until they were read.
+    """
+
+    _inner: recipes.ServiceCache
+
+    def __init__(self, registry: ServiceRegistry, name: str) -> None:
+        self._make("registry", registry, lambda bridge: recipes.ServiceCache(registry._inner, name))
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def instances(self) -> tuple[ServiceInstance, ...]:
+        """All known instances, in the order of their ids."""
+        return self._inner.instances
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether changes may be missing, as while the connection is lost."""
+        return self._inner.is_stale
+
+    def start(self) -> None:
+        """Begin to read, as entering the scope does; `close` has to follow."""
+        self._bridge.run(self._inner.start)
+
+    def wait_ready(self) -> None:
+        """Wait until all instances were read."""
+        self._bridge.call(self._inner.wait_ready)
+
+    def watch(self) -> Stream[tuple[ServiceInstance, ...]]:
+        """Yield all instances, once they were read, then again at every change.
+
+        It ends when this is closed.
+        """
+        return Stream(self._bridge.portal, self._bridge.run(self._inner.watch))
+
+
+class ServiceProvider(ServiceCache):
+    """Chooses an instance of a service that is not marked down.
+
+        with ServiceProvider(registry, "search") as provider:
+            instance = provider.choose()
+            print(instance.id)  # search-1
+
+    An instance with `errors_max` errors within `down_seconds` is marked down, and is not chosen for
+    so long.
+    """
+
+    _inner: recipes.ServiceProvider
+
+    def __init__(
+        self,
+        registry: ServiceRegistry,
+        name: str,
+        choice: Choice = Choice.RANDOM,
+        *,
+        errors_max: int = 3,
+        down_seconds: float = 30.0,
+    ) -> None:
+        self._make(
+            "registry",
+            registry,
+            lambda bridge: recipes.ServiceProvider(
+                registry._inner, name, choice, errors_max=errors_max, down_seconds=down_seconds
+            ),
+        )
+
+    def choose(self) -> ServiceInstance | None:
+        """Return an instance that is not marked down; None if there is none."""
+        return self._bridge.run(self._inner.choose)
+
+    def report_error(self, instance: ServiceInstance) -> None:
+        """Count an error of an instance, which may mark it down."""
+        self._bridge.run(self._inner.report_error, instance)
+
+    def is_down(self, instance: ServiceInstance) -> bool:
+        """Return whether an instance is marked down."""
+        return self._bridge.run(self._inner.is_down, instance)

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.log_room.log_room`.
+"""The blocking twin of `paddock.recipes.log_room`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paddock import recipes
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.recipes.log_room.log_room import LogChannel as AsyncLogChannel
-from paddock.recipes.log_room.log_room import LogRoom as AsyncLogRoom
-from paddock.recipes.log_room.room import LogEntry, RoomEvent
+from paddock.recipes import LogEntry, RoomEvent
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
-from paddock.sync.recipes.grant import Grant
+from paddock.sync.recipes.locks import Grant
 from paddock.sync.streams import Stream
 
 
-class LogChannel(Twin[AsyncLogChannel]):
+class LogChannel(Twin[recipes.LogChannel]):
     """A channel of a room; `LogRoom` makes it."""
 
     @property
@@ -65,11 +64,11 @@ class LogChannel(Twin[AsyncLogChannel]):
         self._bridge.call(self._inner.delete, grant=(None if grant is None else grant._inner))
 
 
-class LogRoom(Twin[AsyncLogRoom]):
+class LogRoom(Twin[recipes.LogRoom]):
     """Channels, and a stream of their entries."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        self._make("client", client, lambda bridge: AsyncLogRoom(client._inner, path, acl=acl))
+        self._make("client", client, lambda bridge: recipes.LogRoom(client._inner, path, acl=acl))
 
     @property
     def path(self) -> str:

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.queue.queue`.
+"""The blocking twin of `paddock.recipes.queue`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paddock import recipes
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.recipes.queue.queue import DeadLetter, QueueEntry
-from paddock.recipes.queue.queue import Queue as AsyncQueue
-from paddock.recipes.queue.queue import QueueItem as AsyncQueueItem
+from paddock.recipes import DeadLetter, QueueEntry
 from paddock.sync.bridge import Twin
-from paddock.sync.client import Client
+from paddock.sync.client import Client, Transaction
 from paddock.sync.scopes import Scope
-from paddock.sync.transaction import Transaction
-from paddock.sync.wrapping import WrappedValue
 
 
-class Queue(Twin[AsyncQueue]):
+class Queue(Twin[recipes.Queue]):
     """Items that producers put and consumers take.
 
         queue = Queue(client, "/jobs")
@@ -41,7 +38,7 @@ class Queue(Twin[AsyncQueue]):
         self._make(
             "client",
             client,
-            lambda bridge: AsyncQueue(client._inner, path, attempts_max=attempts_max, acl=acl),
+            lambda bridge: recipes.Queue(client._inner, path, attempts_max=attempts_max, acl=acl),
         )
 
     def put(self, data: bytes, *, priority: int = 100, delay: float = 0.0) -> str:
@@ -68,9 +65,8 @@ class Queue(Twin[AsyncQueue]):
         """
         return Scope(
             self._bridge.portal,
-            WrappedValue(
-                self._bridge.run(self._inner.take), lambda _one: QueueItem._of(self._bridge, _one)
-            ),
+            self._bridge.run(self._inner.take),
+            lambda _one: QueueItem._of(self._bridge, _one),
         )
 
     def try_take(self) -> Scope[QueueItem | None]:
@@ -83,10 +79,8 @@ class Queue(Twin[AsyncQueue]):
         """
         return Scope(
             self._bridge.portal,
-            WrappedValue(
-                self._bridge.run(self._inner.try_take),
-                lambda _one: None if _one is None else QueueItem._of(self._bridge, _one),
-            ),
+            self._bridge.run(self._inner.try_take),
+            lambda _one: None if _one is None else QueueItem._of(self._bridge, _one),
         )
 
     def size(self) -> int:
@@ -115,7 +109,7 @@ class Queue(Twin[AsyncQueue]):
         return self._bridge.call(self._inner.put_back, letter_id)
 
 
-class QueueItem(Twin[AsyncQueueItem]):
+class QueueItem(Twin[recipes.QueueItem]):
     """An item that we have until the end of its scope, or until it is lost."""
 
     @property

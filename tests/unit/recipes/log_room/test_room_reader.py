@@ -15,8 +15,7 @@ from paddock.client.watches.watches import Watcher
 from paddock.errors import NoNodeError
 from paddock.protocol.records import Stat
 from paddock.recipes.log_room import room_reader
-from paddock.recipes.log_room.room import ChannelDeleted, ChannelOpened, LogEntry
-from paddock.recipes.log_room.room_reader import RoomReader
+from paddock.recipes.log_room.room_reader import ChannelDeleted, ChannelOpened, LogEntry, RoomReader
 
 T = TypeVar("T")
 

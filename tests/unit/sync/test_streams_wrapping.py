@@ -11,7 +11,6 @@ import pytest
 from paddock.sync.portal import Portal
 from paddock.sync.scopes import Scope
 from paddock.sync.streams import Stream
-from paddock.sync.wrapping import WrappedItems, WrappedValue
 
 
 def test_a_wrapped_stream_is_closed_as_the_one_in_it(portal: Portal) -> None:
@@ -24,7 +23,7 @@ def test_a_wrapped_stream_is_closed_as_the_one_in_it(portal: Portal) -> None:
         finally:
             is_closed.set()
 
-    with Stream(portal, WrappedItems(numbers(), str)) as stream:
+    with Stream(portal, numbers(), str) as stream:
         assert next(stream) == "0"
         assert next(stream) == "1"
         assert not is_closed.is_set()
@@ -36,7 +35,7 @@ def test_what_cannot_be_closed_need_not_be(portal: Portal) -> None:
         async def __anext__(self) -> int:
             return 1
 
-    with Stream(portal, WrappedItems(Endless(), str)) as stream:
+    with Stream(portal, Endless(), str) as stream:
         assert next(stream) == "1"
 
 
@@ -49,7 +48,7 @@ def test_a_wrapped_scope_takes_care_as_the_one_in_it(portal: Portal) -> None:
             pass
 
     def use(error: Exception) -> None:
-        with Scope(portal, WrappedValue(careful(), str)) as value:
+        with Scope(portal, careful(), str) as value:
             assert value == "1"
             raise error
 

@@ -1,4 +1,4 @@
-"""The blocking twin of `paddock.recipes.tasks.master_worker`.
+"""The blocking twin of `paddock.recipes.tasks`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from paddock import recipes
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.recipes.locks.grant import GrantListener
-from paddock.recipes.tasks.assigner import Assign, least_loaded
-from paddock.recipes.tasks.master_worker import Master as AsyncMaster
-from paddock.recipes.tasks.master_worker import Task as AsyncTask
-from paddock.recipes.tasks.master_worker import TaskClient as AsyncTaskClient
-from paddock.recipes.tasks.master_worker import Worker as AsyncWorker
-from paddock.recipes.tasks.task_paths import TaskStatus
+from paddock.recipes import Assign, GrantListener, TaskStatus, least_loaded
 from paddock.sync.bridge import Twin
 from paddock.sync.client import Client
 from paddock.sync.streams import Stream
 
 
-class Master(Twin[AsyncMaster]):
+class Master(Twin[recipes.Master]):
     """Assigns tasks to workers, while it is the master.
 
     `assign` returns the id of a worker for a task's data, of those with free capacity. It must be
@@ -40,7 +35,7 @@ class Master(Twin[AsyncMaster]):
         self._make(
             "client",
             client,
-            lambda bridge: AsyncMaster(
+            lambda bridge: recipes.Master(
                 client._inner, path, assign=assign, attempts_max=attempts_max, acl=acl
             ),
         )
@@ -66,7 +61,7 @@ class Master(Twin[AsyncMaster]):
         self._bridge.call(self._inner.serve)
 
 
-class Task(Twin[AsyncTask]):
+class Task(Twin[recipes.Task]):
     """A task, as a worker's handler gets it."""
 
     @property
@@ -89,11 +84,13 @@ class Task(Twin[AsyncTask]):
         self._bridge.call(self._inner.report, data)
 
 
-class TaskClient(Twin[AsyncTaskClient]):
+class TaskClient(Twin[recipes.TaskClient]):
     """Submits tasks, and waits for their results."""
 
     def __init__(self, client: Client, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        self._make("client", client, lambda bridge: AsyncTaskClient(client._inner, path, acl=acl))
+        self._make(
+            "client", client, lambda bridge: recipes.TaskClient(client._inner, path, acl=acl)
+        )
 
     def submit(self, data: bytes) -> str:
         """Submit a task, exactly once; return its name.
@@ -131,7 +128,7 @@ class TaskClient(Twin[AsyncTaskClient]):
         return self._bridge.call(self._inner.run, data)
 
 
-class Worker(Twin[AsyncWorker]):
+class Worker(Twin[recipes.Worker]):
     """Does the tasks that masters assign to it.
 
     `handler` is called with each task, and returns its result; an error makes the attempt a failed
@@ -151,7 +148,7 @@ class Worker(Twin[AsyncWorker]):
         self._make(
             "client",
             client,
-            lambda bridge: AsyncWorker(
+            lambda bridge: recipes.Worker(
                 client._inner,
                 path,
                 bridge.handlers.relay(handler, lambda _0: (Task._of(bridge, _0),)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from paddock.recipes.common.feed import _KEPT_MAX, Feed
+from paddock.recipes.common.listeners import _KEPT_MAX, Feed
 
 _LAST = 0
 

@@ -1,22 +1,16 @@
-"""The blocking twin of `paddock.recipes.common.background`.
+"""The blocking twin of `paddock.recipes.common`.
 
 Written by tools/twin.py from the signatures there; not to be edited.
 """
 
 from __future__ import annotations
 
-from typing import Self
-
 from paddock.recipes.common.background import Background as AsyncBackground
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import ScopedTwin
 
 
-class Background(Twin[AsyncBackground]):
+class Background(ScopedTwin[AsyncBackground]):
     """A recipe with a scope: entering it starts a task, leaving it closes the recipe."""
-
-    def __enter__(self) -> Self:
-        self._enter_scope(self._inner)
-        return self
 
     def close(self) -> None:
         """Stop; what is known stays. Closing twice is fine."""
