@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from paddock.cli.quantities import duration_text, size_text
+from paddock.cli.describe import duration_text, size_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

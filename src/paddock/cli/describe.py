@@ -1,4 +1,4 @@
-"""Nodes as commands show them: to programs as JSON, to people as short text.
+"""What commands print: nodes as JSON for programs and as short text for people, sizes, times.
 
 Data are bytes and JSON has none, so `encoding` says what stands in `data`: "utf-8", the text that
 they are, or "base64". Sessions are text in hexadecimal, as in ZooKeeper's own tools: most programs
@@ -7,15 +7,18 @@ read the numbers of JSON as doubles, which such large ones do not fit.
 
 import base64
 import codecs
+import contextlib
 import json
 import sys
 import unicodedata
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
 from paddock.cli.failure import line_about
+from paddock.client.operations.walk import WalkedNode
 from paddock.errors import PaddockError
 from paddock.protocol.records import Stat
 
@@ -28,6 +31,30 @@ def session_text(session: int) -> str:
 def owner_text(stat: Stat) -> str | None:
     """Name the session that an ephemeral node belongs to."""
     return session_text(stat.ephemeral_owner) if stat.ephemeral_owner else None
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Say how many: `1 node`, `2 nodes`, `2 children`."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def size_text(size: int) -> str:
+    """Write a size for people: `512 B`, `1.5 kB`."""
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, 3)
+    return f"{size / 1024**power:.1f} {' kMG'[power]}B"
+
+
+def duration_text(seconds: float) -> str:
+    """Write how long something lasts by its two largest units: `3d 4h`, `12s`."""
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        if left >= length or (unit == "s" and not parts):
+            parts.append(f"{left // length}{unit}")
+            left %= length
+    return " ".join(parts[:2])
 
 
 def stat_fields(stat: Stat | None) -> dict[str, Any]:
@@ -52,6 +79,14 @@ def print_json(document: object) -> None:
     # In ASCII, so that no terminal and no locale can spoil it.
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
+
+
+def print_node(found: WalkedNode, line: str, as_json: bool) -> None:
+    """Print a node as a line, or as a JSON object."""
+    if as_json:
+        print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
+    else:
+        print(line)
 
 
 def time_text(time_ms: int) -> str:
@@ -106,7 +141,8 @@ def preview(data: bytes, width: int = 60) -> str:
     """Show the beginning of some data on one line; what is no text as hexadecimal digits."""
     try:
         # A character has four bytes at the most, and the last one may be cut.
-        text = harmless(data.decode() if len(data) < 4 * width else _beginning(data, width))
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        text = harmless(decoder.decode(data[: 4 * width], final=len(data) < 4 * width))
     except UnicodeDecodeError:
         text = f"0x{data[:width].hex()}"
     return text if len(text) <= width else f"{text[: width - 1]}…"
@@ -121,15 +157,40 @@ def tell_problem(problem: PaddockError, hint: str = "") -> int:
 def harmless(text: str) -> str:
     """Write what a terminal would obey as an escape sequence of Python, which it shows."""
     return "".join(
-        one if one == " " or unicodedata.category(one)[0] not in "CZ" else _escaped(one)
+        one.encode("unicode_escape").decode()
+        if one != " " and unicodedata.category(one)[0] in "CZ"
+        else one
         for one in text
     )
 
 
-def _beginning(data: bytes, characters: int) -> str:
-    """Decode so much of some data, if it is text at all up to there."""
-    return codecs.getincrementaldecoder("utf-8")().decode(data[: 4 * characters])
+# Is told how many more are done.
+Advance: TypeAlias = Callable[[int], None]
 
 
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+def is_watched() -> bool:
+    """Return whether a progress bar would be seen."""
+    return sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int | None, *, is_shown: bool = True) -> Iterator[Advance]:
+    """Show a bar on stderr, if that is a terminal; without a total it only counts."""
+    if not (is_shown and is_watched()):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        # What stays is the line about the result.
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)

@@ -19,29 +19,35 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from paddock.api import connect
+from paddock.cli.arguments import PATH, NumberRange
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import PATH
-from paddock.cli.quantities import NumberRange
 from paddock.client.client import Client
+from paddock.client.requests.arguments import checked_path
 from paddock.client.requests.frames import REQUEST_BYTES_MAX
 from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
-from paddock.errors import PaddockError
+from paddock.errors import InvalidArgumentError, PaddockError, RequestError
+from paddock.protocol.paths import child_path
 
 T = TypeVar("T")
 
 DEFAULT_HOSTS = "127.0.0.1:2181"
 
+# Of completion, which stays silent without a server or an answer in time; the variable is for slow
+# machines. The names of more children are megabytes.
+_DEADLINE_S: Final = float(os.environ.get("PADDOCK_COMPLETION_SECONDS", "0.8"))
+_CHILDREN_MAX: Final = 10_000
 # Delay of the message on a terminal that no server answers yet.
 _SILENT_S = 1.0
 
@@ -218,6 +224,17 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
     return wrapped
 
 
+def client_command(work: Callable[..., Awaitable[T]]) -> Callable[..., T]:
+    """Add the options of the service to a coroutine, which then runs with a client."""
+
+    @service_options
+    @functools.wraps(work)
+    def command(*, service: ServiceOptions, **others: object) -> T:
+        return service.run(functools.partial(work, **others))
+
+    return command
+
+
 def given_by(parameter: str, option: str, variable: str) -> str:
     """Return the name of the source of a parameter: the option, or the variable."""
     source = click.get_current_context().get_parameter_source(parameter)
@@ -266,6 +283,69 @@ def tls_of(
             both = f"{certificate}" if key is None else f"{certificate}, {key}"
             raise CannotBeDone(f"{both}: no certificate and the key to it, in PEM") from None
     return context
+
+
+class NodePath(click.types.StringParamType):
+    """The path of a node, for the type of an argument."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            checked_path(value)
+        except InvalidArgumentError as error:
+            raise click.UsageError(str(error)) from None
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(path) for path in _completions(ctx.params, incomplete)]
+
+
+NODE_PATH: Final = NodePath()
+
+
+def _completions(options: Mapping[str, Any], incomplete: str) -> list[str]:
+    """Return the paths of nodes that begin with a text; of a single one, also its children.
+
+    `options` are those of the command line so far, with the names that `service_options` has.
+    """
+    logging.getLogger("paddock").addHandler(logging.NullHandler())
+    try:
+        service = ServiceOptions(
+            options.get("server") or DEFAULT_HOSTS,
+            identities=tuple(identity_of(one, "--auth") for one in options.get("auth") or ()),
+            tls=tls_of(
+                bool(options.get("tls")),
+                options.get("tls_ca"),
+                options.get("tls_cert"),
+                options.get("tls_key"),
+            ),
+        )
+        return asyncio.run(_matching_paths(service, incomplete or "/"))
+    except (PaddockError, click.ClickException, OSError, ValueError):
+        return []
+
+
+async def _matching_paths(service: ServiceOptions, incomplete: str) -> list[str]:
+    above, slash, beginning = incomplete.rpartition("/")
+    async with asyncio.timeout(_DEADLINE_S), service.connect() as client:
+
+        async def children(path: str) -> list[str]:
+            try:
+                stat = await client.exists(path)
+                if stat is None or not 0 < stat.num_children <= _CHILDREN_MAX:
+                    return []
+                names = sorted(await client.children(path))
+            except RequestError:
+                return []
+            return [child_path(path, name) for name in names if name.isprintable()]
+
+        if not slash:
+            return []
+        found = await children(above or "/")
+        found = [path for path in found if path.rpartition("/")[2].startswith(beginning)]
+        # With its children there are several, and the shell adds no space behind the path.
+        return found + await children(found[0]) if len(found) == 1 else found
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

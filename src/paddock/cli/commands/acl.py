@@ -5,11 +5,9 @@ from contextlib import aclosing
 
 import click
 
-from paddock.cli.acls import given_acl
+from paddock.cli.arguments import given_acl, recursive_option, version_option
 from paddock.cli.describe import print_json, stat_fields, tell_problem
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.options import recursive_option, version_option
-from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.service import NODE_PATH, ServiceOptions, service_options
 from paddock.client.client import Client
 from paddock.errors import RequestError
 from paddock.protocol.acl import format_acl

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from paddock.cli.arguments import NumberRange, WholeNumber, default_option, parse_size
 from paddock.cli.bench.plan import OPERATIONS, Plan
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.options import default_option
-from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
 from paddock.cli.run_under.signals import run_with_signals
-from paddock.cli.service import ServiceOptions, run, service_options
+from paddock.cli.service import NODE_PATH, ServiceOptions, run, service_options
 from paddock.client.requests.frames import REQUEST_BYTES_MAX
 
 if TYPE_CHECKING:

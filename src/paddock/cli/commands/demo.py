@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from paddock.cli.options import default_option
-from paddock.cli.quantities import NumberRange
+from paddock.cli.arguments import NumberRange, default_option
 
 if TYPE_CHECKING:
     from paddock.cli.demo.stage import Act

@@ -9,15 +9,13 @@ from typing import Any, Final
 
 import click
 
+from paddock.cli.arguments import PATH_OR_DASH, check_output_file, output_file
+from paddock.cli.describe import counted, is_watched, progress
 from paddock.cli.failure import CannotBeDone, line_about
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.paths import PATH_OR_DASH, check_output_file
-from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.service import NODE_PATH, ServiceOptions, service_options
 from paddock.cli.transfer.changes import watched
-from paddock.cli.transfer.progress import is_watched, progress
 from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
 from paddock.cli.transfer.writing import LineWriter, PartWriter, part_of, part_writer
-from paddock.cli.wording import counted
 from paddock.client.client import Client
 from paddock.errors import PaddockError, RequestError
 
@@ -54,27 +52,21 @@ def export(
     export or not; that something was is told.
     """
     service, root = service.resolved(path)
-    to_stdout = str(file) == "-"
-    if file.is_symlink():
-        # What it leads to is written, not the link replaced.
-        file = file.resolve()
-    if to_stdout and sys.stdout.isatty():
-        raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
-    if to_stdout and resume:
-        raise click.UsageError("what has gone to stdout cannot be resumed")
+    target = output_file(file)
     options = ReadOptions(
         acls=not no_acls, keeps_ephemerals=keep_ephemerals, skips_unreadable=skip_unreadable
     )
-    if not to_stdout:
-        _check_target(file, overwrite, resume)
-
+    if target is not None:
+        _check_target(target, overwrite, resume)
+    elif resume:
+        raise click.UsageError("what has gone to stdout cannot be resumed")
     request = {"path": root, "acls": options.acls, "ephemerals": options.keeps_ephemerals}
 
     async def exporting(client: Client) -> dict[str, Any]:
-        if to_stdout:
+        if target is None:
             lines = LineWriter(sys.stdout.buffer, acls=options.acls)
             return await _export(client, root, options, lines)
-        with part_writer(file, request, resume=resume) as part:
+        with part_writer(target, request, resume=resume) as part:
             try:
                 return await _export(client, root, options, part)
             except asyncio.CancelledError:
@@ -86,16 +78,12 @@ def export(
                 raise CannotBeDone(f"{said}; {_ON}" if part.nodes else said) from None
 
     done = service.run(exporting)
-    _say("stdout" if to_stdout else str(file), done, as_json, to_stdout)
+    _say(target, done, as_json)
 
 
 def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
-    check_output_file(file)
-    if overwrite:
-        return
-    if file.exists():
-        raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
-    if part_of(file).exists() and not resume:
+    check_output_file(file, overwrite)
+    if part_of(file).exists() and not (resume or overwrite):
         raise CannotBeDone(
             f"{part_of(file)}: an export was interrupted; --resume goes on with it,"
             " --overwrite begins anew"
@@ -137,12 +125,13 @@ async def _total(client: Client, root: str) -> int | None:
         return None
 
 
-def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> None:
+def _say(target: Path | None, done: dict[str, Any], as_json: bool) -> None:
     """Print a summary; to stderr if stdout has the export."""
+    to_stdout, name = target is None, str(target or "stdout")
     if done["warning"]:
         click.echo(f"paddock: warning: {done['warning']}", err=True)
     if as_json:
-        click.echo(json.dumps({"file": target, **done}), err=to_stdout)
+        click.echo(json.dumps({"file": name, **done}), err=to_stdout)
         return
     since = " since it was resumed" if done["resumed"] else ""
     left_out = "".join(
@@ -150,4 +139,4 @@ def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> N
         for kind, number in done["left_out"].items()
         if number
     )
-    click.echo(f"{target}: {counted(done['nodes'], 'node')}{left_out}", err=to_stdout)
+    click.echo(f"{name}: {counted(done['nodes'], 'node')}{left_out}", err=to_stdout)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from paddock.cli.arguments import PATH, check_is_folder
+from paddock.cli.describe import counted
 from paddock.cli.failure import one_line
-from paddock.cli.paths import PATH, check_is_folder
-from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
     from paddock.storage.maintenance.check import Finding, Report, StateFound

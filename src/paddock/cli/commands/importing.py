@@ -9,11 +9,11 @@ from typing import Final
 
 import click
 
+from paddock.cli.arguments import PATH, WholeNumber
+from paddock.cli.describe import counted, progress
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.paths import PATH
-from paddock.cli.quantities import WholeNumber
 from paddock.cli.service import (
+    NODE_PATH,
     ServiceOptions,
     check_hosts,
     identity_of,
@@ -24,12 +24,10 @@ from paddock.cli.service import (
 from paddock.cli.transfer.changes import watched
 from paddock.cli.transfer.importing import Import
 from paddock.cli.transfer.node import Node, is_below
-from paddock.cli.transfer.progress import progress
 from paddock.cli.transfer.reading import opened
 from paddock.cli.transfer.rights import Rights, rights_of
 from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
 from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally
-from paddock.cli.wording import counted
 from paddock.client.client import Client
 
 # What `--diff` ends with if there are differences: neither success nor failure.

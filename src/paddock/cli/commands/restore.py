@@ -1,17 +1,19 @@
 """`paddock restore`: bring a backup back, also into the data folder of a running server."""
 
+import contextlib
 import json
+import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.arguments import PATH, PATH_OR_DASH
+from paddock.cli.describe import counted
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.owner import as_owner_of
-from paddock.cli.paths import PATH, PATH_OR_DASH
-from paddock.cli.wording import counted
 
 if TYPE_CHECKING:
     from paddock.storage.load import Loaded
@@ -69,7 +71,7 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
             )
         loaded, manifest = _read(file)
         make_folder(data)
-        with as_owner_of(data):
+        with _as_owner_of(data):
             if user_of(data) is not None:
                 aside = _restore_running(data, loaded)
             else:
@@ -86,6 +88,29 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
     )
     if aside is not None:
         click.echo(f"what was there before is in {aside}")
+
+
+@contextlib.contextmanager
+def _as_owner_of(folder: Path) -> Iterator[None]:
+    """Switch to the owner of a folder in this scope, if we are root and the owner is not.
+
+    The owner controls its links, which may lead anywhere: root must not follow them. And the server
+    could not read files that root writes.
+    """
+    owner = folder.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        yield
+        return
+    groups, group = os.getgroups(), os.getegid()
+    os.setgroups([])
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
 
 
 def _holds_anything(data: Path) -> bool:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from paddock import __version__
+from paddock.cli.arguments import PATH
 from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import PATH
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
@@ -177,8 +177,7 @@ async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -
     import secrets
     import time
 
-    from paddock.cli.lifetime import Lifetime
-    from paddock.cli.notify import Notifier
+    from paddock.cli.lifetime import Lifetime, Notifier
     from paddock.server.server import Server
     from paddock.server.supervisor import Supervisor
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paddock.cli.arguments import NumberRange, default_option
 from paddock.cli.describe import print_json
-from paddock.cli.options import default_option
-from paddock.cli.quantities import NumberRange
 from paddock.cli.service import ServiceOptions, run, service_options
 from paddock.client.session.hosts import parse_hosts
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from paddock.cli.arguments import PATH
 from paddock.cli.failure import one_line
-from paddock.cli.paths import PATH
 
 if TYPE_CHECKING:
     from paddock.state.machine import StateMachine

@@ -1,20 +1,21 @@
 """`paddock watch`: a line for every change, as it comes, or a command that is run for it."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import TypeAlias
 
 import click
 
-from paddock.cli.closed_stdout import until_stdout_closes
+from paddock.cli.arguments import JSON_LINES, WholeNumber, recursive_option
 from paddock.cli.describe import preview, print_json, time_text
 from paddock.cli.node_changes import NodeChange, node_changes
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.options import JSON_LINES, recursive_option
-from paddock.cli.quantities import WholeNumber
 from paddock.cli.run_under.exec_on_change import ExecOnChange
 from paddock.cli.run_under.signals import Signals, run_with_signals
-from paddock.cli.service import ServiceOptions, run, service_options, tell_states
+from paddock.cli.service import NODE_PATH, ServiceOptions, run, service_options, tell_states
 from paddock.client.client import Client
 
 # What is done with each change; the next one waits until it is done.
@@ -64,7 +65,7 @@ def command(
         await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
 
     async def printing(client: Client) -> None:
-        async with until_stdout_closes():
+        async with _until_stdout_closes():
             await watching(client, _print_json if as_json else _print_line)
 
     if script is None:
@@ -99,6 +100,48 @@ async def watch(
             told += 1
             if told == count:
                 return
+
+
+@asynccontextmanager
+async def _until_stdout_closes() -> AsyncIterator[None]:
+    """Raise BrokenPipeError in this scope when stdout is a pipe and its reader has gone.
+
+    For commands that may print nothing for hours.
+    """
+    number = _pipe()
+    if number is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    has_left = False
+
+    def leave() -> None:
+        nonlocal has_left
+        has_left = True
+        loop.remove_reader(number)
+        task.cancel()
+
+    # Nothing can be read from our end of a pipe, so this is called for an error, and there is one.
+    loop.add_reader(number, leave)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if has_left and task.uncancel() == 0:
+            raise BrokenPipeError from None
+        raise
+    finally:
+        loop.remove_reader(number)
+
+
+def _pipe() -> int | None:
+    """Return the file descriptor of stdout if it is a pipe."""
+    try:
+        number = sys.stdout.fileno()
+        return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None
+    except (OSError, ValueError):
+        return None
 
 
 async def _print_json(change: NodeChange) -> None:

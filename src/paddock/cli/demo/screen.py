@@ -21,7 +21,7 @@ from rich.text import Text
 from paddock.cli.demo import branches, keys
 from paddock.cli.demo.notebook import DEMO, KILLS, SERVICE, Happening
 from paddock.cli.demo.stage import SAW, Act, Player, Stage
-from paddock.cli.wording import counted
+from paddock.cli.describe import counted
 
 # How long the card of an act stays, in seconds, and how often the screen is drawn in one.
 _CARD: Final = 8.0

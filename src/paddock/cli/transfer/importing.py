@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from paddock.cli.describe import Advance
 from paddock.cli.transfer.errors import TransferError
 from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
-from paddock.cli.transfer.progress import Advance
 from paddock.cli.transfer.rights import Rights
 from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally, Verdict
 from paddock.client.client import Client

@@ -32,13 +32,16 @@ class LineWriter:
 
     def __init__(self, stream: IO[bytes], *, acls: bool) -> None:
         self._stream = stream
+        self._acls = acls
         self._sha256 = hashlib.sha256()
         self.nodes = 0
         # An export to a stream is never resumed.
         self.last: str | None = None
-        self._write(file_format.header_line(acls=acls))
 
     def write(self, node: Node) -> None:
+        if not self.nodes:
+            # Not before: if there is no such tree, nothing is written.
+            self._write(file_format.header_line(acls=self._acls))
         self._write(file_format.node_line(node))
         self.nodes += 1
 

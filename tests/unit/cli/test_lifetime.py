@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.notify import Notifier
+from paddock.cli.lifetime import Notifier
 
 
 @contextmanager

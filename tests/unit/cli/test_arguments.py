@@ -1,16 +1,9 @@
-"""Sizes and ages, as they are written and read."""
+"""Numbers, sizes and ages, as they are read."""
 
 import click
 import pytest
 
-from paddock.cli.quantities import (
-    NumberRange,
-    WholeNumber,
-    duration_text,
-    parse_age,
-    parse_size,
-    size_text,
-)
+from paddock.cli.arguments import NumberRange, WholeNumber, parse_age, parse_size
 
 
 @pytest.mark.parametrize(
@@ -33,22 +26,6 @@ def test_what_is_none_is_refused(text: str) -> None:
         parse_size(text)
     with pytest.raises(click.BadParameter, match="is no age"):
         parse_age(text)
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 kB"), (2**20, "1.0 MB"), (2**43, "8192.0 GB")],
-)
-def test_a_size_is_written(size: int, text: str) -> None:
-    assert size_text(size) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (59.9, "59s"), (61, "1m 1s"), (3600, "1h"), (90_061, "1d 1h"), (3601, "1h 1s")],
-)
-def test_a_duration_is_written(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text
 
 
 def test_a_number_has_to_be_one_that_bounds_say_something_about() -> None:

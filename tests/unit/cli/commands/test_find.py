@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.criteria import Criteria
+from paddock.cli.commands.find import Criteria
 from paddock.protocol.records import Stat
 
 STAT = Stat(1, 1, 0, 1000, 0, 0, 0, 0, 10, 0, 1)
