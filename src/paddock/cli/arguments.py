@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.output import CannotBeDone, one_line
 from paddock.client.requests.frames import REQUEST_BYTES_MAX
 from paddock.protocol.acl import ACL, Identity, digest_id, parse_acl
 
@@ -112,7 +112,8 @@ def given_data(argument: str | None, file: Path | None) -> bytes | None:
         raise click.UsageError("DATA and --file were both given")
     with one_line():
         if "-" in (argument, str(file)):
-            file, data = Path("stdin"), sys.stdin.buffer.read(REQUEST_BYTES_MAX + 1)
+            file = Path("stdin")
+            data = sys.stdin.buffer.read(REQUEST_BYTES_MAX + 1)
         elif file is not None:
             with file.open("rb") as opened:
                 # As much as shows that no server would take it.

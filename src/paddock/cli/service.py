@@ -19,8 +19,8 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -31,7 +31,7 @@ from click.shell_completion import CompletionItem
 
 from paddock.api import connect
 from paddock.cli.arguments import PATH, NumberRange
-from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.output import CannotBeDone, one_line
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_path
 from paddock.client.requests.frames import REQUEST_BYTES_MAX
@@ -71,10 +71,6 @@ class ServiceOptions:
     # What the servers take at once; None stands for what they do by default.
     max_request_bytes: int | None = None
 
-    def connect(self) -> AbstractAsyncContextManager[Client]:
-        """Return a client whose scope opens the session and authenticates."""
-        return self._connect()
-
     def resolved(self, path: str) -> "tuple[ServiceOptions, str]":
         """Return the same service without its chroot, and a path of the chroot in it."""
         hosts, chroot = parse_hosts(self.hosts)
@@ -91,7 +87,8 @@ class ServiceOptions:
         return run(main)
 
     @asynccontextmanager
-    async def _connect(self) -> AsyncIterator[Client]:
+    async def connect(self) -> AsyncIterator[Client]:
+        """Open a session in this scope, and authenticate."""
         async with contextlib.AsyncExitStack() as stack:
             with _tells_that_it_looks(self.hosts, self.session_timeout):
                 client = await stack.enter_async_context(
@@ -107,37 +104,32 @@ class ServiceOptions:
             yield client
 
 
-def run(main: Callable[[], Awaitable[T]]) -> T:
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a command on a new event loop; errors of ours and of the system become one line."""
-
-    async def whole() -> T:
-        return await main()
-
     # Commands report failures themselves, in one line.
     logging.getLogger("paddock").addHandler(logging.NullHandler())
     with one_line():
         try:
-            return asyncio.run(whole())
+            return asyncio.run(main())
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
         except BaseExceptionGroup as group:
             # The first of several failures is the cause.
-            raise _first(group) from group
+            first: BaseException = group
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            raise first from group
 
 
 @contextlib.contextmanager
 def _tells_that_it_looks(hosts: str, seconds: float) -> Iterator[None]:
-    """Print once, on a terminal, that no server answers yet.
-
-    Scripts have the line at the end, which says why none was found.
-    """
-
-    def tell() -> None:
-        click.echo(f"paddock: {_looking(hosts, seconds - _SILENT_S)}", err=True)
-
-    is_for_people = sys.stderr.isatty() and seconds >= 2 * _SILENT_S
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(_SILENT_S, tell) if is_for_people else None
+    """Print once, on a terminal, that no server answers yet."""
+    timer = None
+    if sys.stderr.isatty() and seconds >= 2 * _SILENT_S:
+        # Scripts have the line at the end, which says why none was found.
+        says = f"paddock: {_looking(hosts, seconds - _SILENT_S)}"
+        tell = functools.partial(click.echo, says, err=True)
+        timer = asyncio.get_running_loop().call_later(_SILENT_S, tell)
     try:
         yield
     finally:
@@ -346,10 +338,3 @@ async def _matching_paths(service: ServiceOptions, incomplete: str) -> list[str]
         found = [path for path in found if path.rpartition("/")[2].startswith(beginning)]
         # With its children there are several, and the shell adds no space behind the path.
         return found + await children(found[0]) if len(found) == 1 else found
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

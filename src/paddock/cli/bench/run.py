@@ -10,15 +10,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from paddock.cli.bench.fanout import FanOut
-from paddock.cli.bench.load import Load
-from paddock.cli.bench.operations import asking
+from paddock.cli.bench.load import FanOut, Load, asking
 from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.report import Report
 from paddock.cli.bench.site import Site, furnished
 from paddock.cli.bench.tally import Measurement, Tally
-from paddock.cli.failure import CannotBeDone
 from paddock.cli.monitor import build_of, look
+from paddock.cli.output import CannotBeDone
 from paddock.cli.service import ServiceOptions
 from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
 
@@ -18,12 +18,12 @@ from paddock.cli.arguments import (
     check_output_file,
     output_file,
 )
-from paddock.cli.describe import counted
-from paddock.cli.failure import CannotBeDone, one_line
-
-if TYPE_CHECKING:
-    from paddock.storage.load import Loaded
-    from paddock.storage.maintenance.backup import Manifest
+from paddock.cli.output import CannotBeDone, counted, one_line
+from paddock.log.file.disk import Disk
+from paddock.server.admin.control_socket import ControlError, ask
+from paddock.storage.load import Loaded, load
+from paddock.storage.maintenance.backup import Manifest, write_backup
+from paddock.storage.scan import user_of
 
 # How long a running server may take for a snapshot. Without one a backup takes longer, no more.
 _SNAPSHOT_TIMEOUT = 600.0
@@ -69,11 +69,7 @@ def _check_target(file: Path, data: Path, overwrite: bool) -> None:
             raise CannotBeDone(f"{file}: lies in {ours}, which is not to be touched")
 
 
-def _load(data: Path) -> "Loaded":
-    from paddock.server.admin.control_socket import ControlError, ask
-    from paddock.storage.load import load
-    from paddock.storage.scan import user_of
-
+def _load(data: Path) -> Loaded:
     if user_of(data) is not None:
         try:
             # A fresh one spares us the log, and most of the race with its purging.
@@ -83,10 +79,8 @@ def _load(data: Path) -> "Loaded":
     return load(data)
 
 
-def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
+def _write_file(file: Path, loaded: Loaded, compress: bool) -> Manifest:
     """Write a file that appears under its name only when it is whole and synced."""
-    from paddock.log.file.disk import Disk
-
     folder = file.absolute().parent
     try:
         opened, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
@@ -107,9 +101,7 @@ def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
     return manifest
 
 
-def _write(stream: IO[bytes], loaded: "Loaded", compress: bool, near: Path) -> "Manifest":
-    from paddock.storage.maintenance.backup import write_backup
-
+def _write(stream: IO[bytes], loaded: Loaded, compress: bool, near: Path) -> Manifest:
     return write_backup(
         stream,
         loaded,

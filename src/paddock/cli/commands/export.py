@@ -1,6 +1,7 @@
 """`paddock export`: write a tree of a service to a file, or to stdout."""
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import sys
@@ -10,11 +11,9 @@ from typing import Any, Final
 import click
 
 from paddock.cli.arguments import PATH_OR_DASH, check_output_file, output_file
-from paddock.cli.describe import counted, is_watched, progress
-from paddock.cli.failure import CannotBeDone, line_about
+from paddock.cli.output import CannotBeDone, counted, is_watched, line_about, progress
 from paddock.cli.service import NODE_PATH, ServiceOptions, service_options
-from paddock.cli.transfer.changes import watched
-from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader, watched
 from paddock.cli.transfer.writing import LineWriter, PartWriter, part_of, part_writer
 from paddock.client.client import Client
 from paddock.errors import PaddockError, RequestError
@@ -56,10 +55,16 @@ def export(
     options = ReadOptions(
         acls=not no_acls, keeps_ephemerals=keep_ephemerals, skips_unreadable=skip_unreadable
     )
-    if target is not None:
-        _check_target(target, overwrite, resume)
-    elif resume:
-        raise click.UsageError("what has gone to stdout cannot be resumed")
+    if target is None:
+        if resume:
+            raise click.UsageError("what has gone to stdout cannot be resumed")
+    else:
+        check_output_file(target, overwrite)
+        if part_of(target).exists() and not (resume or overwrite):
+            raise CannotBeDone(
+                f"{part_of(target)}: an export was interrupted; --resume goes on with it,"
+                " --overwrite begins anew"
+            )
     request = {"path": root, "acls": options.acls, "ephemerals": options.keeps_ephemerals}
 
     async def exporting(client: Client) -> dict[str, Any]:
@@ -81,15 +86,6 @@ def export(
     _say(target, done, as_json)
 
 
-def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
-    check_output_file(file, overwrite)
-    if part_of(file).exists() and not (resume or overwrite):
-        raise CannotBeDone(
-            f"{part_of(file)}: an export was interrupted; --resume goes on with it,"
-            " --overwrite begins anew"
-        )
-
-
 async def _export(
     client: Client, root: str, options: ReadOptions, writer: LineWriter | PartWriter
 ) -> dict[str, Any]:
@@ -99,7 +95,11 @@ async def _export(
     # A server of an ensemble may be behind what others have written.
     await client.sync(root)
     async with watched(client, root) as changes:
-        total = await _total(client, root)
+        total = None
+        if is_watched():
+            # Servers before 3.6 do not count.
+            with contextlib.suppress(RequestError):
+                total = 1 + await client.count_descendants(root)
         with progress(f"export {root}", total) as advance:
             advance(resumed)
             async for node in reader.nodes(after=writer.last):
@@ -115,19 +115,10 @@ async def _export(
     }
 
 
-async def _total(client: Client, root: str) -> int | None:
-    """Return the number of nodes for a progress bar; servers before 3.6 do not count."""
-    if not is_watched():
-        return None
-    try:
-        return 1 + await client.count_descendants(root)
-    except RequestError:
-        return None
-
-
 def _say(target: Path | None, done: dict[str, Any], as_json: bool) -> None:
     """Print a summary; to stderr if stdout has the export."""
-    to_stdout, name = target is None, str(target or "stdout")
+    to_stdout = target is None
+    name = str(target or "stdout")
     if done["warning"]:
         click.echo(f"paddock: warning: {done['warning']}", err=True)
     if as_json:

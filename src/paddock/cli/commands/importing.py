@@ -10,8 +10,7 @@ from typing import Final
 import click
 
 from paddock.cli.arguments import PATH, WholeNumber
-from paddock.cli.describe import counted, progress
-from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.output import CannotBeDone, counted, one_line, progress
 from paddock.cli.service import (
     NODE_PATH,
     ServiceOptions,
@@ -21,13 +20,11 @@ from paddock.cli.service import (
     service_options,
     tls_of,
 )
-from paddock.cli.transfer.changes import watched
 from paddock.cli.transfer.importing import Import
-from paddock.cli.transfer.node import Node, is_below
+from paddock.cli.transfer.node import Difference, Existing, ImportOptions, Node, Tally, is_below
 from paddock.cli.transfer.reading import opened
 from paddock.cli.transfer.rights import Rights, rights_of
-from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
-from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader, watched
 from paddock.client.client import Client
 
 # What `--diff` ends with if there are differences: neither success nor failure.

@@ -8,9 +8,10 @@ from contextlib import aclosing
 import click
 
 from paddock.cli.arguments import JSON_LINES, WholeNumber, recursive_option
-from paddock.cli.describe import (
+from paddock.cli.output import (
     counted,
     data_fields,
+    line_about,
     long_line,
     owner_text,
     print_json,
@@ -21,7 +22,6 @@ from paddock.cli.describe import (
     stat_lines,
     tell_problem,
 )
-from paddock.cli.failure import line_about
 from paddock.cli.service import NODE_PATH, client_command
 from paddock.client.client import Client
 from paddock.client.operations.walk import WalkedNode

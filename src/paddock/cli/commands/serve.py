@@ -19,7 +19,7 @@ import click
 
 from paddock import __version__
 from paddock.cli.arguments import PATH
-from paddock.cli.failure import CannotBeDone, one_line
+from paddock.cli.output import CannotBeDone, one_line
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings

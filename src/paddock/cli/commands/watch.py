@@ -1,27 +1,144 @@
-"""`paddock watch`: a line for every change, as it comes, or a command that is run for it."""
+"""`paddock watch`: a line for every change, as it comes, or a command that is run for it.
+
+A change is `created`, `changed` (its data were written) or `deleted`. Before the first one, if that
+is wanted, comes what is there already: `present`, or `absent` for a watched node that is not there.
+"""
 
 import asyncio
+import json
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+import tempfile
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import click
 
 from paddock.cli.arguments import JSON_LINES, WholeNumber, recursive_option
-from paddock.cli.describe import preview, print_json, time_text
-from paddock.cli.node_changes import NodeChange, node_changes
-from paddock.cli.run_under.exec_on_change import ExecOnChange
-from paddock.cli.run_under.signals import Signals, run_with_signals
+from paddock.cli.output import data_fields, preview, print_json, stat_fields, time_text
+from paddock.cli.run_under.child_process import ChildProcess
+from paddock.cli.run_under.signals import Signals, Terminal, run_with_signals
 from paddock.cli.service import NODE_PATH, ServiceOptions, run, service_options, tell_states
 from paddock.client.client import Client
+from paddock.protocol.records import Stat
+
+_COLOURS: Final = {"created": "green", "changed": "yellow", "deleted": "red"}
+# What a command has to end in when we are killed.
+_GRACE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """One thing that has happened to a node."""
+
+    kind: str
+    path: str
+    # None if there is no such node, now.
+    data: bytes | None
+    stat: Stat | None
+    # When we heard of it, in milliseconds since 1970.
+    time_ms: int
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        return {
+            "time": self.time_ms,
+            "change": self.kind,
+            "path": self.path,
+            **data_fields(self.data),
+            **stat_fields(self.stat),
+        }
+
+
+async def node_changes(
+    client: Client, path: str, *, recursive: bool = False, initially: bool = False
+) -> AsyncGenerator[NodeChange, None]:
+    """Yield the changes of a node, or of a tree, without end.
+
+    Nothing is missed over lost connections, though changes in quick succession may come as one; it
+    raises SessionExpiredError when the session is over.
+    """
+    # What is newer was written since we began, also if we meet it in the first pass.
+    await client.sync(path)
+    began = client.last_zxid
+    # The zxid with which each node was created that is there, as far as we have told.
+    born: dict[str, int] = {}
+    async with aclosing(client.watch(path, recursive=recursive)) as changes:
+        async for node, data, stat in changes:
+            if stat is None:
+                change = "absent" if born.pop(node, None) is None else "deleted"
+            else:
+                before, born[node] = born.get(node), stat.czxid
+                if max(stat.czxid, stat.mzxid) <= began:
+                    change = "present"
+                elif before == stat.czxid or (before is None and stat.czxid <= began):
+                    change = "changed"
+                else:
+                    change = "created"
+            if initially or change not in ("present", "absent"):
+                yield NodeChange(change, node, data, stat, time.time_ns() // 1_000_000)
+
+
+class ExecOnChange:
+    """What is done with changes."""
+
+    def __init__(
+        self, script: str, service: ServiceOptions, signals: Signals, *, as_json: bool
+    ) -> None:
+        self._script = script
+        self._service = service
+        self._signals = signals
+        self._as_json = as_json
+        # How the last command ended.
+        self.status = 0
+
+    async def run(self, change: NodeChange) -> None:
+        """Run the command for a change; ends when it has, with all that it has started."""
+        terminal = Terminal()
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(self._input(change))
+            stdin.seek(0)
+            command = ChildProcess(
+                ["sh", "-c", self._script],
+                self._environment(change),
+                grace=_GRACE_S,
+                group=os.getpgrp() if terminal.is_there else 0,
+                stdin=stdin,
+            )
+        with self._signals.passed_on_to(command, shares_terminal=terminal.is_there):
+            command.live()
+            self.status = (await command.wait()).status
+        terminal.close()
+        if self.status:
+            what = f"{change.path}: {change.kind}: the command ended with status {self.status}"
+            click.echo(f"paddock: {what}", err=True)
+        if self._signals.asked_to_end is not None:
+            raise click.exceptions.Exit(128 + self._signals.asked_to_end)
+
+    def _input(self, change: NodeChange) -> bytes:
+        if self._as_json:
+            return json.dumps(change.fields()).encode() + b"\n"
+        return change.data or b""
+
+    def _environment(self, change: NodeChange) -> dict[str, str]:
+        variables = {
+            **os.environ,
+            "PADDOCK_SERVER": self._service.hosts,
+            "PADDOCK_PATH": change.path,
+            "PADDOCK_CHANGE": change.kind,
+        }
+        if change.stat is not None:
+            variables["PADDOCK_VERSION"] = str(change.stat.version)
+            variables["PADDOCK_ZXID"] = str(change.stat.mzxid)
+        return variables
+
 
 # What is done with each change; the next one waits until it is done.
 Telling: TypeAlias = Callable[[NodeChange], Awaitable[None]]
-
-_COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
 
 
 @click.command()

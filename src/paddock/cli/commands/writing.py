@@ -8,10 +8,10 @@ writes in one transaction. A write without a guard may come late: see `paddock.r
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -23,8 +23,7 @@ from paddock.cli.arguments import (
     given_data,
     recursive_option,
 )
-from paddock.cli.describe import print_json, stat_fields, tell_problem
-from paddock.cli.failure import CannotBeDone, line_about
+from paddock.cli.output import CannotBeDone, line_about, print_json, stat_fields, tell_problem
 from paddock.cli.service import NODE_PATH, ServiceOptions, service_options, tell_states
 from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts
@@ -40,13 +39,15 @@ from paddock.errors import (
 from paddock.protocol.acl import OPEN
 from paddock.protocol.records import Stat
 
+T = TypeVar("T")
+
 GUARD = click.option(
     "--guard",
     metavar="NODE",
     help="Only while this node is there, as $PADDOCK_GUARD under `paddock lock`; else status 76.",
 )
 
-# How many deletes are under way at once.
+# How many requests are in flight.
 _BATCH = 256
 
 
@@ -260,13 +261,8 @@ async def _nodes(
             return client.delete(path, version=version)
         return committed(client.transaction().check(guard).delete(path, version=version), guard)
 
-    for start in range(0, len(paths), _BATCH):
-        some = paths[start : start + _BATCH]
-        answers = await asyncio.gather(*(delete(path) for path in some), return_exceptions=True)
-        for path, answer in zip(some, answers, strict=True):
-            if answer is not None and not isinstance(answer, RequestError):
-                raise answer
-            yield path, 1 if answer is None else answer
+    async for path, answer in each(paths, delete):
+        yield path, 1 if answer is None else answer
 
 
 async def _trees(
@@ -300,6 +296,19 @@ async def _would_go(
             yield path, count
         except RequestError as error:
             yield path, error
+
+
+async def each(
+    paths: Sequence[str], ask: Callable[[str], Awaitable[T]]
+) -> AsyncIterator[tuple[str, T | RequestError]]:
+    """Make a request for each path, many at once; yield the results, or why one was refused."""
+    for start in range(0, len(paths), _BATCH):
+        some = paths[start : start + _BATCH]
+        answers = await asyncio.gather(*map(ask, some), return_exceptions=True)
+        for path, answer in zip(some, answers, strict=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, RequestError):
+                raise answer
+            yield path, answer
 
 
 async def committed(transaction: Transaction, guard: str) -> Any:

@@ -24,11 +24,10 @@ from typing import Final
 
 import click
 
-from paddock.cli.failure import CannotBeDone
+from paddock.cli.output import CannotBeDone
 from paddock.cli.run_under import warden
 from paddock.cli.run_under.child_process import ChildProcess, ProcessEnd
-from paddock.cli.run_under.signals import Signals, run_with_signals
-from paddock.cli.run_under.terminal import Terminal
+from paddock.cli.run_under.signals import Signals, Terminal, run_with_signals
 from paddock.cli.service import ServiceOptions, run
 from paddock.client.client import Client
 from paddock.errors import ConnectionLostError, LockStateError, SessionExpiredError

@@ -10,9 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paddock.cli.shell.commands import COMMANDS
-from paddock.cli.shell.errors import CommandError
-from paddock.cli.shell.options import Given
-from paddock.cli.shell.shell import ALIASES, Argument, Command, Shell
+from paddock.cli.shell.shell import ALIASES, Argument, Command
+from paddock.cli.shell.texts import CommandError
 
 # What a command is looked for by; one that is nowhere here stands at the end.
 _CHAPTERS: Final = (
@@ -36,15 +35,12 @@ _KEYS: Final = (
 )
 
 
-async def _do_nothing(shell: Shell, given: Given) -> None:
-    """The terminal carries out `help` itself."""
-
-
+# The terminal carries it out itself; the function is never called.
 HELP: Final = Command(
     "help",
     "[command]",
     "Describe all commands, or one of them.",
-    _do_nothing,
+    COMMANDS["version"].run,
     arguments=(Argument("command", choices=tuple(COMMANDS)),),
 )
 

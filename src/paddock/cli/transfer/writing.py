@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from paddock.cli.transfer import file_format
-from paddock.cli.transfer.errors import DamagedExportError, TransferError
 from paddock.cli.transfer.file_format import BadLineError
-from paddock.cli.transfer.node import Node
+from paddock.cli.transfer.node import DamagedExportError, Node, TransferError
 from paddock.cli.transfer.reading import Lines, NodeOrder, TornLineError
 from paddock.log.file.disk import Disk
 
@@ -154,7 +153,14 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
     path = part_of(target)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with _named(path), open(descriptor, "r+b", buffering=_BUFFER_BYTES) as stream:
-        _lock(stream, path)
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other export may just have finished, and removed it.
+            is_ours = os.fstat(stream.fileno()).st_nlink > 0
+        except BlockingIOError:
+            is_ours = False
+        if not is_ours:
+            raise TransferError(f"{path}: another export is writing it")
         writer = PartWriter(stream, path, target, request["acls"])
         if resume:
             writer.resume(request)
@@ -166,17 +172,6 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
             if not writer.nodes:
                 path.unlink()
             raise
-
-
-def _lock(stream: IO[bytes], path: Path) -> None:
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The other export may just have finished, and removed it.
-        is_ours = os.fstat(stream.fileno()).st_nlink > 0
-    except BlockingIOError:
-        is_ours = False
-    if not is_ours:
-        raise TransferError(f"{path}: another export is writing it")
 
 
 @contextlib.contextmanager

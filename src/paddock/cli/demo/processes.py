@@ -1,22 +1,58 @@
-"""The server of the demo: `paddock serve`, in memory, on a port that is free."""
+"""The processes of the demo: each ends with its parent, and can be killed.
+
+The server is `paddock serve`, in memory, on a port that is free. A process on a leash ends when its
+parent does, also when that is killed: the parent holds the other end of our stdin and never writes
+to it, and when it is closed we read the end of the file. As a program, this runs a command of
+`paddock` on a leash: `python -m paddock.cli.demo.processes serve`.
+"""
 
 import asyncio
 import contextlib
 import os
 import re
+import signal
 import sys
-from collections.abc import AsyncIterator
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import IO, Final
 
-from paddock.cli.demo.killing import kill
-from paddock.cli.failure import CannotBeDone
+from paddock.cli.output import CannotBeDone
 
 # The session of the demo's own client survives a suspended demo.
 WATCHING_SECONDS: Final = 3600.0
 # How many times a tick goes into the session timeout of workers: the server looks once a tick.
 _TICKS: Final = 10
 _LOG_BYTES_READ: Final = 4096
+# How long a process may take to end in good order, in seconds.
+_GRACE: Final = 2.0
+
+
+def kill(process: asyncio.subprocess.Process) -> None:
+    """Kill a process at once; one that has ended, or was killed before, is left as it is.
+
+    Its own `kill` looks first whether it has ended, and if so collects the status. The thread that
+    waits for that then finds no such child, says so on stderr, and reports status 255.
+    """
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def hold(on_end: Callable[[], object]) -> None:
+    """Call a function, in a thread, when stdin ends; then exit."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        try:
+            on_end()
+            time.sleep(_GRACE)
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=wait, name="leash", daemon=True).start()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +61,11 @@ class Server:
 
     hosts: str
     process: asyncio.subprocess.Process
+    # It looks so often which sessions are over.
     tick_ms: int
+    # Of the workers, and where all processes write to: nobody should have anything to say there.
+    session_timeout: float
+    log: IO[bytes]
 
     async def watch(self) -> None:
         """Raise CannotBeDone when it ends before its time."""
@@ -45,7 +85,7 @@ async def serving(session_timeout: float, log: IO[bytes]) -> AsyncIterator[Serve
         "--log-level": "warning",
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "paddock.cli.demo.leash", "serve", "--memory"),
+        *(sys.executable, "-m", "paddock.cli.demo.processes", "serve", "--memory"),
         *(word for option in options.items() for word in option),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -55,7 +95,7 @@ async def serving(session_timeout: float, log: IO[bytes]) -> AsyncIterator[Serve
         env=environment(),
     )
     try:
-        yield Server(await _hosts(process, log), process, tick_ms)
+        yield Server(await _hosts(process, log), process, tick_ms, session_timeout, log)
     finally:
         kill(process)
         await process.wait()
@@ -83,3 +123,10 @@ async def _hosts(process: asyncio.subprocess.Process, log: IO[bytes]) -> str:
             return match[1]
     status = await process.wait()
     raise CannotBeDone(f"the server of the demo ended with status {status}{last_line(log)}")
+
+
+if __name__ == "__main__":
+    from paddock.cli.main import main
+
+    hold(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    main(sys.argv[1:])

@@ -1,9 +1,9 @@
-"""Flags of commands: where they may stand, how they are written, and what is said of wrong ones."""
+"""Lines and flags: words, where flags may stand, and what is said of wrong ones."""
 
 import pytest
 
-from paddock.cli.shell.errors import CommandError
-from paddock.cli.shell.options import Flag, Flags
+from paddock.cli.shell.parsing import Flag, Flags, words
+from paddock.cli.shell.texts import CommandError
 
 FLAGS = Flags(
     (
@@ -76,3 +76,28 @@ def test_what_is_no_flag_is_refused_in_upstreams_words(flags: Flags, line: str, 
     with pytest.raises(CommandError) as refusal:
         flags.parse(line.split())
     assert str(refusal.value) == f"org.apache.commons.cli.{says}"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ls /", ["ls", "/"]),
+        ("  ls\t /a  ", ["ls", "/a"]),
+        ('set /a "two words"', ["set", "/a", "two words"]),
+        ("set /a 'two words'", ["set", "/a", "two words"]),
+        ("set /a 'say \"so\"'", ["set", "/a", 'say "so"']),
+        ('set /a say"so" x', ["set", "/a", 'say"so"', "x"]),
+        ('set /a ""', ["set", "/a", ""]),
+        ('"ls" /', ["ls", "/"]),
+        # No blank is needed behind a quote.
+        ('set "/a"b', ["set", "/a", "b"]),
+        # A quote that is not closed is passed over.
+        ('set /a "not closed', ["set", "/a", "not", "closed"]),
+        ('"', []),
+        ("", []),
+        # Of blanks alone the last one is a word.
+        ("   ", [" "]),
+    ],
+)
+def test_a_line_has_upstreams_words(line: str, expected: list[str]) -> None:
+    assert words(line) == expected

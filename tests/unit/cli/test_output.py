@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.cli.describe import duration_text, size_text
+from paddock.cli.output import duration_text, size_text
 
 
 @pytest.mark.parametrize(

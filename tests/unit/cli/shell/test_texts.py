@@ -4,11 +4,18 @@ import time
 
 import pytest
 
-from paddock.cli.shell.ensemble import for_clients
-from paddock.cli.shell.errors import CommandError, check_path, line_about
-from paddock.cli.shell.formats import acl_lines, hex_lines, permissions_of, stat_lines
-from paddock.cli.shell.numbers import as_int, as_long, decoded_int, version_of
+from paddock.cli.shell.administration import for_clients
+from paddock.cli.shell.parsing import as_int, as_long, decoded_int, version_of
 from paddock.cli.shell.quotas import Track
+from paddock.cli.shell.texts import (
+    CommandError,
+    acl_lines,
+    check_path,
+    hex_lines,
+    line_about,
+    permissions_of,
+    stat_lines,
+)
 from paddock.errors import (
     ConnectionLostError,
     InvalidArgumentError,

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from typing import cast
 
-from paddock.cli.demo.killing import kill
+from paddock.cli.demo.processes import kill
 
 
 def test_a_process_may_be_killed_when_it_is_dead_and_its_status_is_left_to_who_waits() -> None:

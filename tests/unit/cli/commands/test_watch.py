@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from paddock.cli.node_changes import node_changes
+from paddock.cli.commands.watch import node_changes
 from paddock.client.client import Client
 from paddock.client.operations.streams import Change
 from paddock.protocol.records import Stat

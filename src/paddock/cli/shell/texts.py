@@ -1,8 +1,11 @@
-"""Error messages of the shell: one line, in zkCli's words."""
+"""zkCli's texts, to the letter: error messages, stats, events, ACLs, data."""
 
+import time
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from paddock import errors
+from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import (
     BadArgumentsError,
     BadVersionError,
@@ -19,6 +22,8 @@ from paddock.errors import (
     ReconfigInProgressError,
     ServiceError,
 )
+from paddock.protocol.acl import ACL, PERMISSION_LETTERS, letters
+from paddock.protocol.records import Stat
 
 
 class CommandError(Exception):
@@ -87,11 +92,9 @@ def line_about(error: PaddockError | CommandError) -> str:
         return str(error)
     if not isinstance(error, ServiceError):
         return " ".join(str(error).split())
-    if type(error) in _WHOLE_SAYINGS:
-        return _WHOLE_SAYINGS[type(error)]
-    if type(error) in _SAYINGS:
-        return f"{_SAYINGS[type(error)]}{error.path or ''}"
-    return code_line(error)
+    if type(error) not in _SAYINGS:
+        return _WHOLE_SAYINGS.get(type(error)) or code_line(error)
+    return f"{_SAYINGS[type(error)]}{error.path or ''}"
 
 
 def check_path(path: str, *, sequential: bool = False) -> None:
@@ -120,12 +123,107 @@ def _why_no_path(path: str) -> str | None:
             begins = path.rindex("/", 0, position)
             if path[begins + 1 : position + 1] in (".", ".."):
                 return f"relative paths not allowed @{position}"
-        if not _may_be_in_path(character):
+        # Nothing outside of the basic plane, which upstream sees as two surrogates.
+        code = ord(character)
+        if not (0x1F < code < 0x7F or 0x9F < code < 0xD800 or 0xF8FF < code < 0xFFF0):
             return f"invalid character @{position}"
     return None
 
 
-def _may_be_in_path(character: str) -> bool:
-    # Nothing outside of the basic plane, which upstream sees as two surrogates.
-    code = ord(character)
-    return 0x1F < code < 0x7F or 0x9F < code < 0xD800 or 0xF8FF < code < 0xFFF0
+_STATES: Final = {
+    SessionState.DISCONNECTED: "Disconnected",
+    SessionState.OVERDUE: "Disconnected",
+    SessionState.CONNECTED: "SyncConnected",
+    SessionState.AUTH_FAILED: "AuthFailed",
+    SessionState.CONNECTED_READ_ONLY: "ConnectedReadOnly",
+    SessionState.SASL_AUTHENTICATED: "SaslAuthenticated",
+    SessionState.EXPIRED: "Expired",
+    SessionState.CLOSED: "Closed",
+}
+_TYPES: Final = {
+    EventType.NONE: "None",
+    EventType.CREATED: "NodeCreated",
+    EventType.DELETED: "NodeDeleted",
+    EventType.CHANGED: "NodeDataChanged",
+    EventType.CHILDREN_CHANGED: "NodeChildrenChanged",
+    EventType.DATA_WATCH_REMOVED: "DataWatchRemoved",
+    EventType.CHILD_WATCH_REMOVED: "ChildWatchRemoved",
+    EventType.PERSISTENT_WATCH_REMOVED: "PersistentWatchRemoved",
+}
+_ESCAPES: Final = str.maketrans(
+    {"\0": "%00", "\n": "%0A", "\r": "%0D", ",": "%2C", "}": "%7D", "%": "%25"}
+)
+
+
+def event_line(event: Event) -> str:
+    """Format an event."""
+    path = "null" if event.path is None else event.path
+    return f"WatchedEvent state:{_STATES[event.state]} type:{_TYPES[event.type]} path:{path}"
+
+
+def stat_lines(stat: Stat) -> list[str]:
+    """Return a stat, one field a line."""
+    return [
+        f"cZxid = {_hex(stat.czxid)}",
+        f"ctime = {_date(stat.ctime)}",
+        f"mZxid = {_hex(stat.mzxid)}",
+        f"mtime = {_date(stat.mtime)}",
+        f"pZxid = {_hex(stat.pzxid)}",
+        f"cversion = {stat.cversion}",
+        f"dataVersion = {stat.version}",
+        f"aclVersion = {stat.aversion}",
+        f"ephemeralOwner = {_hex(stat.ephemeral_owner)}",
+        f"dataLength = {stat.data_length}",
+        f"numChildren = {stat.num_children}",
+    ]
+
+
+def acl_lines(acl: Sequence[ACL]) -> Iterator[str]:
+    """Yield an ACL, two lines for each entry: identity and permissions."""
+    for entry in acl:
+        scheme, name = entry.identity.scheme, entry.identity.id
+        yield f"'{scheme.translate(_ESCAPES)},'{name.translate(_ESCAPES)}"
+        yield f": {letters(entry.permissions)}"
+
+
+def permissions_of(text: str) -> tuple[int, list[str]]:
+    """Return the permissions that letters stand for, and the letters that stand for none."""
+    permissions = sum({PERMISSION_LETTERS.get(letter, 0) for letter in text})
+    return permissions, [letter for letter in text if letter not in PERMISSION_LETTERS]
+
+
+def text_of(data: bytes) -> str:
+    """Decode data; invalid UTF-8 becomes replacement characters."""
+    return data.decode("utf-8", "replace")
+
+
+def bytes_of(text: str) -> bytes:
+    """Encode what was typed, also bytes that were no UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def listed(names: Sequence[str]) -> str:
+    return f"[{', '.join(names)}]"
+
+
+def hex_lines(data: bytes) -> Iterator[str]:
+    """Yield a hexdump, 16 bytes a line; nothing for no data."""
+    if not data:
+        return
+    rule = "+--------+-------------------------------------------------+----------------+"
+    yield "         +-------------------------------------------------+"
+    yield "         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |"
+    yield rule
+    for start in range(0, len(data), 16):
+        row = data[start : start + 16]
+        text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        yield f"|{start:08x}| {row.hex(' '):<47} |{text:<16}|"
+    yield rule
+
+
+def _hex(number: int) -> str:
+    return f"0x{number & 0xFFFF_FFFF_FFFF_FFFF:x}"
+
+
+def _date(milliseconds: int) -> str:
+    return time.strftime("%a %b %d %H:%M:%S %Z %Y", time.localtime(milliseconds // 1000))

@@ -1,15 +1,32 @@
-"""The flags of a command, taken from its words as upstream does, down to the complaints.
+"""Lines, flags and numbers, parsed as zkCli does, down to the complaints.
 
-Upstream leaves this to a library, whose rules fingers know: flags may stand anywhere; `-sw` is `-s
--w`; the value of `-v 3` may also be written `-v3` or `-v=3`; `--` ends the flags; what looks like a
-flag and is none is refused. Complaints begin with the name that the library gives them.
+Words of a line end at blanks. One that begins with a quote ends at the next quote of its kind and
+stands for what is between; a quote in the middle of a word is a character like any other, and one
+that is never closed is passed over.
+
+Flags may stand anywhere; `-sw` is `-s -w`; the value of `-v 3` may also be written `-v3` or `-v=3`;
+`--` ends the flags; what looks like a flag and is none is refused. Complaints begin with the name
+that upstream's library gives them.
+
+Numbers are read as Java reads them. Where upstream ends with a stack trace, the last line of that
+is the complaint here, and the shell goes on.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from paddock.cli.shell.errors import CommandError
+from paddock.cli.shell.texts import CommandError
+
+_WORD: Final = re.compile(r"""\s*([^"']\S*|"[^"]*"|'[^']*')\s*""", re.ASCII)
+_QUOTED: Final = re.compile(r"""(['"])(.*)\1""")
+
+
+def words(line: str) -> list[str]:
+    """Split a line into words: a command and its arguments."""
+    found = _WORD.findall(line)
+    return [word[1:-1] if _QUOTED.fullmatch(word) else word for word in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +101,8 @@ class _Parser:
         elif word == "--":
             self._are_flags_over = True
         elif self._open is not None and not self._is_flag(word):
-            self._close(_without_quotes(word))
+            is_quoted = len(word) > 1 and word[0] == word[-1] == '"' and word.count('"') == 2
+            self._close(word[1:-1] if is_quoted else word)
         elif word.startswith("--"):
             _refuse_unknown(word)
         elif word.startswith("-") and word != "-":
@@ -93,11 +111,10 @@ class _Parser:
             self._arguments.append(word)
 
     def _is_flag(self, word: str) -> bool:
-        if not word.startswith("-") or len(word) == 1:
-            return False
         # Here, and only here, a second hyphen does no harm.
         name = word[1:].partition("=")[0].removeprefix("-")
-        return any(self._flags.find(one) is not None for one in (name, name[:1]))
+        is_known = any(self._flags.find(one) is not None for one in (name, name[:1]))
+        return is_known and len(word) > 1 and word.startswith("-")
 
     def _take_flags(self, word: str) -> None:
         text = word[1:]
@@ -126,14 +143,13 @@ class _Parser:
 
     def _add(self, flag: Flag) -> None:
         self._check_nothing_open()
-        if self._flags.exclusive:
-            for other in self._found:
-                if other != flag.name:
-                    _refuse(
-                        "AlreadySelected",
-                        f"The option '{flag.name}' was specified but an option from this group has"
-                        f" already been selected: '{other}'",
-                    )
+        others = [name for name in self._found if name != flag.name]
+        if self._flags.exclusive and others:
+            _refuse(
+                "AlreadySelected",
+                f"The option '{flag.name}' was specified but an option from this group has"
+                f" already been selected: '{others[0]}'",
+            )
         self._found.setdefault(flag.name, None)
         self._open = flag if flag.takes_value else None
 
@@ -156,7 +172,60 @@ def _refuse_unknown(word: str) -> NoReturn:
     _refuse("UnrecognizedOption", f"Unrecognized option: {word}")
 
 
-def _without_quotes(value: str) -> str:
-    inner = value[1:-1]
-    is_quoted = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in inner
-    return inner if is_quoted else value
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
+_HEX: Final = re.compile(r"[+-]?[0-9a-fA-F]+")
+_DECODED: Final = re.compile(r"([+-]?)(0[xX]|#|0(?=.))?([0-9a-fA-F]+)")
+_ANY_VERSION: Final = -1
+# What no node has: it would take two thousand million writes.
+_NO_VERSION: Final = 2**31 - 1
+_BASES: Final = {"": 10, "0": 8}
+
+
+def as_int(text: str) -> int | None:
+    """Parse a number of 32 bits; return None if it is none."""
+    return _bounded(text, 31, _DECIMAL, 10)
+
+
+def as_long(text: str, base: int = 10) -> int | None:
+    """Parse a number of 64 bits; return None if it is none."""
+    return _bounded(text, 63, _DECIMAL if base == 10 else _HEX, base)
+
+
+def version_of(text: str | None) -> int:
+    """Parse a version; None stands for any."""
+    if text is None:
+        return _ANY_VERSION
+    number = as_int(text)
+    if number is None:
+        raise _no_number(text)
+    # Below -1 there is none either, but the client would not ask for it.
+    return number if number >= _ANY_VERSION else _NO_VERSION
+
+
+def decoded_int(text: str) -> int:
+    """Parse a number in base 10, 8 or 16, such as `8`, `010`, `0x8` or `#8`."""
+    match = _DECODED.fullmatch(text)
+    if match is None:
+        raise _no_number(text)
+    try:
+        number = int(match[1] + match[3], _BASES.get(match[2] or "", 16))
+    except ValueError:
+        raise _no_number(text) from None
+    if not -(2**31) <= number < 2**31:
+        raise _no_number(text)
+    return number
+
+
+def _bounded(text: str, bits: int, pattern: re.Pattern[str], base: int) -> int | None:
+    if pattern.fullmatch(text) is None:
+        return None
+    try:
+        number = int(text, base)
+    except ValueError:
+        # Thousands of digits, which Python does not even read.
+        return None
+    return number if -(2**bits) <= number < 2**bits else None
+
+
+def _no_number(text: str) -> CommandError:
+    return CommandError(f'For input string: "{text}"')

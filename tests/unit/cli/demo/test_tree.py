@@ -1,14 +1,13 @@
 """How the demo draws a tree: few lines, in the order of the line in which contenders stand."""
 
-from paddock.cli.demo.branches import Branch, drawn
-from paddock.cli.demo.tree import Node
+from paddock.cli.demo.tree import Branch, drawn
 
 ONE = "0123456789abcdef0123456789abcdef"
 OTHER = "fedcba98-7654-3210-fedc-ba9876543210"
 
 
-def node(path: str, owner: int = 0) -> Node:
-    return Node(path, b"", owner)
+def node(path: str, owner: int = 0) -> tuple[str, int]:
+    return path, owner
 
 
 def test_contenders_stand_in_the_order_of_their_numbers_whatever_their_marks() -> None:
@@ -17,7 +16,7 @@ def test_contenders_stand_in_the_order_of_their_numbers_whatever_their_marks() -
         node("/lock"),
         node(f"/lock/_c_{OTHER}-lock-0000000009", 8),
     ]
-    assert list(drawn(nodes)) == [
+    assert list(drawn(dict(nodes))) == [
         Branch(0, "/lock", 0, 0),
         Branch(1, "…-lock-0000000009", 8, 0),
         Branch(1, "…-lock-0000000010", 7, 0),
@@ -34,7 +33,7 @@ def test_what_goes_with_no_session_is_counted_and_not_drawn() -> None:
         node("/jobs/taken"),
         node(f"/jobs/taken/{ONE}", 7),
     ]
-    assert list(drawn(nodes)) == [
+    assert list(drawn(dict(nodes))) == [
         Branch(0, "/jobs", 0, 0),
         Branch(1, "entries", 0, 2),
         Branch(1, "taken", 0, 0),
@@ -43,4 +42,4 @@ def test_what_goes_with_no_session_is_counted_and_not_drawn() -> None:
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    assert list(drawn([])) == []
+    assert list(drawn({})) == []

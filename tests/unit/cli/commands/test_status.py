@@ -1,6 +1,6 @@
 """How figures look: as lines, as rows that fit, as bars."""
 
-from paddock.cli.dashboard import Histories, card_lines, plain, table_rows
+from paddock.cli.commands.status import Histories, card_lines, plain, table_rows
 from paddock.cli.monitor import Figures
 
 ONE = Figures(
