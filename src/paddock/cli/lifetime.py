@@ -76,22 +76,20 @@ class Lifetime:
         # Called before we leave at once.
         self.on_leaving: Callable[[], None] | None = None
         self._log_handler = log_handler
-        self._notifier = notifier
+        self.notifier = notifier
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._asked_to_stop, number)
-        self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+        says = "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
+        self._loop.add_signal_handler(signal.SIGHUP, logger.info, says)
         self._repeat(INTERVAL, log_handler.flush_suppressed)
 
-    def loading(self, status: str) -> None:
-        self._notifier.status(status)
-
     def ready(self, status: str) -> None:
-        self._notifier.ready(status)
-        interval = self._notifier.watchdog_interval
+        self.notifier.ready(status)
+        interval = self.notifier.watchdog_interval
         if interval is not None:
             # From the loop itself: if it hangs, so do all clients.
-            self._repeat(interval, self._notifier.alive)
+            self._repeat(interval, self.notifier.alive)
 
     def over(self) -> None:
         """Log what was suppressed."""
@@ -106,13 +104,8 @@ class Lifetime:
             self.over()
             os._exit(128 + number)
         logger.info("%s: stopping", name)
-        self._notifier.stopping("Answering what is under way, writing a snapshot")
+        self.notifier.stopping("Answering what is under way, writing a snapshot")
         self.stop.set()
-
-    def _hung_up(self) -> None:
-        logger.info(
-            "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
-        )
 
     def _repeat(self, interval: float, action: Callable[[], None]) -> None:
         def again() -> None:

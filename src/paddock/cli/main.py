@@ -109,7 +109,10 @@ class _Commands(click.Group):
             sys.stdout.flush()
         except BrokenPipeError:
             # As `paddock ls / | head -1` ends. Click would make it status 1, that of a failure.
-            _let_go_of_stdout()
+            # The interpreter flushes stdout at exit, and would fail.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
             return _BROKEN_PIPE
         return status
 
@@ -149,27 +152,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         said = " ".join(error.format_message().split())
         if isinstance(error, click.NoSuchOption):
-            said += _hint_for_fingers_of_zkcli(error)
+            # What stands here for a flag of zkCli; the one of `paddock shell` is upstream's.
+            command = "" if error.ctx is None else error.ctx.info_name or ""
+            if meant := _FLAGS_OF_ZKCLI.get((command, error.option_name)):
+                said += f" zkCli's {error.option_name} is {meant} here."
         click.echo(f"paddock: {said}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         # Ctrl-C before there was anything to stop.
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def _hint_for_fingers_of_zkcli(error: click.NoSuchOption) -> str:
-    """Name what stands here for a flag that zkCli has; the one of `paddock shell` is upstream's."""
-    command = None if error.ctx is None else error.ctx.info_name
-    meant = _FLAGS_OF_ZKCLI.get((command or "", error.option_name))
-    return f" zkCli's {error.option_name} is {meant} here." if meant else ""
-
-
-def _let_go_of_stdout() -> None:
-    """Redirect stdout to /dev/null: the interpreter flushes it at exit, and would fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _occupy_standard_streams() -> None:

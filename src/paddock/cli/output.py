@@ -24,9 +24,12 @@ from paddock.protocol.records import Stat
 
 
 class CannotBeDone(click.ClickException):
-    """Status 1: the arguments are right, and the command failed."""
+    """The arguments are right, and the command failed: status 1 unless another one is given."""
 
-    exit_code = 1
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        # Click takes it from the instance as well.
+        self.exit_code = status  # type: ignore[misc]
 
 
 def line_about(error: PaddockError) -> str:

@@ -212,15 +212,15 @@ class _Job:
         click.echo(f"{self.root}:{would} {', '.join(words)}")
 
 
+@dataclasses.dataclass(slots=True)
 class _Differences:
     """Every difference, shown or counted."""
 
-    def __init__(self, is_shown: bool, as_json: bool) -> None:
-        self._is_shown = is_shown
-        self._as_json = as_json
-        self.count = 0
-        # The first one that is in the way.
-        self._first = ""
+    _is_shown: bool
+    _as_json: bool
+    count: int = 0
+    # The first one that is in the way.
+    _first: str = ""
 
     def take(self, difference: Difference) -> None:
         self.count += 1

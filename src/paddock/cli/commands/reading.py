@@ -27,7 +27,6 @@ from paddock.client.client import Client
 from paddock.client.operations.walk import WalkedNode
 from paddock.errors import NoNodeError
 from paddock.protocol.acl import format_acl
-from paddock.protocol.records import Stat
 
 _LINES = ("├── ", "└── ", "│   ")
 _ASCII = ("|-- ", "`-- ", "|   ")
@@ -148,9 +147,8 @@ async def tree(
 class _Document:
     """A tree as JSON, written piece by piece."""
 
-    def __init__(self) -> None:
-        # How deep the node is that was written last; its children may follow.
-        self._depth = -1
+    # How deep the node is that was written last; its children may follow.
+    _depth = -1
 
     def add(self, found: WalkedNode) -> None:
         is_first = found.depth == self._depth + 1
@@ -204,8 +202,12 @@ class _Drawing:
             first = before + (self._last if ends else self._branch)
             below = before + ("    " if ends else self._along)
         notes = ", ".join(self._notes(found))
-        name = found.name if found.depth else found.path
-        self._print(first, below, name, _style(found.stat), f"  {notes}" if notes else "")
+        name, style = found.name if found.depth else found.path, ""
+        if found.stat is not None:
+            style = (
+                "cyan" if found.stat.ephemeral_owner else "bold" if found.stat.num_children else ""
+            )
+        self._print(first, below, name, style, f"  {notes}" if notes else "")
         # Children of which none is shown are only counted.
         self._above.append((below, 0 if found.is_leaf else found.omitted))
 
@@ -252,9 +254,3 @@ def _can_be_written(text: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def _style(stat: Stat | None) -> str:
-    if stat is None:
-        return ""
-    return "cyan" if stat.ephemeral_owner else "bold" if stat.num_children else ""

@@ -83,24 +83,28 @@ async def node_changes(
                 yield NodeChange(change, node, data, stat, time.time_ns() // 1_000_000)
 
 
+@dataclass(slots=True)
 class ExecOnChange:
-    """What is done with changes."""
+    """What is done with changes.
 
-    def __init__(
-        self, script: str, service: ServiceOptions, signals: Signals, *, as_json: bool
-    ) -> None:
-        self._script = script
-        self._service = service
-        self._signals = signals
-        self._as_json = as_json
-        # How the last command ended.
-        self.status = 0
+    One command runs at a time, and the next change waits for it: the stream of changes folds what
+    happens meanwhile, so nothing piles up, and the last state of every node always comes. The
+    command ends with us, as one under a lock does (`warden`).
+    """
+
+    _script: str
+    _service: ServiceOptions
+    _signals: Signals
+    _as_json: bool
+    # How the last command ended.
+    status: int = 0
 
     async def run(self, change: NodeChange) -> None:
         """Run the command for a change; ends when it has, with all that it has started."""
         terminal = Terminal()
         with tempfile.TemporaryFile() as stdin:
-            stdin.write(self._input(change))
+            in_json = json.dumps(change.fields()).encode() + b"\n"
+            stdin.write(in_json if self._as_json else change.data or b"")
             stdin.seek(0)
             command = ChildProcess(
                 ["sh", "-c", self._script],
@@ -118,11 +122,6 @@ class ExecOnChange:
             click.echo(f"paddock: {what}", err=True)
         if self._signals.asked_to_end is not None:
             raise click.exceptions.Exit(128 + self._signals.asked_to_end)
-
-    def _input(self, change: NodeChange) -> bytes:
-        if self._as_json:
-            return json.dumps(change.fields()).encode() + b"\n"
-        return change.data or b""
 
     def _environment(self, change: NodeChange) -> dict[str, str]:
         variables = {
@@ -190,7 +189,7 @@ def command(
         return 0
 
     async def executing(signals: Signals) -> int:
-        executor = ExecOnChange(script, service, signals, as_json=as_json)
+        executor = ExecOnChange(script, service, signals, as_json)
         async with service.connect() as client:
             await watching(client, executor.run)
         return executor.status

@@ -2,7 +2,6 @@
 
 import difflib
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -69,7 +68,12 @@ def one_command(name: str) -> RenderableType:
     if command is None:
         raise CommandError(unknown(name))
     usage = Text.assemble((command.name, "shell.name"), f" {_whole_usage(command)}".rstrip())
-    return Group(usage, Text(f"\n{command.says}"), *_flags(command))
+    table = _table()
+    known = () if command.flags is None else command.flags.known
+    for flag in known:
+        table.add_row(f"  -{flag.name}{' …' if flag.takes_value else ''}", flag.says)
+    flags = (Text(""), table) if known else ()
+    return Group(usage, Text(f"\n{command.says}"), *flags)
 
 
 def unknown(name: str) -> str:
@@ -95,15 +99,6 @@ def _whole_usage(command: Command) -> str:
     ]
     before, path, behind = command.usage.partition("path")
     return f"{before}{''.join(missing)}{path}{behind}"
-
-
-def _flags(command: Command) -> Sequence[RenderableType]:
-    if command.flags is None or not command.flags.known:
-        return ()
-    table = _table()
-    for flag in command.flags.known:
-        table.add_row(f"  -{flag.name}{' …' if flag.takes_value else ''}", flag.says)
-    return (Text(""), table)
 
 
 def _table() -> Table:

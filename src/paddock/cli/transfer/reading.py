@@ -90,8 +90,7 @@ class Lines:
 class NodeOrder:
     """What the lines of nodes have to be to each other: sorted, and none without its parent."""
 
-    def __init__(self) -> None:
-        self.last: str | None = None
+    last: str | None = None
 
     def take(self, path: str) -> None:
         """Look at the next one. Raises BadLineError if it cannot come here."""

@@ -108,12 +108,11 @@ class TreeReader:
 class Changes:
     """What was heard of a tree."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        # The path of the first one.
-        self.first = ""
-        # Whether there may be more that we could not hear of.
-        self.is_blind = False
+    count = 0
+    # The path of the first one.
+    first = ""
+    # Whether there may be more that we could not hear of.
+    is_blind = False
 
     def hear(self, event: Event) -> None:
         if event.path is not None:
