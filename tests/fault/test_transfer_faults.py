@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import paddock
-from paddock.cli.transfer.node import Node
-from paddock.cli.transfer.verdicts import Existing, ImportOptions
+from paddock.cli.transfer.node import Existing, ImportOptions, Node
 from paddock.protocol.acl import ACL, ALL, READ_ONLY, Identity, digest_id
 from paddock.testing import Cut, CutPoint, EmbeddedServer, FaultProxy, at_every_cut, run_virtually
 from tests.support.trees import imported, node, walked

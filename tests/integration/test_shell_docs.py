@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.shell.nodes import CHILDREN_MAX
+from paddock.cli.shell.completion import CHILDREN_MAX
 from paddock.server.config.config import ServerConfig
 from paddock.testing import ServerThread
 from tests.support.certificates import Authority, name

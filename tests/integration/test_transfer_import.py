@@ -10,9 +10,15 @@ import pytest
 
 import paddock
 from paddock.cli.transfer import importing
-from paddock.cli.transfer.errors import TransferError
-from paddock.cli.transfer.node import Node
-from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally, Verdict
+from paddock.cli.transfer.node import (
+    Difference,
+    Existing,
+    ImportOptions,
+    Node,
+    Tally,
+    TransferError,
+    Verdict,
+)
 from paddock.client.client import Client
 from paddock.errors import NoAuthError
 from paddock.protocol.acl import ACL, ADMIN, ALL, CREATE, OPEN, READ_ONLY, Identity, digest_id

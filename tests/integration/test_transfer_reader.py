@@ -10,10 +10,8 @@ from itertools import product
 import pytest
 
 import paddock
-from paddock.cli.transfer.changes import watched
-from paddock.cli.transfer.errors import TransferError
-from paddock.cli.transfer.node import Node, order_of
-from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
+from paddock.cli.transfer.node import Node, TransferError, order_of
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader, watched
 from paddock.client.client import Client
 from paddock.client.operations import walk as walking
 from paddock.errors import NoNodeError

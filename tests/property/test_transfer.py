@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import paddock
-from paddock.cli.transfer.node import Node, order_of
+from paddock.cli.transfer.node import Existing, ImportOptions, Node, order_of
 from paddock.cli.transfer.reading import Export
-from paddock.cli.transfer.verdicts import Existing, ImportOptions
 from paddock.cli.transfer.writing import LineWriter
 from paddock.protocol.acl import ACL, ADMIN, ALL, CREATE, OPEN, Identity, digest_id
 from paddock.testing import EmbeddedServer, run_virtually

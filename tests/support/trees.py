@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 from paddock.cli.transfer.importing import Import
-from paddock.cli.transfer.node import Node
+from paddock.cli.transfer.node import Difference, ImportOptions, Node, Tally
 from paddock.cli.transfer.rights import rights_of
 from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
-from paddock.cli.transfer.verdicts import Difference, ImportOptions, Tally
 from paddock.client.client import Client
 from paddock.protocol.acl import OPEN
 

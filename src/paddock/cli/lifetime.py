@@ -8,16 +8,64 @@ know is told of all this, and that we are alive.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from paddock.cli.notify import Notifier
 from paddock.server.admin.log_handler import INTERVAL, LogHandler
 
 logger: Final = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Tells the service manager that started us, if there is one, how we are.
+
+    Whether, and how often, it wants to hear that we are alive is in `watchdog_interval`: half of
+    the time after which it would take us for dead; None if it does not ask.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.watchdog_interval = _watchdog_interval(environment)
+        self._address = environment.get("NOTIFY_SOCKET", "")
+        if self._address.startswith("@"):
+            # A socket without a file.
+            self._address = "\0" + self._address[1:]
+        elif not self._address.startswith("/"):
+            self._address = ""
+
+    def ready(self, status: str) -> None:
+        self._send("READY=1", f"STATUS={status}")
+
+    def stopping(self, status: str) -> None:
+        self._send("STOPPING=1", f"STATUS={status}")
+
+    def status(self, status: str) -> None:
+        self._send(f"STATUS={status}")
+
+    def alive(self) -> None:
+        self._send("WATCHDOG=1")
+
+    def _send(self, *lines: str) -> None:
+        if not self._address:
+            return
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+            out.setblocking(False)
+            out.sendto("\n".join(lines).encode(), self._address)
+
+
+def _watchdog_interval(environment: Mapping[str, str]) -> float | None:
+    """Return the seconds between two watchdog messages; None if none are wanted."""
+    # The manager says whose life it watches over: what we inherited need not be meant for us.
+    if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    microseconds = environment.get("WATCHDOG_USEC", "")
+    if not microseconds.isascii() or not microseconds.isdigit() or not int(microseconds):
+        return None
+    return int(microseconds) / 2_000_000
 
 
 class Lifetime:
@@ -28,22 +76,20 @@ class Lifetime:
         # Called before we leave at once.
         self.on_leaving: Callable[[], None] | None = None
         self._log_handler = log_handler
-        self._notifier = notifier
+        self.notifier = notifier
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._asked_to_stop, number)
-        self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+        says = "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
+        self._loop.add_signal_handler(signal.SIGHUP, logger.info, says)
         self._repeat(INTERVAL, log_handler.flush_suppressed)
 
-    def loading(self, status: str) -> None:
-        self._notifier.status(status)
-
     def ready(self, status: str) -> None:
-        self._notifier.ready(status)
-        interval = self._notifier.watchdog_interval
+        self.notifier.ready(status)
+        interval = self.notifier.watchdog_interval
         if interval is not None:
             # From the loop itself: if it hangs, so do all clients.
-            self._repeat(interval, self._notifier.alive)
+            self._repeat(interval, self.notifier.alive)
 
     def over(self) -> None:
         """Log what was suppressed."""
@@ -58,13 +104,8 @@ class Lifetime:
             self.over()
             os._exit(128 + number)
         logger.info("%s: stopping", name)
-        self._notifier.stopping("Answering what is under way, writing a snapshot")
+        self.notifier.stopping("Answering what is under way, writing a snapshot")
         self.stop.set()
-
-    def _hung_up(self) -> None:
-        logger.info(
-            "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
-        )
 
     def _repeat(self, interval: float, action: Callable[[], None]) -> None:
         def again() -> None:

@@ -28,20 +28,20 @@ _COMMANDS = {
     "export": ("commands.export:export", "Write a tree of a service to a file."),
     "import": ("commands.importing:import_", "Read a tree from a file, or from another service."),
     "upgrade": ("commands.upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
-    "ls": ("commands.ls:command", "List the children of a node."),
-    "get": ("commands.get:command", "Write the data of a node to stdout."),
-    "set": ("commands.set:command", "Replace the data of a node."),
-    "create": ("commands.create:command", "Create a node and print its path."),
-    "delete": ("commands.delete:command", "Delete nodes, or whole trees."),
+    "ls": ("commands.reading:ls", "List the children of a node."),
+    "get": ("commands.reading:get", "Write the data of a node to stdout."),
+    "set": ("commands.writing:set_", "Replace the data of a node."),
+    "create": ("commands.writing:create", "Create a node and print its path."),
+    "delete": ("commands.writing:delete", "Delete nodes, or whole trees."),
     "acl": ("commands.acl:acl", "Show or replace the ACL of a node."),
-    "stat": ("commands.stat:command", "Say what is known of a node beside its data."),
-    "tree": ("commands.tree:command", "Draw a node and everything below it."),
+    "stat": ("commands.reading:stat", "Say what is known of a node beside its data."),
+    "tree": ("commands.reading:tree", "Draw a node and everything below it."),
     "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
     "status": ("commands.status:command", "Show how servers are, live."),
     "bench": ("commands.bench:command", "Measure how fast a service is."),
     "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
-    "lock": ("commands.lock:command", "Run a command while holding a lock."),
-    "elect": ("commands.elect:command", "Run a command while leading."),
+    "lock": ("commands.lock:lock", "Run a command while holding a lock."),
+    "elect": ("commands.lock:elect", "Run a command while leading."),
     "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
 }
 
@@ -109,7 +109,10 @@ class _Commands(click.Group):
             sys.stdout.flush()
         except BrokenPipeError:
             # As `paddock ls / | head -1` ends. Click would make it status 1, that of a failure.
-            _let_go_of_stdout()
+            # The interpreter flushes stdout at exit, and would fail.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
             return _BROKEN_PIPE
         return status
 
@@ -149,27 +152,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         said = " ".join(error.format_message().split())
         if isinstance(error, click.NoSuchOption):
-            said += _hint_for_fingers_of_zkcli(error)
+            # What stands here for a flag of zkCli; the one of `paddock shell` is upstream's.
+            command = "" if error.ctx is None else error.ctx.info_name or ""
+            if meant := _FLAGS_OF_ZKCLI.get((command, error.option_name)):
+                said += f" zkCli's {error.option_name} is {meant} here."
         click.echo(f"paddock: {said}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         # Ctrl-C before there was anything to stop.
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def _hint_for_fingers_of_zkcli(error: click.NoSuchOption) -> str:
-    """Name what stands here for a flag that zkCli has; the one of `paddock shell` is upstream's."""
-    command = None if error.ctx is None else error.ctx.info_name
-    meant = _FLAGS_OF_ZKCLI.get((command or "", error.option_name))
-    return f" zkCli's {error.option_name} is {meant} here." if meant else ""
-
-
-def _let_go_of_stdout() -> None:
-    """Redirect stdout to /dev/null: the interpreter flushes it at exit, and would fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _occupy_standard_streams() -> None:

@@ -153,7 +153,8 @@ def _read_srvr(said: str, figures: Figures) -> None:
     if "Mode" not in found:
         raise ValueError("gave no answer that a ZooKeeper server would give")
     figures.mode, figures.zxid = found["Mode"], found.get("Zxid")
-    figures.version = _version(found.get("Zookeeper version"))
+    version = _VERSION.fullmatch(found.get("Zookeeper version", ""))
+    figures.version = None if version is None else version[1]
     latencies = [_number(float, one) for one in found.get("Latency min/avg/max", "").split("/")]
     if len(latencies) == 3:
         figures.latency_min_ms, figures.latency_avg_ms, figures.latency_max_ms = latencies
@@ -182,11 +183,6 @@ def _reason(error: OSError, has_tls: bool) -> str:
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error) or "cannot be reached"
-
-
-def _version(said: str | None) -> str | None:
-    match = None if said is None else _VERSION.fullmatch(said)
-    return None if match is None else match[1]
 
 
 def _number(kind: type[_T], said: str | None) -> _T | None:

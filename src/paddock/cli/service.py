@@ -19,29 +19,35 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from paddock.api import connect
-from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import PATH
-from paddock.cli.quantities import NumberRange
+from paddock.cli.arguments import PATH, NumberRange
+from paddock.cli.output import CannotBeDone, one_line
 from paddock.client.client import Client
+from paddock.client.requests.arguments import checked_path
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
-from paddock.errors import PaddockError
+from paddock.errors import InvalidArgumentError, PaddockError, RequestError
+from paddock.protocol.paths import child_path
 
 T = TypeVar("T")
 
 DEFAULT_HOSTS = "127.0.0.1:2181"
 
+# Of completion, which stays silent without a server or an answer in time; the variable is for slow
+# machines. The names of more children are megabytes.
+_DEADLINE_S: Final = float(os.environ.get("PADDOCK_COMPLETION_SECONDS", "0.8"))
+_CHILDREN_MAX: Final = 10_000
 # Delay of the message on a terminal that no server answers yet.
 _SILENT_S = 1.0
 
@@ -65,10 +71,6 @@ class ServiceOptions:
     # What the servers take at once; None stands for what they do by default.
     max_request_bytes: int | None = None
 
-    def connect(self) -> AbstractAsyncContextManager[Client]:
-        """Return a client whose scope opens the session and authenticates."""
-        return self._connect()
-
     def resolved(self, path: str) -> "tuple[ServiceOptions, str]":
         """Return the same service without its chroot, and a path of the chroot in it."""
         hosts, chroot = parse_hosts(self.hosts)
@@ -85,7 +87,8 @@ class ServiceOptions:
         return run(main)
 
     @asynccontextmanager
-    async def _connect(self) -> AsyncIterator[Client]:
+    async def connect(self) -> AsyncIterator[Client]:
+        """Open a session in this scope, and authenticate."""
         async with contextlib.AsyncExitStack() as stack:
             with _tells_that_it_looks(self.hosts, self.session_timeout):
                 client = await stack.enter_async_context(
@@ -101,37 +104,32 @@ class ServiceOptions:
             yield client
 
 
-def run(main: Callable[[], Awaitable[T]]) -> T:
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a command on a new event loop; errors of ours and of the system become one line."""
-
-    async def whole() -> T:
-        return await main()
-
     # Commands report failures themselves, in one line.
     logging.getLogger("paddock").addHandler(logging.NullHandler())
     with one_line():
         try:
-            return asyncio.run(whole())
+            return asyncio.run(main())
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
         except BaseExceptionGroup as group:
             # The first of several failures is the cause.
-            raise _first(group) from group
+            first: BaseException = group
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            raise first from group
 
 
 @contextlib.contextmanager
 def _tells_that_it_looks(hosts: str, seconds: float) -> Iterator[None]:
-    """Print once, on a terminal, that no server answers yet.
-
-    Scripts have the line at the end, which says why none was found.
-    """
-
-    def tell() -> None:
-        click.echo(f"paddock: {_looking(hosts, seconds - _SILENT_S)}", err=True)
-
-    is_for_people = sys.stderr.isatty() and seconds >= 2 * _SILENT_S
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(_SILENT_S, tell) if is_for_people else None
+    """Print once, on a terminal, that no server answers yet."""
+    timer = None
+    if sys.stderr.isatty() and seconds >= 2 * _SILENT_S:
+        # Scripts have the line at the end, which says why none was found.
+        says = f"paddock: {_looking(hosts, seconds - _SILENT_S)}"
+        tell = functools.partial(click.echo, says, err=True)
+        timer = asyncio.get_running_loop().call_later(_SILENT_S, tell)
     try:
         yield
     finally:
@@ -218,6 +216,17 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
     return wrapped
 
 
+def client_command(work: Callable[..., Awaitable[T]]) -> Callable[..., T]:
+    """Add the options of the service to a coroutine, which then runs with a client."""
+
+    @service_options
+    @functools.wraps(work)
+    def command(*, service: ServiceOptions, **others: object) -> T:
+        return service.run(functools.partial(work, **others))
+
+    return command
+
+
 def given_by(parameter: str, option: str, variable: str) -> str:
     """Return the name of the source of a parameter: the option, or the variable."""
     source = click.get_current_context().get_parameter_source(parameter)
@@ -268,8 +277,64 @@ def tls_of(
     return context
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+class NodePath(click.types.StringParamType):
+    """The path of a node, for the type of an argument."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            checked_path(value)
+        except InvalidArgumentError as error:
+            raise click.UsageError(str(error)) from None
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(path) for path in _completions(ctx.params, incomplete)]
+
+
+NODE_PATH: Final = NodePath()
+
+
+def _completions(options: Mapping[str, Any], incomplete: str) -> list[str]:
+    """Return the paths of nodes that begin with a text; of a single one, also its children.
+
+    `options` are those of the command line so far, with the names that `service_options` has.
+    """
+    logging.getLogger("paddock").addHandler(logging.NullHandler())
+    try:
+        service = ServiceOptions(
+            options.get("server") or DEFAULT_HOSTS,
+            identities=tuple(identity_of(one, "--auth") for one in options.get("auth") or ()),
+            tls=tls_of(
+                bool(options.get("tls")),
+                options.get("tls_ca"),
+                options.get("tls_cert"),
+                options.get("tls_key"),
+            ),
+        )
+        return asyncio.run(_matching_paths(service, incomplete or "/"))
+    except (PaddockError, click.ClickException, OSError, ValueError):
+        return []
+
+
+async def _matching_paths(service: ServiceOptions, incomplete: str) -> list[str]:
+    above, slash, beginning = incomplete.rpartition("/")
+    async with asyncio.timeout(_DEADLINE_S), service.connect() as client:
+
+        async def children(path: str) -> list[str]:
+            try:
+                stat = await client.exists(path)
+                if stat is None or not 0 < stat.num_children <= _CHILDREN_MAX:
+                    return []
+                names = sorted(await client.children(path))
+            except RequestError:
+                return []
+            return [child_path(path, name) for name in names if name.isprintable()]
+
+        if not slash:
+            return []
+        found = await children(above or "/")
+        found = [path for path in found if path.rpartition("/")[2].startswith(beginning)]
+        # With its children there are several, and the shell adds no space behind the path.
+        return found + await children(found[0]) if len(found) == 1 else found

@@ -266,6 +266,11 @@ def test_what_cannot_be_done_is_one_line(service: Service, path: str, tmp_path: 
     assert [*tmp_path.iterdir()] == []
 
 
+def test_an_export_of_no_tree_writes_nothing_to_stdout(service: Service, path: str) -> None:
+    said = refusal_here("export", "--server", service.hosts, f"{path}/no", "-", status=1)
+    assert said == f"{path}/no: no such node"
+
+
 def test_a_node_that_is_larger_than_servers_take_is_named(
     service: Service, client: Client, path: str, tmp_path: Path
 ) -> None:

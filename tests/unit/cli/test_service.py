@@ -5,7 +5,7 @@ import asyncio
 import click
 import pytest
 
-from paddock.cli.failure import CannotBeDone
+from paddock.cli.output import CannotBeDone
 from paddock.cli.service import _looking, run
 from paddock.errors import (
     ConnectionLostError,

@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from paddock.cli.failure import CannotBeDone, line_about
+from paddock.cli.output import CannotBeDone, line_about
 from paddock.client.client import Client
 from paddock.errors import (
     NodeExistsError,

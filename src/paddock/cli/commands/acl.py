@@ -1,21 +1,17 @@
 """`paddock acl`: show and replace the ACL of a node."""
 
-import asyncio
+import functools
 from contextlib import aclosing
 
 import click
 
-from paddock.cli.acls import given_acl
-from paddock.cli.describe import print_json, stat_fields, tell_problem
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.options import recursive_option, version_option
-from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.arguments import given_acl, recursive_option, version_option
+from paddock.cli.commands.writing import each
+from paddock.cli.output import print_json, stat_fields, tell_problem
+from paddock.cli.service import NODE_PATH, ServiceOptions, client_command, service_options
 from paddock.client.client import Client
 from paddock.errors import RequestError
 from paddock.protocol.acl import format_acl
-
-# How many requests are in flight.
-_BATCH = 256
 
 
 @click.group()
@@ -26,22 +22,18 @@ def acl() -> None:
 @acl.command("get")
 @click.argument("path", type=NODE_PATH)
 @click.option("--json", "as_json", is_flag=True, help="ACL and stat as JSON, for programs.")
-@service_options
-def get(service: ServiceOptions, path: str, as_json: bool) -> None:
+@client_command
+async def get(client: Client, path: str, as_json: bool) -> None:
     """Print the ACL of a node, one SCHEME:ID:PERMISSIONS a line.
 
     Digests are masked unless we may ADMIN the node.
     """
-
-    async def getting(client: Client) -> None:
-        entries, stat = await client.get_acl(path)
-        shown = [format_acl(one) for one in entries]
-        if as_json:
-            print_json({"path": path, "acl": shown, **stat_fields(stat)})
-        else:
-            print("\n".join(shown))
-
-    service.run(getting)
+    entries, stat = await client.get_acl(path)
+    shown = [format_acl(one) for one in entries]
+    if as_json:
+        print_json({"path": path, "acl": shown, **stat_fields(stat)})
+    else:
+        print("\n".join(shown))
 
 
 @acl.command("set")
@@ -75,19 +67,12 @@ def set_(
             async with aclosing(client.walk(path)) as nodes:
                 paths = [node.path async for node in nodes]
             paths.reverse()
-        for start in range(0, len(paths), _BATCH):
-            some = paths[start : start + _BATCH]
-            answers = await asyncio.gather(
-                *(client.set_acl(one, wanted, version=version) for one in some),
-                return_exceptions=True,
-            )
-            for one, answer in zip(some, answers, strict=True):
-                if isinstance(answer, RequestError):
-                    status = tell_problem(answer)
-                elif isinstance(answer, BaseException):
-                    raise answer
-                elif as_json:
-                    print_json({"path": one, **stat_fields(answer)})
+        ask = functools.partial(client.set_acl, acl=wanted, version=version)
+        async for one, answer in each(paths, ask):
+            if isinstance(answer, RequestError):
+                status = tell_problem(answer)
+            elif as_json:
+                print_json({"path": one, **stat_fields(answer)})
         return status
 
     return service.run(setting)

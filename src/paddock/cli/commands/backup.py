@@ -6,18 +6,24 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
 
 from paddock import __version__
-from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import PATH, PATH_OR_DASH, check_is_folder, check_output_file
-from paddock.cli.wording import counted
-
-if TYPE_CHECKING:
-    from paddock.storage.load import Loaded
-    from paddock.storage.maintenance.backup import Manifest
+from paddock.cli.arguments import (
+    PATH,
+    PATH_OR_DASH,
+    check_is_folder,
+    check_output_file,
+    output_file,
+)
+from paddock.cli.output import CannotBeDone, counted, one_line
+from paddock.log.file.disk import Disk
+from paddock.server.admin.control_socket import ControlError, ask
+from paddock.storage.load import Loaded, load
+from paddock.storage.maintenance.backup import Manifest, write_backup
+from paddock.storage.scan import user_of
 
 # How long a running server may take for a snapshot. Without one a backup takes longer, no more.
 _SNAPSHOT_TIMEOUT = 600.0
@@ -36,45 +42,34 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
     A server may run on DATA and is not disturbed. The backup holds everything that was acknowledged
     before it was asked for.
     """
-    to_stdout = str(file) == "-"
-    if file.is_symlink():
-        # What it leads to is written, not the link replaced.
-        file = file.resolve()
-    if to_stdout and sys.stdout.isatty():
-        raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
+    target = output_file(file)
     with one_line():
         check_is_folder(data)
         if not (data / "format").is_file():
             raise CannotBeDone(f"{data}: holds no data of Paddock")
-        if not to_stdout:
-            _check_target(file, data, overwrite)
+        if target is not None:
+            _check_target(target, data, overwrite)
         loaded = _load(data)
-        if to_stdout:
+        if target is None:
             manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()))
             sys.stdout.buffer.flush()
         else:
-            manifest = _write_file(file, loaded, gzip or file.suffix in (".gz", ".tgz"))
+            manifest = _write_file(target, loaded, gzip or target.suffix in (".gz", ".tgz"))
     click.echo(
-        f"{'stdout' if to_stdout else file}: record {manifest.index}, zxid 0x{manifest.zxid:x},"
+        f"{target or 'stdout'}: record {manifest.index}, zxid 0x{manifest.zxid:x},"
         f" {counted(manifest.nodes, 'node')}, {counted(manifest.sessions, 'session')}",
-        err=to_stdout,
+        err=target is None,
     )
 
 
 def _check_target(file: Path, data: Path, overwrite: bool) -> None:
-    check_output_file(file)
-    if file.exists() and not overwrite:
-        raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
+    check_output_file(file, overwrite)
     for ours in (data, data / "log"):
         if file.absolute().parent.resolve().is_relative_to(ours.resolve()):
             raise CannotBeDone(f"{file}: lies in {ours}, which is not to be touched")
 
 
-def _load(data: Path) -> "Loaded":
-    from paddock.server.admin.control_socket import ControlError, ask
-    from paddock.storage.load import load
-    from paddock.storage.scan import user_of
-
+def _load(data: Path) -> Loaded:
     if user_of(data) is not None:
         try:
             # A fresh one spares us the log, and most of the race with its purging.
@@ -84,10 +79,8 @@ def _load(data: Path) -> "Loaded":
     return load(data)
 
 
-def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
+def _write_file(file: Path, loaded: Loaded, compress: bool) -> Manifest:
     """Write a file that appears under its name only when it is whole and synced."""
-    from paddock.log.file.disk import Disk
-
     folder = file.absolute().parent
     try:
         opened, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
@@ -108,9 +101,7 @@ def _write_file(file: Path, loaded: "Loaded", compress: bool) -> "Manifest":
     return manifest
 
 
-def _write(stream: IO[bytes], loaded: "Loaded", compress: bool, near: Path) -> "Manifest":
-    from paddock.storage.maintenance.backup import write_backup
-
+def _write(stream: IO[bytes], loaded: Loaded, compress: bool, near: Path) -> Manifest:
     return write_backup(
         stream,
         loaded,

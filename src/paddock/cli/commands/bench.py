@@ -1,21 +1,18 @@
 """`paddock bench`: measure a service with a bounded load, and remove every trace."""
 
+import secrets
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from paddock.cli.arguments import NumberRange, WholeNumber, default_option, parse_size
 from paddock.cli.bench.plan import OPERATIONS, Plan
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.options import default_option
-from paddock.cli.quantities import NumberRange, WholeNumber, parse_size
-from paddock.cli.run_under.signals import run_with_signals
-from paddock.cli.service import ServiceOptions, run, service_options
+from paddock.cli.bench.report import PlainReport, Report, TerminalReport
+from paddock.cli.bench.run import measure
+from paddock.cli.run_under.signals import Signals, run_with_signals
+from paddock.cli.service import NODE_PATH, ServiceOptions, run, service_options
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
-
-if TYPE_CHECKING:
-    from paddock.cli.bench.report import Report
-    from paddock.cli.run_under.signals import Signals
 
 # What a request has beside its data and the path of the folder; less than that, in truth.
 _BESIDE_DATA_BYTES: Final = 256
@@ -75,43 +72,19 @@ def command(
     Everything is made below one path and removed at the end, also after Ctrl-C. Status 1 says that
     something was refused, or a connection lost.
     """
-    from paddock.cli.bench.run import measure
-
-    plan = Plan(_chosen(ops), seconds, clients, window, size, watchers)
-    folder = _folder(path)
-    _check(plan, folder)
-
-    async def measuring(_: "Signals") -> int:
-        return await measure(service, plan, folder, _report(as_json))
-
-    return run(lambda: run_with_signals(measuring))
-
-
-def _chosen(ops: str) -> tuple[str, ...]:
-    names = [name.strip() for name in ops.split(",")]
+    names = tuple(dict.fromkeys(name.strip() for name in ops.split(",")))
     for name in names:
         if name not in OPERATIONS:
             raise click.BadParameter(
                 f"there is no {name!r}; there are {', '.join(OPERATIONS)}", param_hint="--ops"
             )
-    # In the order in which they were given, each once.
-    return tuple(dict.fromkeys(names))
-
-
-def _folder(given: str | None) -> str:
-    import secrets
-
-    if given is None:
-        return f"/paddock-bench-{secrets.token_hex(4)}"
-    if given == "/":
+    plan = Plan(names, seconds, clients, window, size, watchers)
+    if path == "/":
         raise click.BadParameter("the root is there already", param_hint="--path")
-    return given
-
-
-def _check(plan: Plan, folder: str) -> None:
-    if plan.size + len(folder.encode()) + _BESIDE_DATA_BYTES > REQUEST_BYTES_MAX:
+    folder = path or f"/paddock-bench-{secrets.token_hex(4)}"
+    if size + len(folder.encode()) + _BESIDE_DATA_BYTES > REQUEST_BYTES_MAX:
         raise click.BadParameter(
-            f"{plan.size} bytes are too many: servers take requests of {REQUEST_BYTES_MAX},"
+            f"{size} bytes are too many: servers take requests of {REQUEST_BYTES_MAX},"
             " with all that is in them (jute.maxbuffer)",
             param_hint="--size",
         )
@@ -119,10 +92,8 @@ def _check(plan: Plan, folder: str) -> None:
     if problem is not None:
         raise click.UsageError(problem)
 
+    async def measuring(_: Signals) -> int:
+        kind = Report if as_json else TerminalReport if sys.stdout.isatty() else PlainReport
+        return await measure(service, plan, folder, kind())
 
-def _report(as_json: bool) -> "Report":
-    from paddock.cli.bench.report import PlainReport, Report, TerminalReport
-
-    if as_json:
-        return Report()
-    return TerminalReport() if sys.stdout.isatty() else PlainReport()
+    return run(lambda: run_with_signals(measuring))

@@ -1,18 +1,16 @@
 """`paddock demo`: live on a terminal until it is ended; once, as lines, in a pipe."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
+from rich.console import Console
 
-from paddock.cli.options import default_option
-from paddock.cli.quantities import NumberRange
-
-if TYPE_CHECKING:
-    from paddock.cli.demo.stage import Act
+from paddock.cli.arguments import NumberRange, default_option
+from paddock.cli.demo.acts import ACTS
+from paddock.cli.demo.director import View, perform
+from paddock.cli.demo.screen import ScreenView
+from paddock.cli.service import run
 
 # A pipe needs no time to look.
 _SPEED_IN_A_PIPE: Final = 10.0
@@ -44,42 +42,23 @@ def demo(
     ACT is one of election, lock, discovery, queue, barrier; without any, all of them are played.
     Leaders and workers are really killed. Everything is in memory, and nothing is left of it.
     """
-    # Imported now, not above: `--help` needs none of it.
-    from rich.console import Console
-
-    from paddock.cli.demo.director import View, perform
-    from paddock.cli.demo.plain import PlainView
-    from paddock.cli.demo.screen import ScreenView
-    from paddock.cli.service import run
-
-    acts = _chosen(names)
-    if is_list:
-        for act in acts:
-            click.echo(f"{act.name:<10} {act.title}")
-        return
-    console = Console()
-    view: View
-    played: Iterable[Act]
-    if console.is_terminal and not console.is_dumb_terminal:
-        view = ScreenView(console, acts)
-        played = acts if once else itertools.cycle(acts)
-        factor = speed or _SPEED_ON_A_SCREEN
-    else:
-        view, played = PlainView(), acts
-        factor = speed or _SPEED_IN_A_PIPE
-    try:
-        run(lambda: perform(played, view, timeout, factor))
-    finally:
-        view.sum_up()
-
-
-def _chosen(names: tuple[str, ...]) -> tuple[Act, ...]:
-    from paddock.cli.demo.acts import ACTS
-
     by_name = {act.name: act for act in ACTS}
     for name in names:
         if name not in by_name:
             raise click.BadParameter(
                 f"there is no act {name!r}; there are {', '.join(by_name)}", param_hint="ACT"
             )
-    return tuple(by_name[name] for name in names) or ACTS
+    acts = tuple(by_name[name] for name in names) or ACTS
+    if is_list:
+        for act in acts:
+            click.echo(f"{act.name:<10} {act.title}")
+        return
+    console = Console()
+    on_screen = console.is_terminal and not console.is_dumb_terminal
+    view = ScreenView(console, acts) if on_screen else View()
+    played = itertools.cycle(acts) if on_screen and not once else acts
+    factor = speed or (_SPEED_ON_A_SCREEN if on_screen else _SPEED_IN_A_PIPE)
+    try:
+        run(lambda: perform(played, view, timeout, factor))
+    finally:
+        view.sum_up()

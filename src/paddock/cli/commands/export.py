@@ -1,6 +1,7 @@
 """`paddock export`: write a tree of a service to a file, or to stdout."""
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import sys
@@ -9,15 +10,11 @@ from typing import Any, Final
 
 import click
 
-from paddock.cli.failure import CannotBeDone, line_about
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.paths import PATH_OR_DASH, check_output_file
-from paddock.cli.service import ServiceOptions, service_options
-from paddock.cli.transfer.changes import watched
-from paddock.cli.transfer.progress import is_watched, progress
-from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
+from paddock.cli.arguments import PATH_OR_DASH, check_output_file, output_file
+from paddock.cli.output import CannotBeDone, counted, is_watched, line_about, progress
+from paddock.cli.service import NODE_PATH, ServiceOptions, service_options
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader, watched
 from paddock.cli.transfer.writing import LineWriter, PartWriter, part_of, part_writer
-from paddock.cli.wording import counted
 from paddock.client.client import Client
 from paddock.errors import PaddockError, RequestError
 
@@ -54,27 +51,27 @@ def export(
     export or not; that something was is told.
     """
     service, root = service.resolved(path)
-    to_stdout = str(file) == "-"
-    if file.is_symlink():
-        # What it leads to is written, not the link replaced.
-        file = file.resolve()
-    if to_stdout and sys.stdout.isatty():
-        raise click.UsageError("stdout is a terminal; send it to a file or a pipe")
-    if to_stdout and resume:
-        raise click.UsageError("what has gone to stdout cannot be resumed")
+    target = output_file(file)
     options = ReadOptions(
         acls=not no_acls, keeps_ephemerals=keep_ephemerals, skips_unreadable=skip_unreadable
     )
-    if not to_stdout:
-        _check_target(file, overwrite, resume)
-
+    if target is None:
+        if resume:
+            raise click.UsageError("what has gone to stdout cannot be resumed")
+    else:
+        check_output_file(target, overwrite)
+        if part_of(target).exists() and not (resume or overwrite):
+            raise CannotBeDone(
+                f"{part_of(target)}: an export was interrupted; --resume goes on with it,"
+                " --overwrite begins anew"
+            )
     request = {"path": root, "acls": options.acls, "ephemerals": options.keeps_ephemerals}
 
     async def exporting(client: Client) -> dict[str, Any]:
-        if to_stdout:
+        if target is None:
             lines = LineWriter(sys.stdout.buffer, acls=options.acls)
             return await _export(client, root, options, lines)
-        with part_writer(file, request, resume=resume) as part:
+        with part_writer(target, request, resume=resume) as part:
             try:
                 return await _export(client, root, options, part)
             except asyncio.CancelledError:
@@ -86,20 +83,7 @@ def export(
                 raise CannotBeDone(f"{said}; {_ON}" if part.nodes else said) from None
 
     done = service.run(exporting)
-    _say("stdout" if to_stdout else str(file), done, as_json, to_stdout)
-
-
-def _check_target(file: Path, overwrite: bool, resume: bool) -> None:
-    check_output_file(file)
-    if overwrite:
-        return
-    if file.exists():
-        raise CannotBeDone(f"{file}: exists already; --overwrite replaces it")
-    if part_of(file).exists() and not resume:
-        raise CannotBeDone(
-            f"{part_of(file)}: an export was interrupted; --resume goes on with it,"
-            " --overwrite begins anew"
-        )
+    _say(target, done, as_json)
 
 
 async def _export(
@@ -111,7 +95,11 @@ async def _export(
     # A server of an ensemble may be behind what others have written.
     await client.sync(root)
     async with watched(client, root) as changes:
-        total = await _total(client, root)
+        total = None
+        if is_watched():
+            # Servers before 3.6 do not count.
+            with contextlib.suppress(RequestError):
+                total = 1 + await client.count_descendants(root)
         with progress(f"export {root}", total) as advance:
             advance(resumed)
             async for node in reader.nodes(after=writer.last):
@@ -127,22 +115,14 @@ async def _export(
     }
 
 
-async def _total(client: Client, root: str) -> int | None:
-    """Return the number of nodes for a progress bar; servers before 3.6 do not count."""
-    if not is_watched():
-        return None
-    try:
-        return 1 + await client.count_descendants(root)
-    except RequestError:
-        return None
-
-
-def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> None:
+def _say(target: Path | None, done: dict[str, Any], as_json: bool) -> None:
     """Print a summary; to stderr if stdout has the export."""
+    to_stdout = target is None
+    name = str(target or "stdout")
     if done["warning"]:
         click.echo(f"paddock: warning: {done['warning']}", err=True)
     if as_json:
-        click.echo(json.dumps({"file": target, **done}), err=to_stdout)
+        click.echo(json.dumps({"file": name, **done}), err=to_stdout)
         return
     since = " since it was resumed" if done["resumed"] else ""
     left_out = "".join(
@@ -150,4 +130,4 @@ def _say(target: str, done: dict[str, Any], as_json: bool, to_stdout: bool) -> N
         for kind, number in done["left_out"].items()
         if number
     )
-    click.echo(f"{target}: {counted(done['nodes'], 'node')}{left_out}", err=to_stdout)
+    click.echo(f"{name}: {counted(done['nodes'], 'node')}{left_out}", err=to_stdout)

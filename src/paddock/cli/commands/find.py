@@ -4,18 +4,72 @@ import os
 import re
 import time
 from contextlib import aclosing
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import click
 
-from paddock.cli.criteria import Criteria
-from paddock.cli.describe import long_line, print_json, stat_fields, tell_problem
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.options import JSON_LINES
-from paddock.cli.quantities import WholeNumber, parse_age, parse_size
-from paddock.cli.service import ServiceOptions, service_options
+from paddock.cli.arguments import JSON_LINES, WholeNumber, parse_age, parse_size
+from paddock.cli.output import long_line, print_node, tell_problem
+from paddock.cli.service import NODE_PATH, client_command
 from paddock.client.client import Client
 from paddock.protocol.records import Stat
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Conditions on a node; None or empty: no condition. Of several globs one has to match."""
+
+    # Of the last part of the path, and of the whole of it, in which * goes over slashes.
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    regex: re.Pattern[str] | None = None
+    ephemeral: bool = False
+    owner: int | None = None
+    childless: bool = False
+    larger: int | None = None
+    smaller: int | None = None
+    # Times in milliseconds since 1970, of the last write.
+    written_before_ms: float | None = None
+    written_after_ms: float | None = None
+    data: bytes | None = None
+    data_regex: re.Pattern[bytes] | None = None
+
+    @property
+    def needs_data(self) -> bool:
+        return self.data is not None or self.data_regex is not None
+
+    def fits(self, path: str, stat: Stat) -> bool:
+        """Return whether path and stat match."""
+        return self._fits_path(path) and self._fits_stat(stat)
+
+    def fits_data(self, data: bytes | None) -> bool:
+        """Return whether the data match; None stands for data that could not be read."""
+        if not self.needs_data or data is None:
+            return not self.needs_data
+        return (self.data is None or self.data in data) and (
+            self.data_regex is None or self.data_regex.search(data) is not None
+        )
+
+    def _fits_path(self, path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return (
+            (not self.names or any(fnmatchcase(name, one) for one in self.names))
+            and (not self.paths or any(fnmatchcase(path, one) for one in self.paths))
+            and (self.regex is None or self.regex.search(path) is not None)
+        )
+
+    def _fits_stat(self, stat: Stat) -> bool:
+        return not (
+            (self.ephemeral and not stat.ephemeral_owner)
+            or (self.owner is not None and stat.ephemeral_owner != self.owner)
+            or (self.childless and stat.num_children)
+            or (self.larger is not None and stat.data_length <= self.larger)
+            or (self.smaller is not None and stat.data_length >= self.smaller)
+            or (self.written_before_ms is not None and stat.mtime >= self.written_before_ms)
+            or (self.written_after_ms is not None and stat.mtime <= self.written_after_ms)
+        )
 
 
 def parse_session(text: str) -> int:
@@ -81,9 +135,9 @@ def parse_past(text: str) -> float:
 @click.option("--limit", "-n", metavar="N", type=WholeNumber(min=1), help="End after so many.")
 @click.option("--long", "-l", "is_long", is_flag=True, help="With what `ls -l` says of them.")
 @JSON_LINES
-@service_options
-def command(
-    service: ServiceOptions,
+@client_command
+async def command(
+    client: Client,
     path: str,
     depth: int | None,
     limit: int | None,
@@ -102,26 +156,19 @@ def command(
     def wants_data(path: str, stat: Stat) -> bool:
         return criteria.needs_data and criteria.fits(path, stat)
 
-    async def finding(client: Client) -> int:
-        status = printed = 0
-        nodes = client.walk(path, depth=depth, data=wants_data)
-        async with aclosing(nodes):
-            async for found in nodes:
-                if found.error is not None:
-                    status = tell_problem(found.error)
-                if found.stat is None or not criteria.fits(found.path, found.stat):
-                    continue
-                if criteria.needs_data and not (
-                    found.data is not None and criteria.fits_data(found.data)
-                ):
-                    continue
-                if as_json:
-                    print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
-                else:
-                    click.echo(long_line(found.stat, found.path) if is_long else found.path)
+    status = printed = 0
+    async with aclosing(client.walk(path, depth=depth, data=wants_data)) as nodes:
+        async for found in nodes:
+            if found.error is not None:
+                status = tell_problem(found.error)
+            if (
+                found.stat is not None
+                and criteria.fits(found.path, found.stat)
+                and criteria.fits_data(found.data)
+            ):
+                line = long_line(found.stat, found.path) if is_long else found.path
+                print_node(found, line, as_json)
                 printed += 1
                 if printed == limit:
                     break
-        return status
-
-    return service.run(finding)
+    return status

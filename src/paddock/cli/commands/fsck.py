@@ -3,17 +3,14 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from paddock.cli.failure import one_line
-from paddock.cli.paths import PATH, check_is_folder
-from paddock.cli.wording import counted
-
-if TYPE_CHECKING:
-    from paddock.storage.maintenance.check import Finding, Report, StateFound
-    from paddock.storage.maintenance.repair import Repaired
+from paddock.cli.arguments import PATH, check_is_folder
+from paddock.cli.output import counted, one_line
+from paddock.storage.maintenance.check import Report, StateFound, check
+from paddock.storage.maintenance.repair import Repaired, repair
 
 
 @click.command()
@@ -37,10 +34,6 @@ def fsck(data: Path, copy: Path | None, before: int | None, as_json: bool) -> in
 
     Nothing is changed, and a server may run on it. Status 0: it is fine; 1: it is damaged.
     """
-    # Imported now, not above: `--help` needs none of it.
-    from paddock.storage.maintenance.check import check
-    from paddock.storage.maintenance.repair import repair
-
     if before is not None and copy is None:
         raise click.UsageError("--before needs --repair: it says what a copy is to hold")
     with one_line():
@@ -56,8 +49,9 @@ def fsck(data: Path, copy: Path | None, before: int | None, as_json: bool) -> in
     return int(report.is_damaged)
 
 
-def _lines(report: "Report") -> list[str]:
+def _lines(report: Report) -> list[str]:
     newest = report.newest
+    last_usable = report.state.index if report.state else 0
     lines = [f"data folder {report.folder}"]
     if report.user is not None:
         user = f"by process {report.user}" if report.user else "yes"
@@ -81,37 +75,28 @@ def _lines(report: "Report") -> list[str]:
         compared = f"{counted(report.digests, 'digest')} compared"
         lines.append(f"  state      {_state(report.state)}; {compared}")
     for finding in report.findings:
-        lines.extend(_finding(finding))
+        where = str(finding.file) + ("" if finding.offset is None else f", byte {finding.offset}")
+        lines += [
+            f"{'damage' if finding.is_damage else 'note'}: {where}: {finding.what}",
+            f"  what to do: {finding.advice}",
+        ]
     if report.unusable:
         lines.append(
             f"{counted(report.unusable, 'whole record')} behind the damage cannot be used; the last"
-            f" one that can is {_state_index(report)}"
+            f" one that can is {last_usable}"
         )
     if report.left_out:
         left_out = counted(report.left_out, "whole record")
-        lines.append(f"{left_out} behind record {_state_index(report)} left out")
+        lines.append(f"{left_out} behind record {last_usable} left out")
     lines.append("damaged" if report.is_damaged else "fine")
     return lines
 
 
-def _state_index(report: "Report") -> int:
-    return report.state.index if report.state else 0
-
-
-def _finding(finding: "Finding") -> list[str]:
-    where = str(finding.file) + ("" if finding.offset is None else f", byte {finding.offset}")
-    return [
-        f"{'damage' if finding.is_damage else 'note'}: {where}: {finding.what}",
-        f"  what to do: {finding.advice}",
-    ]
-
-
-def _repair_lines(repaired: "Repaired", copy: Path | None) -> list[str]:
+def _repair_lines(repaired: Repaired, copy: Path | None) -> list[str]:
     report, saved = repaired.report, repaired.saved
     lines = [f"repaired copy {copy}", f"  saved      {_state(saved)}"]
     if not report.loses:
-        lines.append("  lost       nothing")
-        return lines
+        return [*lines, "  lost       nothing"]
     last = max(report.last_index, saved.index + 1)
     lost = (
         f"everything after record {saved.index} and zxid 0x{saved.zxid:x}: records"
@@ -131,12 +116,12 @@ def _repair_lines(repaired: "Repaired", copy: Path | None) -> list[str]:
     return [*lines, f"  lost       {lost}", f"  goes on    {goes_on}"]
 
 
-def _state(state: "StateFound") -> str:
+def _state(state: StateFound) -> str:
     nodes, sessions = counted(state.nodes, "node"), counted(state.sessions, "session")
     return f"record {state.index}, zxid 0x{state.zxid:x}, {nodes}, {sessions}"
 
 
-def _as_json(report: "Report", repaired: "Repaired | None", copy: Path | None) -> dict[str, Any]:
+def _as_json(report: Report, repaired: Repaired | None, copy: Path | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "folder": str(report.folder),
         "damaged": report.is_damaged,

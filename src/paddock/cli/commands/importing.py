@@ -9,11 +9,10 @@ from typing import Final
 
 import click
 
-from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.node_path import NODE_PATH
-from paddock.cli.paths import PATH
-from paddock.cli.quantities import WholeNumber
+from paddock.cli.arguments import PATH, WholeNumber
+from paddock.cli.output import CannotBeDone, counted, one_line, progress
 from paddock.cli.service import (
+    NODE_PATH,
     ServiceOptions,
     check_hosts,
     identity_of,
@@ -21,15 +20,11 @@ from paddock.cli.service import (
     service_options,
     tls_of,
 )
-from paddock.cli.transfer.changes import watched
 from paddock.cli.transfer.importing import Import
-from paddock.cli.transfer.node import Node, is_below
-from paddock.cli.transfer.progress import progress
+from paddock.cli.transfer.node import Difference, Existing, ImportOptions, Node, Tally, is_below
 from paddock.cli.transfer.reading import opened
 from paddock.cli.transfer.rights import Rights, rights_of
-from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader
-from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally
-from paddock.cli.wording import counted
+from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader, watched
 from paddock.client.client import Client
 
 # What `--diff` ends with if there are differences: neither success nor failure.
@@ -217,15 +212,15 @@ class _Job:
         click.echo(f"{self.root}:{would} {', '.join(words)}")
 
 
+@dataclasses.dataclass(slots=True)
 class _Differences:
     """Every difference, shown or counted."""
 
-    def __init__(self, is_shown: bool, as_json: bool) -> None:
-        self._is_shown = is_shown
-        self._as_json = as_json
-        self.count = 0
-        # The first one that is in the way.
-        self._first = ""
+    _is_shown: bool
+    _as_json: bool
+    count: int = 0
+    # The first one that is in the way.
+    _first: str = ""
 
     def take(self, difference: Difference) -> None:
         self.count += 1

@@ -1,21 +1,37 @@
 """`paddock restore`: bring a backup back, also into the data folder of a running server."""
 
+import contextlib
 import json
+import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.owner import as_owner_of
-from paddock.cli.paths import PATH, PATH_OR_DASH
-from paddock.cli.wording import counted
-
-if TYPE_CHECKING:
-    from paddock.storage.load import Loaded
-    from paddock.storage.maintenance.backup import Manifest
+from paddock.cli.arguments import PATH, PATH_OR_DASH
+from paddock.cli.output import CannotBeDone, counted, one_line
+from paddock.log.file.disk import Disk
+from paddock.log.file.segments import segment_files
+from paddock.log.interface import LogError
+from paddock.server.admin.control_socket import RefusedError, ask
+from paddock.storage.data_directory import is_harmless
+from paddock.storage.epoch import begin_epoch
+from paddock.storage.layout import Claim, DataDirectoryError, make_folder
+from paddock.storage.load import Loaded
+from paddock.storage.maintenance.backup import BackupError, Manifest, read_backup
+from paddock.storage.maintenance.check import check
+from paddock.storage.scan import user_of
+from paddock.storage.snapshots import snapshot_files
+from paddock.storage.state_swap import (
+    discard_staged,
+    finish_swap,
+    holds_data,
+    is_interrupted,
+    stage,
+    swap_state,
+)
 
 _STATUS_TIMEOUT = 30.0
 # A server answers everybody, writes a snapshot and reads the new one.
@@ -37,10 +53,9 @@ def restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
         _restore(file, data, replace, as_json)
     except click.ClickException as error:
         if as_json:
-            reason, is_backup = error.format_message(), True
-            if isinstance(error, _NoBackupError):
-                reason, is_backup = error.reason, False
-            click.echo(json.dumps({"error": reason, "is_backup": is_backup}))
+            is_none = isinstance(error, _NoBackupError)
+            reason = error.reason if isinstance(error, _NoBackupError) else error.format_message()
+            click.echo(json.dumps({"error": reason, "is_backup": not is_none}))
         raise
 
 
@@ -54,10 +69,6 @@ class _NoBackupError(CannotBeDone):
 
 
 def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
-    # All of them now: who owns the folder may not be able to read where they are.
-    from paddock.storage.layout import make_folder
-    from paddock.storage.scan import user_of
-
     with one_line():
         if data.exists() and not data.is_dir():
             raise click.UsageError(f"{data}: is not a folder")
@@ -69,11 +80,9 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
             )
         loaded, manifest = _read(file)
         make_folder(data)
-        with as_owner_of(data):
-            if user_of(data) is not None:
-                aside = _restore_running(data, loaded)
-            else:
-                aside = _restore_claimed(data, loaded)
+        with _as_owner_of(data):
+            is_running = user_of(data) is not None
+            aside = (_restore_running if is_running else _restore_offline)(data, loaded)
     zxid = loaded.machine.zxid
     if as_json:
         told = {"zxid": zxid, "nodes": manifest.nodes, "sessions": manifest.sessions}
@@ -88,19 +97,36 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
         click.echo(f"what was there before is in {aside}")
 
 
-def _holds_anything(data: Path) -> bool:
-    from paddock.storage.data_directory import is_harmless
+@contextlib.contextmanager
+def _as_owner_of(folder: Path) -> Iterator[None]:
+    """Switch to the owner of a folder in this scope, if we are root and the owner is not.
 
+    The owner controls its links, which may lead anywhere: root must not follow them. And the server
+    could not read files that root writes.
+    """
+    owner = folder.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        yield
+        return
+    groups, group = os.getgroups(), os.getegid()
+    os.setgroups([])
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
+
+
+def _holds_anything(data: Path) -> bool:
     names = (path.name for path in data.iterdir()) if data.is_dir() else ()
     return any(name != "lock" and not is_harmless(name) for name in names)
 
 
 def _is_replaceable(data: Path) -> bool:
     """Return whether a folder is Paddock's, or empty."""
-    from paddock.log.file.segments import segment_files
-    from paddock.storage.snapshots import snapshot_files
-    from paddock.storage.state_swap import is_interrupted
-
     if not _holds_anything(data) or (data / "format").is_file() or is_interrupted(data):
         return True
     # Damaged: the file that says so is missing.
@@ -110,12 +136,10 @@ def _is_replaceable(data: Path) -> bool:
     )
 
 
-def _read(file: Path) -> "tuple[Loaded, Manifest]":
-    from paddock.storage.maintenance.backup import BackupError, read_backup
-
+def _read(file: Path) -> tuple[Loaded, Manifest]:
     name = "stdin" if str(file) == "-" else str(file)
     try:
-        if str(file) == "-":
+        if name == "stdin":
             return read_backup(sys.stdin.buffer, name)
         with file.open("rb") as stream:
             return read_backup(stream, name)
@@ -123,12 +147,7 @@ def _read(file: Path) -> "tuple[Loaded, Manifest]":
         raise _NoBackupError(name, str(error)) from None
 
 
-def _restore_running(data: Path, loaded: "Loaded") -> str | None:
-    from paddock.log.file.disk import Disk
-    from paddock.server.admin.control_socket import RefusedError, ask
-    from paddock.storage.epoch import begin_epoch
-    from paddock.storage.state_swap import discard_staged, stage
-
+def _restore_running(data: Path, loaded: Loaded) -> str | None:
     status = ask(data, {"command": "status"}, _STATUS_TIMEOUT)
     begin_epoch(loaded.machine, status["zxid"], status["last_session"])
     staged = stage(data, loaded.machine, loaded.index, Disk())
@@ -142,35 +161,21 @@ def _restore_running(data: Path, loaded: "Loaded") -> str | None:
     return None if aside is None else str(aside)
 
 
-def _restore_claimed(data: Path, loaded: "Loaded") -> str | None:
-    from paddock.storage.layout import Claim, DataDirectoryError
-
+def _restore_offline(data: Path, loaded: Loaded) -> str | None:
     try:
         with Claim(data):
-            return _restore_offline(data, loaded)
+            finish_swap(data, Disk())
+            begin_epoch(loaded.machine, *_seen(data))
+            staged = stage(data, loaded.machine, loaded.index, Disk())
+            now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+            aside = swap_state(data, staged, now, Disk()).aside
     except DataDirectoryError as error:
         raise CannotBeDone(f"{error}, which has just been started; try again") from None
-
-
-def _restore_offline(data: Path, loaded: "Loaded") -> str | None:
-    from paddock.log.file.disk import Disk
-    from paddock.storage.epoch import begin_epoch
-    from paddock.storage.state_swap import finish_swap, stage, swap_state
-
-    finish_swap(data, Disk())
-    begin_epoch(loaded.machine, *_seen(data))
-    staged = stage(data, loaded.machine, loaded.index, Disk())
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    aside = swap_state(data, staged, now, Disk()).aside
     return None if aside is None else str(data.absolute() / aside)
 
 
 def _seen(data: Path) -> tuple[int, int]:
     """Return the last zxid and session id of the old data, as far as they can be read."""
-    from paddock.log.interface import LogError
-    from paddock.storage.maintenance.check import check
-    from paddock.storage.state_swap import holds_data
-
     try:
         state = check(data).state if holds_data(data) else None
     except LogError:

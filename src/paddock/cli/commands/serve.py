@@ -6,28 +6,34 @@ use) with status 1, each with one line. The few lines about where to find the se
 the log goes to stderr.
 """
 
+import asyncio
 import contextlib
 import dataclasses
+import gc
+import logging
 import os
+import secrets
 import shlex
 import shutil
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from paddock import __version__
-from paddock.cli.failure import CannotBeDone, one_line
-from paddock.cli.paths import PATH
+from paddock._loops import run
+from paddock.cli.arguments import PATH
+from paddock.cli.lifetime import Lifetime, Notifier
+from paddock.cli.output import CannotBeDone, one_line
+from paddock.server.admin.log_handler import LogHandler
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
-    from paddock.server.admin.log_handler import LogHandler
+from paddock.server.server import Server
+from paddock.server.supervisor import Supervisor
+from paddock.storage.layout import FolderInUseError
 
 DEFAULT_DATA = Path("data")
 # Made now: when it is needed there is no memory.
@@ -132,12 +138,14 @@ def _without_dots(path: Path | None) -> Path | None:
 
 
 def _run(config: ServerConfig, warnings: list[str]) -> None:
-    # Imported now, not above: `--help` needs none of it.
-    from paddock._loops import run
-    from paddock.storage.layout import FolderInUseError
-
-    log_handler = _open_log_handler(config)
-    _warn(config, warnings)
+    log_handler = LogHandler(sys.stderr, config.log_format, time.monotonic)
+    logging.basicConfig(level=config.log_level.upper(), handlers=[log_handler])
+    for warning in warnings:
+        if config.log_format == "json":
+            logging.getLogger(__name__).warning("%s", warning)
+        else:
+            # Without time and level: it is about the command line.
+            click.echo(f"paddock: warning: {warning}", err=True)
     _raise_file_limit()
     _tune_interpreter()
     with one_line():
@@ -150,38 +158,7 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
             raise CannotBeDone(f"{error}; --data takes another folder") from None
 
 
-def _open_log_handler(config: ServerConfig) -> "LogHandler":
-    import logging
-    import time
-
-    from paddock.server.admin.log_handler import LogHandler
-
-    log_handler = LogHandler(sys.stderr, config.log_format, time.monotonic)
-    logging.basicConfig(level=config.log_level.upper(), handlers=[log_handler])
-    return log_handler
-
-
-def _warn(config: ServerConfig, warnings: list[str]) -> None:
-    import logging
-
-    for warning in warnings:
-        if config.log_format == "json":
-            logging.getLogger(__name__).warning("%s", warning)
-        else:
-            # Without time and level: it is about the command line.
-            click.echo(f"paddock: warning: {warning}", err=True)
-
-
-async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -> None:
-    import asyncio
-    import secrets
-    import time
-
-    from paddock.cli.lifetime import Lifetime
-    from paddock.cli.notify import Notifier
-    from paddock.server.server import Server
-    from paddock.server.supervisor import Supervisor
-
+async def _serve_until_signal(config: ServerConfig, log_handler: LogHandler) -> None:
     def wall_clock_ms() -> int:
         return time.time_ns() // 1_000_000
 
@@ -204,7 +181,7 @@ async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -
     lifetime = Lifetime(log_handler, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.on_leaving = supervisor.abandon
-    lifetime.loading(f"Loading {config.data_directory or 'nothing'}")
+    lifetime.notifier.status(f"Loading {config.data_directory or 'nothing'}")
     await supervisor.start()
     host, port = supervisor.address
     lifetime.ready(f"Serving on {host}:{port}")
@@ -213,7 +190,7 @@ async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -
     lifetime.over()
 
 
-def _take_note(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
+def _take_note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Report what a callback of the event loop has failed with.
 
     Without memory for a callback of the loop itself nothing goes on, and a loop that only fails
@@ -276,8 +253,6 @@ def _tune_interpreter() -> None:
     full collection over a million nodes would stop the server for a second: nodes are in no cycles,
     nor is anything else here that lives long, so the oldest generation is left alone.
     """
-    import gc
-
     sys.setswitchinterval(0.0005)
     gc.set_threshold(50_000, 20, 1_000_000)
 

@@ -1,17 +1,18 @@
 """`paddock upgrade`: make a data folder of ours from one of Apache ZooKeeper's."""
 
+import gc
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from paddock.cli.failure import one_line
-from paddock.cli.paths import PATH
-
-if TYPE_CHECKING:
-    from paddock.state.machine import StateMachine
-    from paddock.upgrade.source import Reading
+from paddock.cli.arguments import PATH
+from paddock.cli.output import one_line
+from paddock.server.config.properties import read_properties
+from paddock.state.machine import StateMachine
+from paddock.upgrade.source import Reading, read_service
+from paddock.upgrade.target import check_target, write_data_folder
 
 
 @click.command()
@@ -39,12 +40,6 @@ def upgrade(
     APACHE_DATA is its dataDir, and is only read. DATA becomes a data folder for `paddock serve`;
     there must be nothing in it yet.
     """
-    # Imported now, not above: `--help` needs none of it.
-    import gc
-
-    from paddock.upgrade.source import read_service
-    from paddock.upgrade.target import check_target, write_data_folder
-
     data, log, target = _places(log_dir, config, folders)
     # Nodes are in no cycles, and collections over a million of them take longer than the rest.
     gc.disable()
@@ -81,8 +76,6 @@ def _places(
 
 def _read_config(file: Path) -> tuple[Path, Path]:
     """Find Apache's folders in its `zoo.cfg`."""
-    from paddock.server.config.properties import read_properties
-
     try:
         text = file.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
@@ -94,7 +87,7 @@ def _read_config(file: Path) -> tuple[Path, Path]:
     return Path(data), Path(found.get("dataLogDir") or data)
 
 
-def _summary(machine: "StateMachine", reading: "Reading", target: Path | None) -> dict[str, Any]:
+def _summary(machine: StateMachine, reading: Reading, target: Path | None) -> dict[str, Any]:
     tree = machine.tree
     return {
         "snapshot": None if reading.snapshot is None else str(reading.snapshot),

@@ -10,35 +10,72 @@ import signal
 import tempfile
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
 from paddock.api import connect
-from paddock.cli.demo.notebook import Happening, Notebook
-from paddock.cli.demo.remote import Remote
-from paddock.cli.demo.server import WATCHING_SECONDS, serving
-from paddock.cli.demo.stage import Act, Stage, Terms
+from paddock.cli.demo.notebook import DEMO, Happening, Notebook
+from paddock.cli.demo.processes import WATCHING_SECONDS, serving
+from paddock.cli.demo.stage import Act, Remote, Stage
 from paddock.cli.demo.tree import Tree
 
 
-class View(Protocol):
-    """Shows the demo."""
+class View:
+    """Shows the demo in a pipe: one line for each happening, in their order, and no colours.
+
+        election     1.37  alice     leads: token 12
+
+    Which act, how many seconds after its beginning, who, and what. A subclass shows it otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._stage: Stage | None = None
+        self._began_at = 0.0
+        self._broken: BrokenPipeError | None = None
 
     async def run(self) -> None:
         """Show things as they are, for as long as the task lives."""
 
     async def introduce(self, stage: Stage) -> None:
-        """Say what an act is about, before it is played."""
+        """Say what an act is about, before it is played; here, once, where the server is."""
+        if self._stage is None:
+            self._stage = stage
+            server = stage.server
+            self._write(
+                f"{'demo':<10} {0:6.2f}  server    listens: at {server.hosts},"
+                f" session timeout {server.session_timeout:g} s, tick {server.tick_ms} ms"
+            )
 
     def begin(self, stage: Stage, at: float) -> None:
         """Begin with the act itself."""
+        self._stage = stage
+        self._began_at = at
+        self._write_happening(at, DEMO, stage.act.title)
 
     def note(self, happening: Happening) -> None:
         """Show what has happened."""
+        self._write_happening(happening.at, happening.who, str(happening))
 
     def sum_up(self) -> None:
-        """Say what has come of it, after its end."""
+        """Say what has come of it, after its end; raises BrokenPipeError if the reader has gone."""
+        if self._broken is not None:
+            raise self._broken
+
+    def _write_happening(self, at: float, who: str, what: str) -> None:
+        assert self._stage is not None, "an act has begun"
+        name = self._stage.act.name
+        self._write(f"{name:<10} {at - self._began_at:6.2f}  {who:<9} {what}")
+
+    def _write(self, line: str) -> None:
+        assert self._stage is not None, "an act has begun"
+        try:
+            if self._broken is None:
+                click.echo(line)
+        except BrokenPipeError as error:
+            # The reader has gone, as `head` does.
+            self._broken = error
+            self._stage.remote.quit()
 
 
 async def perform(acts: Iterable[Act], view: View, session_timeout: float, speed: float) -> None:
@@ -67,11 +104,10 @@ async def _perform(acts: Iterable[Act], view: View, session_timeout: float, remo
             connect(server.hosts, session_timeout=WATCHING_SECONDS) as client,
         ):
             notebook, tree = Notebook(), Tree(client)
-            terms = Terms(server.hosts, server.tick_ms, session_timeout, log)
             async with _beside(notebook.read(), tree.follow(), server.watch()):
                 for act in acts:
-                    notebook.turn()
-                    stage = Stage(act, terms, notebook, tree, remote)
+                    notebook.page.clear()
+                    stage = Stage(act, server, notebook, tree, remote)
                     async with asyncio.TaskGroup() as group:
                         remote.skip = group.create_task(_play(stage, view)).cancel
                     await tree.clear()

@@ -90,15 +90,11 @@ class Notebook:
         seen = 0
         while True:
             news = self._news
-            for happening in self.page[seen:]:
-                if is_it(happening):
-                    return happening
+            found = next(filter(is_it, self.page[seen:]), None)
+            if found is not None:
+                return found
             seen = len(self.page)
             await news.wait()
-
-    def turn(self) -> None:
-        """Begin a new page."""
-        self.page.clear()
 
     def _note(self, line: bytes) -> None:
         said = json.loads(line)

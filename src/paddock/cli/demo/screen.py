@@ -6,7 +6,13 @@ that has happened. A narrow screen has no room for the tree, a wide one keeps th
 """
 
 import asyncio
+import contextlib
+import os
+import sys
+import termios
 import time
+import tty
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from rich.align import Align
@@ -18,10 +24,11 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.text import Text
 
-from paddock.cli.demo import branches, keys
+from paddock.cli.demo.director import View
 from paddock.cli.demo.notebook import DEMO, KILLS, SERVICE, Happening
 from paddock.cli.demo.stage import SAW, Act, Player, Stage
-from paddock.cli.wording import counted
+from paddock.cli.demo.tree import drawn
+from paddock.cli.output import counted
 
 # How long the card of an act stays, in seconds, and how often the screen is drawn in one.
 _CARD: Final = 8.0
@@ -42,14 +49,13 @@ _COLORS: Final = ("cyan", "magenta", "yellow", "bright_blue", "green")
 _KEYS: Final = "space hold · n next act · q quit"
 
 
-class ScreenView:
+class ScreenView(View):
     """Draws what is known, several times a second."""
 
     def __init__(self, console: Console, acts: tuple[Act, ...]) -> None:
+        super().__init__()
         self._console = console
         self._acts = acts
-        self._stage: Stage | None = None
-        self._began_at = 0.0
         self._is_card = True
         # What has come of each act, for when the screen is gone.
         self._results: dict[str, str] = {}
@@ -58,7 +64,7 @@ class ScreenView:
         """Show the card of an act, for as long as it takes to read it."""
         self._stage = stage
         self._is_card = True
-        await stage.remote.pause(_CARD)
+        await stage.pause(_CARD)
 
     def begin(self, stage: Stage, at: float) -> None:
         """Begin with the act itself."""
@@ -74,7 +80,7 @@ class ScreenView:
     async def run(self) -> None:
         """Draw, for as long as the task lives."""
         with (
-            keys.listening(self._press),
+            _listening(self._press),
             Live(console=self._console, screen=True, auto_refresh=False) as live,
         ):
             while True:
@@ -91,11 +97,13 @@ class ScreenView:
             return
         remote = self._stage.remote
         match key:
+            case " " if remote.may_go_on.is_set():
+                remote.may_go_on.clear()
             case " ":
-                remote.hold_or_go_on()
+                remote.may_go_on.set()
             case "n":
                 # Held, the next act would stop at once, and be seen no more than the key.
-                remote.go_on()
+                remote.may_go_on.set()
                 remote.skip()
             case "q":
                 remote.quit()
@@ -174,23 +182,23 @@ class ScreenView:
     def _foot(self, stage: Stage) -> Text:
         foot = Text()
         result = self._results.get(stage.act.name)
-        is_over = any(one.what.startswith(SAW) for one in stage.happenings)
+        is_over = any(one.what.startswith(SAW) for one in stage.notebook.page)
         if is_over and result is not None:
             foot.append(f"Seen: {result}.", style="bold green")
         elif self._is_card:
             foot.append(
                 "Each worker is a process of its own, and this is what it runs. Its client is"
-                f' paddock.connect("{stage.terms.hosts}",'
-                f" session_timeout={stage.terms.session_timeout:g})."
+                f' paddock.connect("{stage.server.hosts}",'
+                f" session_timeout={stage.server.session_timeout:g})."
             )
         else:
             foot.append_text(_why_it_takes_so_long(stage))
         foot.append("\n")
-        if stage.remote.is_held:
+        if not stage.remote.may_go_on.is_set():
             foot.append("held: space goes on · n next act · q quit", style="reverse")
         else:
             foot.append(_KEYS, style="dim")
-        foot.append(f" · server {stage.terms.hosts}", style="dim")
+        foot.append(f" · server {stage.server.hosts}", style="dim")
         return foot
 
     def _workers(self, stage: Stage) -> Panel:
@@ -206,7 +214,7 @@ class ScreenView:
 
     def _happenings(self, stage: Stage, rows: int) -> Panel:
         lines = _lines()
-        shown = [one for one in stage.happenings if not one.what.startswith(SAW)]
+        shown = [one for one in stage.notebook.page if not one.what.startswith(SAW)]
         for one in shown[-max(1, rows - _BORDER) :]:
             style = "bold red" if one.what == KILLS else ""
             lines.append(f"{one.at - self._began_at:4.1f}  ", style="dim")
@@ -217,7 +225,7 @@ class ScreenView:
     def _tree(self, stage: Stage) -> Text:
         owners = {one.session: one.name for one in stage.players.values() if one.session}
         text = _lines()
-        for branch in branches.drawn(stage.tree.nodes.values()):
+        for branch in drawn(stage.tree.owners):
             text.append("  " * branch.depth + branch.name)
             if branch.hidden:
                 text.append(f"  {counted(branch.hidden, 'node')}", style="dim")
@@ -233,6 +241,32 @@ class ScreenView:
             return "bold red" if name == DEMO else "bold"
         players = [] if self._stage is None else list(self._stage.players)
         return _COLORS[players.index(name) % len(_COLORS)] if name in players else ""
+
+
+@contextlib.contextmanager
+def _listening(on_key: Callable[[str], None]) -> Iterator[None]:
+    """Call a function for every key, if stdin is a terminal; Ctrl-C stays a signal."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        keys = os.read(terminal, 64)
+        if not keys:
+            loop.remove_reader(terminal)
+        for key in keys.decode("ascii", errors="replace"):
+            on_key(key)
+
+    tty.setcbreak(terminal)
+    loop.add_reader(terminal, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(terminal)
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
 
 
 def _panel(content: RenderableType, title: str) -> Panel:
@@ -271,8 +305,8 @@ def _why_it_takes_so_long(stage: Stage) -> Text:
         if player.killed is not None and player.gone_at is None:
             text.append(f"{player.name} is dead, but to the service it may be slow. ", "bold red")
     return text.append(
-        f"A session lives until its process has been silent for {stage.terms.session_timeout:g} s;"
-        f" the server looks every {stage.terms.tick_ms} ms."
+        f"A session lives until its process has been silent for {stage.server.session_timeout:g} s;"
+        f" the server looks every {stage.server.tick_ms} ms."
     )
 
 

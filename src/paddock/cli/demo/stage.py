@@ -13,15 +13,13 @@ import textwrap
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import IO, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from paddock.cli.demo.killing import kill
 from paddock.cli.demo.notebook import FAILS, KILLS, SERVICE, Happening, Notebook, write
-from paddock.cli.demo.remote import Remote
-from paddock.cli.demo.server import environment, last_line
+from paddock.cli.demo.processes import Server, environment, kill, last_line
 from paddock.cli.demo.tree import Tree
 from paddock.cli.demo.worker import Part
-from paddock.cli.failure import CannotBeDone
+from paddock.cli.output import CannotBeDone
 
 # How long something may take that is bound to happen, also on a machine that has much to do.
 _DEADLINE: Final = 60.0
@@ -31,16 +29,18 @@ _LAST_PAUSE: Final = 5.0
 SAW: Final = "saw that "
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for all workers of a demo."""
+class Remote:
+    """The remote control: how fast the acts are played, and what the viewer's keys do to them."""
 
-    hosts: str
-    # The server looks so often which sessions are over.
-    tick_ms: int
-    session_timeout: float
-    # Where what they write to stderr goes: nobody should have anything to say there.
-    log: IO[bytes]
+    def __init__(self, speed: float) -> None:
+        # Twice the speed halves the time that work and pauses take.
+        self.speed = speed
+        # End this act and begin with the next one; end the demo.
+        self.skip: Callable[[], object] = lambda: None
+        self.quit: Callable[[], object] = lambda: None
+        # Cleared while the story waits for the viewer. The workers do not, they are real.
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
 
 
 @dataclass(slots=True)
@@ -82,11 +82,7 @@ class Act:
     @property
     def code(self) -> str:
         """The parts as they stand in the file: what is shown is what the workers run."""
-        return "\n".join(map(_source, self.parts))
-
-
-def _source(part: Part) -> str:
-    return textwrap.dedent(inspect.getsource(part))
+        return "\n".join(textwrap.dedent(inspect.getsource(part)) for part in self.parts)
 
 
 @dataclass(slots=True)
@@ -94,7 +90,7 @@ class Stage:
     """An act that is being played."""
 
     act: Act
-    terms: Terms
+    server: Server
     notebook: Notebook
     tree: Tree
     remote: Remote
@@ -102,22 +98,17 @@ class Stage:
     _watching: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @property
-    def happenings(self) -> list[Happening]:
-        """Everything that was reported in this act, in its order."""
-        return self.notebook.page
-
     # What a story does.
 
     async def start(self, name: str, part: Part, *, work: float = 0.0) -> None:
         """Start a worker, whose work takes so many seconds each time."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "paddock.cli.demo.worker"),
-            *(self.act.name, part.__name__, name, self.terms.hosts),
-            *(str(self.terms.session_timeout), str(work / self.remote.speed)),
+            *(self.act.name, part.__name__, name, self.server.hosts),
+            *(str(self.server.session_timeout), str(work / self.remote.speed)),
             stdin=asyncio.subprocess.PIPE,
             stdout=self.notebook.file,
-            stderr=self.terms.log,
+            stderr=self.server.log,
             start_new_session=True,
             env=environment(),
         )
@@ -130,16 +121,15 @@ class Stage:
         It must have something to lose: only by its nodes can be seen when its session ends.
         """
         player = self.players[name]
-        await self._until(lambda: player.session in self.tree.owners(), f"{name} has no nodes")
+        await self._until(lambda: player.session in self.tree.sessions(), f"{name} has no nodes")
         player.killed = await self.notebook.write(KILLS, worker=name)
         kill(player.process)
         return player.killed
 
     async def stop(self, name: str) -> Happening:
         """Ask a worker to end in good order; gives when."""
-        player = self.players[name]
         stopped = await self.notebook.write("asks to end", worker=name)
-        _let_go(player)
+        _let_go(self.players[name])
         return stopped
 
     async def see(
@@ -175,19 +165,19 @@ class Stage:
         """Wait until the service has so many nodes that go with sessions below a path."""
 
         def are_there() -> bool:
-            nodes = self.tree.nodes.values()
-            below = [one for one in nodes if one.owner and one.path.startswith(f"{path}/")]
-            return len(below) == count
+            owned = [one for one, owner in self.tree.owners.items() if owner]
+            return sum(one.startswith(f"{path}/") for one in owned) == count
 
         await self._until(are_there, f"there are not {count} nodes below {path}")
 
     async def pause(self, seconds: float) -> None:
-        """Let the viewer look."""
-        await self.remote.pause(seconds)
+        """Let the viewer look, for so long at the usual speed."""
+        await asyncio.sleep(seconds / self.remote.speed)
+        await self.remote.may_go_on.wait()
 
     def seen(self, what: str) -> list[Happening]:
         """Return all reports of something so far."""
-        return [one for one in self.happenings if one.what == what]
+        return [one for one in self.notebook.page if one.what == what]
 
     def check(self, is_so: bool, claim: str) -> None:
         """Raise CannotBeDone if what we claim is not what was reported."""
@@ -208,7 +198,8 @@ class Stage:
                     for player in self.players.values():
                         _let_go(player)
                 except BaseException:
-                    self._kill_all()
+                    for player in self.players.values():
+                        kill(player.process)
                     raise
         finally:
             self.tree.on_change = lambda: None
@@ -237,18 +228,14 @@ class Stage:
                 kill(player.process)
                 await player.process.wait()
         if status != 0 and player.killed is None and not player.is_dismissed:
-            reason = last_line(self.terms.log)
+            reason = last_line(self.server.log)
             if player.last is not None and player.last.what == FAILS:
                 reason = f": {player.last}"
             raise CannotBeDone(f"{player.name} ended with status {status}{reason}")
 
-    def _kill_all(self) -> None:
-        for player in self.players.values():
-            kill(player.process)
-
     def _on_change(self) -> None:
         self._changed.set()
-        owners = self.tree.owners()
+        owners = self.tree.sessions()
         for player in self.players.values():
             if player.killed is None or player.gone_at is not None or player.session in owners:
                 continue

@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import TypeAlias
 
 import paddock
-from paddock.cli.demo import leash
 from paddock.cli.demo.notebook import FAILS, write
+from paddock.cli.demo.processes import hold
 from paddock.errors import PaddockError
 
 
@@ -44,15 +44,6 @@ class Worker:
 Part: TypeAlias = Callable[[Worker], Awaitable[None]]
 
 
-async def _take_part(
-    part: Part, name: str, hosts: str, session_timeout: float, work_seconds: float
-) -> None:
-    async with paddock.connect(hosts, session_timeout=session_timeout) as client:
-        worker = Worker(name, client, work_seconds)
-        worker.tell("connects", pid=os.getpid(), session=f"0x{client.session_id:x}")
-        await part(worker)
-
-
 async def _main(act: str, part: str, name: str, hosts: str, session_timeout: str, work: str) -> int:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None, "a coroutine runs in a task"
@@ -62,10 +53,13 @@ async def _main(act: str, part: str, name: str, hosts: str, session_timeout: str
         write(sys.stdout.fileno(), name, "ends", {})
         task.cancel()
 
-    leash.hold(lambda: loop.call_soon_threadsafe(end))
+    hold(lambda: loop.call_soon_threadsafe(end))
     function = getattr(import_module(f"paddock.cli.demo.acts.{act}"), part)
     try:
-        await _take_part(function, name, hosts, float(session_timeout), float(work))
+        async with paddock.connect(hosts, session_timeout=float(session_timeout)) as client:
+            worker = Worker(name, client, float(work))
+            worker.tell("connects", pid=os.getpid(), session=f"0x{client.session_id:x}")
+            await function(worker)
     except asyncio.CancelledError:
         # The scopes of the part were left in good order: whatever it held, it has given up.
         return 0

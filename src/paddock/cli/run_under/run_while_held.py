@@ -17,18 +17,17 @@ import math
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final
 
 import click
 
-from paddock.cli.failure import CannotBeDone
+from paddock.cli.output import CannotBeDone
 from paddock.cli.run_under import warden
 from paddock.cli.run_under.child_process import ChildProcess, ProcessEnd
-from paddock.cli.run_under.signals import Signals, run_with_signals
-from paddock.cli.run_under.terminal import Terminal
+from paddock.cli.run_under.signals import Signals, Terminal, run_with_signals
 from paddock.cli.service import ServiceOptions, run
 from paddock.client.client import Client
 from paddock.errors import ConnectionLostError, LockStateError, SessionExpiredError
@@ -37,6 +36,9 @@ from paddock.recipes.locks.grant import Grant, GrantEvent
 #: Exit statuses: the lock was not obtained, it was lost. 75 is EX_TEMPFAIL of sysexits.h.
 NOT_OBTAINED: Final = 75
 LOST: Final = 76
+# As a shell says it.
+_CANNOT_BE_RUN: Final = 126
+_NO_SUCH_COMMAND: Final = 127
 
 # Parts of the session timeout. By the first one the command is over before its time is: that is for
 # clocks that differ, and for a busy machine. The second is the grace, unless it is given.
@@ -49,7 +51,7 @@ _TELL: Final = 1 / 12
 _PAUSE_S: Final = 1.0
 
 # Gives what is held, in a scope that gives it up; None if it cannot be had now.
-Contend = Callable[["Client"], "AbstractAsyncContextManager[Grant | None]"]
+Contend = Callable[[Client], AbstractAsyncContextManager[Grant | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +74,12 @@ class Plan:
     again: bool = False
 
 
-class _CannotBeRun(CannotBeDone):
-    """As a shell says it."""
-
-    exit_code = 126
-
-
-class _NoSuchCommand(CannotBeDone):
-    """As a shell says it."""
-
-    exit_code = 127
-
-
 def check(command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
     """Check command and grace before contending."""
     if shutil.which(command[0]) is None:
         if os.path.exists(command[0]):
-            raise _CannotBeRun(f"{command[0]}: cannot be run")
-        raise _NoSuchCommand(f"{command[0]}: there is no such command")
+            raise CannotBeDone(f"{command[0]}: cannot be run", _CANNOT_BE_RUN)
+        raise CannotBeDone(f"{command[0]}: there is no such command", _NO_SUCH_COMMAND)
     if grace is not None and grace > service.session_timeout * _GRACE_MAX:
         raise click.BadParameter(
             f"{grace:g} s is more than a third of the session timeout"
@@ -143,15 +133,15 @@ class Awake:
         return when >= self._since
 
 
+@dataclass(slots=True)
 class _Contender:
     """One contender, over any number of sessions."""
 
-    def __init__(self, plan: Plan, signals: Signals, terminal: Terminal) -> None:
-        self._plan = plan
-        self._signals = signals
-        self._terminal = terminal
-        # Whether a server has answered yet: then one that does not is worth waiting for.
-        self._was_connected = False
+    _plan: Plan
+    _signals: Signals
+    _terminal: Terminal
+    # Whether a server has answered yet: then one that does not is worth waiting for.
+    _was_connected: bool = False
 
     async def run(self) -> int:
         plan = self._plan
@@ -185,10 +175,12 @@ class _Contender:
         ended = None
         while True:
             try:
-                async with self._obtain() as (client, grant):
-                    if grant is not None:
-                        deadline.reschedule(None)
-                        ended = await self._run_under(client, grant)
+                async with self._plan.service.connect() as client:
+                    self._was_connected = True
+                    async with self._plan.contend(client) as grant:
+                        if grant is not None:
+                            deadline.reschedule(None)
+                            ended = await self._run_under(client, grant)
                 return ended
             except (ConnectionLostError, SessionExpiredError, LockStateError):
                 if ended is not None:
@@ -198,25 +190,24 @@ class _Contender:
                     raise
                 await asyncio.sleep(_PAUSE_S)
 
-    @asynccontextmanager
-    async def _obtain(self) -> "AsyncIterator[tuple[Client, Grant | None]]":
-        async with self._plan.service.connect() as client:
-            self._was_connected = True
-            async with self._plan.contend(client) as grant:
-                yield client, grant
-
-    async def _run_under(self, client: "Client", grant: "Grant") -> ProcessEnd:
+    async def _run_under(self, client: Client, grant: Grant) -> ProcessEnd:
         timeout = client.session_timeout
         grace = timeout * _GRACE if self._plan.grace is None else self._plan.grace
         is_on_terminal = self._terminal.is_there
         command = ChildProcess(
             self._plan.command,
-            self._environment(grant),
+            {
+                **os.environ,
+                "PADDOCK_SERVER": self._plan.service.hosts,
+                self._plan.variable: self._plan.path,
+                "PADDOCK_TOKEN": str(grant.token),
+                "PADDOCK_GUARD": grant.path,
+            },
             grace=min(grace, timeout * _GRACE_MAX),
             group=os.getpgrp() if is_on_terminal else 0,
         )
 
-        def on_event(event: "GrantEvent") -> None:
+        def on_event(event: GrantEvent) -> None:
             if grant.is_lost:
                 command.end()
 
@@ -240,15 +231,6 @@ class _Contender:
         if ended.was_ended:
             self._terminal.mend()
         return ended
-
-    def _environment(self, grant: "Grant") -> dict[str, str]:
-        return {
-            **os.environ,
-            "PADDOCK_SERVER": self._plan.service.hosts,
-            self._plan.variable: self._plan.path,
-            "PADDOCK_TOKEN": str(grant.token),
-            "PADDOCK_GUARD": grant.path,
-        }
 
     def _say(self, what: str) -> None:
         click.echo(f"paddock: {self._plan.path}: {what}", err=True)

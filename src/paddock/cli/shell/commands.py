@@ -1,38 +1,56 @@
 """The table of the shell's commands: names, usage and flags, for parsing, completion and help."""
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
 
-from paddock.cli.shell import access, ensemble, quotas, reading, session, watching, writing
-from paddock.cli.shell.options import Flag, Flags
-from paddock.cli.shell.shell import Argument, Command
+from paddock.cli.shell import administration as admin
+from paddock.cli.shell import quotas, reading, session, writing
+from paddock.cli.shell.parsing import Flag, Flags, Given
+from paddock.cli.shell.shell import Argument, Command, Shell
 
+# A flag with a value.
+_valued: Final = partial(Flag, takes_value=True)
 _PATH: Final = Argument("path", is_path=True)
 _ACL: Final = Argument("acl")
 _STAT: Final = Flag("s", "stats")
 _STAT_TOO: Final = Flag("s", "Print znode stats additionally")
 _WATCH: Final = Flag("w", "watch")
-_VERSION: Final = Flag("v", "version", takes_value=True)
+_VERSION: Final = _valued("v", "version")
 _NONE: Final = Flags()
 
+
+def _flags(*known: Flag) -> Flags:
+    return Flags(known)
+
+
+def _on_path(
+    name: str,
+    usage: str,
+    says: str,
+    run: Callable[[Shell, Given], Awaitable[None]],
+    flags: Flags = _NONE,
+    **others: Any,
+) -> Command:
+    """Return a command whose only argument, which it needs, is a path."""
+    return Command(name, usage, says, run, flags, (_PATH,), fewest=1, **others)
+
+
 _COMMANDS: Final = (
-    Command(
+    _on_path(
         "addWatch",
         "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is"
         " PERSISTENT_RECURSIVE",
         "Be told of every change of a node, or of everything below it, from now on.",
-        watching.add_watch,
-        Flags(
-            (Flag("m", "mode", takes_value=True, choices=("PERSISTENT", "PERSISTENT_RECURSIVE")),)
-        ),
-        (_PATH,),
-        fewest=1,
+        session.add_watch,
+        _flags(_valued("m", "mode", choices=("PERSISTENT", "PERSISTENT_RECURSIVE"))),
         most=1,
     ),
     Command(
         "addauth",
         "scheme auth",
         "Say who you are, such as: addauth digest user:password",
-        access.addauth,
+        admin.addauth,
         _NONE,
         (Argument("scheme", choices=("digest",)), Argument("auth")),
         fewest=1,
@@ -42,8 +60,8 @@ _COMMANDS: Final = (
         "config",
         "[-c] [-w] [-s]",
         "Print the configuration of the ensemble.",
-        ensemble.config,
-        Flags((_STAT, _WATCH, Flag("c", "client connection string"))),
+        admin.config,
+        _flags(_STAT, _WATCH, Flag("c", "client connection string")),
     ),
     Command(
         "connect",
@@ -58,82 +76,61 @@ _COMMANDS: Final = (
         "[-s] [-e] [-c] [-t ttl] path [data] [acl]",
         "Create a node.",
         writing.create,
-        Flags(
-            (
-                Flag("e", "ephemeral"),
-                Flag("s", "sequential"),
-                Flag("c", "container"),
-                Flag("t", "ttl", takes_value=True),
-            )
+        _flags(
+            Flag("e", "ephemeral"),
+            Flag("s", "sequential"),
+            Flag("c", "container"),
+            _valued("t", "ttl"),
         ),
         (_PATH, Argument("data"), _ACL),
         fewest=1,
     ),
-    Command(
+    _on_path(
         "delete",
         "[-v version] path",
         "Delete a node that has no children.",
         writing.delete,
-        Flags((_VERSION,)),
-        (_PATH,),
-        fewest=1,
+        _flags(_VERSION),
         old_form="delete path [version]",
         new_form="delete [-v version] path",
     ),
-    Command(
+    _on_path(
         "deleteall",
         "path [-b batch size]",
         "Delete a node and everything below it.",
         writing.deleteall,
-        Flags((Flag("b", "batch size", takes_value=True),)),
-        (_PATH,),
-        fewest=1,
+        _flags(_valued("b", "batch size")),
     ),
-    Command(
+    _on_path(
         "delquota",
         "[-n|-b|-N|-B] path",
         "Remove a quota, or one of its limits.",
         quotas.delquota,
         Flags(quotas.limit_flags(take_value=False), exclusive=True),
-        (_PATH,),
-        fewest=1,
     ),
-    Command(
+    _on_path(
         "get",
         "[-s] [-w] [-b] [-x] path",
         "Print the data of a node.",
         reading.get,
-        Flags(
-            (
-                _STAT_TOO,
-                Flag("w", "Watch for changes on the znode"),
-                Flag("b", "Output data in base64 format"),
-                Flag("x", "Output data in hexdump format"),
-            )
+        _flags(
+            _STAT_TOO,
+            Flag("w", "Watch for changes on the znode"),
+            Flag("b", "Output data in base64 format"),
+            Flag("x", "Output data in hexdump format"),
         ),
-        (_PATH,),
-        fewest=1,
         explains_flags=True,
         old_form="get path [watch]",
         new_form="get [-s] [-w] path",
     ),
-    Command(
-        "getAcl",
-        "[-s] path",
-        "Print who may do what with a node.",
-        access.get_acl,
-        Flags((_STAT,)),
-        (_PATH,),
-        fewest=1,
+    _on_path(
+        "getAcl", "[-s] path", "Print who may do what with a node.", admin.get_acl, _flags(_STAT)
     ),
-    Command(
+    _on_path(
         "getAllChildrenNumber",
         "path",
         "Count the nodes below a node.",
         reading.get_all_children_number,
-        _NONE,
-        (_PATH,),
-        fewest=1,
     ),
     Command(
         "getEphemerals",
@@ -144,21 +141,18 @@ _COMMANDS: Final = (
         (_PATH,),
     ),
     Command("history", "", "Print the last commands.", session.history, is_own=True),
-    Command(
+    _on_path(
         "listquota",
         "path",
         "Print the quota of a node, and what counts against it.",
         quotas.listquota,
-        _NONE,
-        (_PATH,),
-        fewest=1,
     ),
     Command(
         "ls",
         "[-s] [-w] [-R] path",
         "List the children of a node, or everything below it.",
         reading.ls,
-        Flags((Flag("?", "help"), Flag("s", "stat"), _WATCH, Flag("R", "recurse"))),
+        _flags(Flag("?", "help"), Flag("s", "stat"), _WATCH, Flag("R", "recurse")),
         (_PATH,),
         old_form="ls path [watch]",
         new_form="ls [-w] path",
@@ -177,24 +171,16 @@ _COMMANDS: Final = (
         "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] |"
         " [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]",
         "Change which servers the ensemble has.",
-        ensemble.reconfig,
-        Flags(
-            (
-                _STAT,
-                Flag("v", "required current config version", takes_value=True),
-                Flag("file", "path of config file to parse for membership", takes_value=True),
-                Flag(
-                    "members",
-                    "comma-separated list of config strings for non-incremental reconfig",
-                    takes_value=True,
-                ),
-                Flag(
-                    "add",
-                    "comma-separated list of config strings for new servers",
-                    takes_value=True,
-                ),
-                Flag("remove", "comma-separated list of server IDs to remove", takes_value=True),
-            )
+        admin.reconfig,
+        _flags(
+            _STAT,
+            _valued("v", "required current config version"),
+            _valued("file", "path of config file to parse for membership"),
+            _valued(
+                "members", "comma-separated list of config strings for non-incremental reconfig"
+            ),
+            _valued("add", "comma-separated list of config strings for new servers"),
+            _valued("remove", "comma-separated list of server IDs to remove"),
         ),
     ),
     Command(
@@ -205,35 +191,29 @@ _COMMANDS: Final = (
         arguments=(Argument("cmdno"),),
         is_own=True,
     ),
-    Command(
+    _on_path(
         "removewatches",
         "path [-c|-d|-a] [-l]",
         "Remove the watches of this session on a node.",
-        watching.remove_watches,
-        Flags(
-            (
-                Flag("c", "child watcher type"),
-                Flag("d", "data watcher type"),
-                Flag("p", "persistent watcher type"),
-                Flag("r", "persistent recursive watcher type"),
-                Flag("a", "any watcher type"),
-                Flag("l", "remove locally when there is no server connection"),
-            )
+        session.remove_watches,
+        _flags(
+            Flag("c", "child watcher type"),
+            Flag("d", "data watcher type"),
+            Flag("p", "persistent watcher type"),
+            Flag("r", "persistent recursive watcher type"),
+            Flag("a", "any watcher type"),
+            Flag("l", "remove locally when there is no server connection"),
         ),
-        (_PATH,),
-        fewest=1,
     ),
     Command(
         "set",
         "path data [-s] [-v version] [-b]",
         "Replace the data of a node.",
         writing.set_data,
-        Flags(
-            (
-                _STAT_TOO,
-                Flag("v", "Set with an expected version", takes_value=True),
-                Flag("b", "Supply data in base64 format"),
-            )
+        _flags(
+            _STAT_TOO,
+            _valued("v", "Set with an expected version"),
+            Flag("b", "Supply data in base64 format"),
         ),
         (_PATH, Argument("data")),
         fewest=2,
@@ -243,42 +223,35 @@ _COMMANDS: Final = (
         "setAcl",
         "[-s] [-v version] [-R] path acl",
         "Replace who may do what with a node, or with everything below it.",
-        access.set_acl,
-        Flags((_STAT, _VERSION, Flag("R", "recursive"))),
+        admin.set_acl,
+        _flags(_STAT, _VERSION, Flag("R", "recursive")),
         (_PATH, _ACL),
         fewest=2,
     ),
-    Command(
+    _on_path(
         "setquota",
         "-n|-b|-N|-B val path",
         "Limit how much there may be below a node.",
         quotas.setquota,
         Flags(quotas.limit_flags(take_value=True), exclusive=True, required=True),
-        (_PATH,),
-        fewest=1,
     ),
-    Command(
+    _on_path(
         "stat",
         "[-w] path",
         "Print what the service keeps about a node beside its data.",
         reading.stat,
-        Flags((_WATCH,)),
-        (_PATH,),
-        fewest=1,
+        _flags(_WATCH),
         old_form="stat path [watch]",
         new_form="stat [-w] path",
     ),
-    Command(
+    _on_path(
         "sync",
         "path",
         "Wait until this server has seen everything that was written before.",
         reading.sync,
-        _NONE,
-        (_PATH,),
-        fewest=1,
     ),
     Command("version", "", "Print the version of the shell.", session.version, _NONE, most=0),
-    Command("whoami", "", "Print who the server takes you for.", access.whoami),
+    Command("whoami", "", "Print who the server takes you for.", admin.whoami),
 )
 
 # By name: the 28 commands of zkCli, in the order of its usage.

@@ -1,18 +1,101 @@
 """Completion: commands, their flags and values, and paths of nodes.
 
 The word at the cursor is found by the same rules by which a line is taken apart, quotes included.
-Offers for a path come from the service, so they come when they come; typing goes on meanwhile.
+Offers for a path come from the service and are remembered for a moment; typing goes on meanwhile. A
+request that takes too long is not waited for: its answer serves the next completion. Nodes with
+very many children are not listed, since their names would be megabytes. Without a connection no
+request is made.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from paddock.cli.shell.nodes import Nodes
-from paddock.cli.shell.options import Flag
+from paddock.cli.shell.parsing import Flag
 from paddock.cli.shell.shell import Command
+from paddock.client.client import Client
+from paddock.errors import PaddockError
+
+# A node with more children than this is not listed.
+CHILDREN_MAX: Final = 50_000
+# How long a completion waits for names.
+_PATIENCE_S: Final = 1.0
+# How long names are as good as new; a command that was run makes all of them old.
+_FRESH_S: Final = 3.0
+_LISTS_MAX: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The names of a node's children in their order, or how many there are if too many."""
+
+    names: tuple[str, ...] = ()
+    unlisted: int = 0
+
+
+NOTHING: Final = Children()
+
+
+class Nodes:
+    """What is known of the tree at this moment."""
+
+    def __init__(self, client: Callable[[], Client | None]) -> None:
+        # Which client to ask is asked each time: `connect` makes another one.
+        self._client = client
+        self._lists: dict[str, asyncio.Task[Children]] = {}
+
+    async def children(self, path: str) -> Children:
+        """Return the children of a node; none if they are not known in time."""
+        task = self._lists.get(path)
+        if task is None:
+            client = self._client()
+            if client is None or not client.state.is_connected:
+                return NOTHING
+            task = self._lists[path] = asyncio.create_task(_list(client, path))
+            task.add_done_callback(partial(self._answered, path))
+            while len(self._lists) > _LISTS_MAX:
+                oldest = next(iter(self._lists))
+                self._drop(oldest, self._lists[oldest])
+        await asyncio.wait([task], timeout=_PATIENCE_S)
+        return task.result() if task.done() and not task.cancelled() else NOTHING
+
+    def forget(self) -> None:
+        """Ask anew from now on: something may have changed."""
+        for path, task in list(self._lists.items()):
+            self._drop(path, task)
+
+    async def close(self) -> None:
+        """Cancel pending requests."""
+        tasks = list(self._lists.values())
+        self.forget()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _answered(self, path: str, task: asyncio.Task[Children]) -> None:
+        asyncio.get_running_loop().call_later(_FRESH_S, self._drop, path, task)
+
+    def _drop(self, path: str, task: asyncio.Task[Children]) -> None:
+        if self._lists.get(path) is task:
+            del self._lists[path]
+            task.cancel()
+
+
+async def _list(client: Client, path: str) -> Children:
+    try:
+        stat = await client.exists(path)
+        if stat is not None and stat.num_children > CHILDREN_MAX:
+            return Children(unlisted=stat.num_children)
+        return NOTHING if stat is None else Children(tuple(sorted(await client.children(path))))
+    except PaddockError:
+        # No permission, no connection, no path at all: there is nothing to offer.
+        return NOTHING
+
 
 # No more names than this are shown at once.
 OFFERS_MAX: Final = 200
@@ -61,9 +144,8 @@ class ShellCompleter(Completer):
             return [flag for flag in flags if flag[0] not in before]
         if len(before) > 1 or not command.arguments:
             return []
-        known = self._commands
-        choices = command.arguments[0].choices
-        return [(one, known[one].says if one in known else "") for one in choices]
+        says = {name: known.says for name, known in self._commands.items()}
+        return [(one, says.get(one, "")) for one in command.arguments[0].choices]
 
     def _expects_path(self, before: Sequence[str]) -> bool:
         command = self._commands.get(before[0]) if before else None
@@ -91,7 +173,10 @@ class ShellCompleter(Completer):
             return [_note(typed, f"{unlisted:,} children are too many to list")]
         if len(names) > OFFERS_MAX:
             # They are in their order, so what the first and the last share, all share.
-            common = parent + _common_beginning(names[0], names[-1])
+            pairs = zip(names[0], names[-1], strict=False)
+            common = parent + "".join(
+                a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)
+            )
             if len(common) > len(path):
                 return [Completion(_quoted(common, quote), -len(typed))]
         offers = [
@@ -161,12 +246,6 @@ def _completions(choices: Iterable[tuple[str, str]], word: str) -> list[Completi
         Completion(text + end, -len(word), display=text, display_meta=says)
         for text, says in fitting
     ]
-
-
-def _common_beginning(one: str, other: str) -> str:
-    pairs = enumerate(zip(one, other, strict=False))
-    end = next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
-    return one[:end]
 
 
 def _note(word: str, says: str) -> Completion:

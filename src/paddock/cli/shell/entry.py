@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from paddock.cli.paths import PATH
-from paddock.cli.quantities import WholeNumber
+from paddock.cli.arguments import PATH, WholeNumber
 from paddock.cli.service import DEFAULT_HOSTS, given_by, run
 from paddock.client.session.hosts import parse_hosts
 from paddock.errors import PaddockError

@@ -2,7 +2,6 @@
 
 import difflib
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -10,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paddock.cli.shell.commands import COMMANDS
-from paddock.cli.shell.errors import CommandError
-from paddock.cli.shell.options import Given
-from paddock.cli.shell.shell import ALIASES, Argument, Command, Shell
+from paddock.cli.shell.shell import ALIASES, Argument, Command
+from paddock.cli.shell.texts import CommandError
 
 # What a command is looked for by; one that is nowhere here stands at the end.
 _CHAPTERS: Final = (
@@ -36,15 +34,12 @@ _KEYS: Final = (
 )
 
 
-async def _do_nothing(shell: Shell, given: Given) -> None:
-    """The terminal carries out `help` itself."""
-
-
+# The terminal carries it out itself; the function is never called.
 HELP: Final = Command(
     "help",
     "[command]",
     "Describe all commands, or one of them.",
-    _do_nothing,
+    COMMANDS["version"].run,
     arguments=(Argument("command", choices=tuple(COMMANDS)),),
 )
 
@@ -73,7 +68,12 @@ def one_command(name: str) -> RenderableType:
     if command is None:
         raise CommandError(unknown(name))
     usage = Text.assemble((command.name, "shell.name"), f" {_whole_usage(command)}".rstrip())
-    return Group(usage, Text(f"\n{command.says}"), *_flags(command))
+    table = _table()
+    known = () if command.flags is None else command.flags.known
+    for flag in known:
+        table.add_row(f"  -{flag.name}{' …' if flag.takes_value else ''}", flag.says)
+    flags = (Text(""), table) if known else ()
+    return Group(usage, Text(f"\n{command.says}"), *flags)
 
 
 def unknown(name: str) -> str:
@@ -99,15 +99,6 @@ def _whole_usage(command: Command) -> str:
     ]
     before, path, behind = command.usage.partition("path")
     return f"{before}{''.join(missing)}{path}{behind}"
-
-
-def _flags(command: Command) -> Sequence[RenderableType]:
-    if command.flags is None or not command.flags.known:
-        return ()
-    table = _table()
-    for flag in command.flags.known:
-        table.add_row(f"  -{flag.name}{' …' if flag.takes_value else ''}", flag.says)
-    return (Text(""), table)
 
 
 def _table() -> Table:

@@ -65,7 +65,7 @@ class ShellHistory(History):
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, the newest first."""
-        for line in reversed(list(self._loaded_lines())):
+        for line in reversed(self.get_strings()):
             yield line
 
     def get_strings(self) -> list[str]:
@@ -89,8 +89,8 @@ class ShellHistory(History):
         if not may_be_kept(string):
             return
         with contextlib.suppress(OSError), self._opened() as stream:
-            stream.seek(0, os.SEEK_END)
-            if not _ends_a_line(stream):
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - 1))
+            if stream.read(1) not in (b"", b"\n"):
                 # The last write was interrupted.
                 stream.write(b"\n")
             stream.write(f"{string}\n".encode())
@@ -110,11 +110,11 @@ class ShellHistory(History):
                 if size > _FILE_BYTES_MAX:
                     # Its first line may have lost its beginning.
                     whole = whole[1:]
-                lines = _newest_of_each(whole)[-LINES_MAX:]
+                newest_first = dict.fromkeys(filter(may_be_kept, reversed(whole)))
+                lines = [*newest_first][LINES_MAX - 1 :: -1]
                 if len(whole) > 2 * LINES_MAX or size > _FILE_BYTES_MAX:
-                    kept = "".join(f"{line}\n" for line in lines).encode()
                     stream.seek(0)
-                    stream.write(kept)
+                    stream.write("".join(f"{line}\n" for line in lines).encode())
                     stream.truncate()
                 return lines
         except OSError:
@@ -135,15 +135,3 @@ class ShellHistory(History):
             if mode & 0o077:
                 os.fchmod(opened, 0o600)
             yield stream
-
-
-def _newest_of_each(lines: list[str]) -> list[str]:
-    newest_first = dict.fromkeys(line for line in reversed(lines) if may_be_kept(line))
-    return list(newest_first)[::-1]
-
-
-def _ends_a_line(stream: IO[bytes]) -> bool:
-    if stream.tell() == 0:
-        return True
-    stream.seek(-1, os.SEEK_END)
-    return stream.read(1) == b"\n"

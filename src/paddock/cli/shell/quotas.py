@@ -5,14 +5,14 @@ data; beside it the servers keep `zookeeper_stats`, what there is. No quota may 
 another one. All this is done here, step by step, since the service has no request for it.
 """
 
+import contextlib
 import re
 from typing import Final
 
-from paddock.cli.shell.errors import CommandError, check_path
-from paddock.cli.shell.numbers import as_int, as_long
-from paddock.cli.shell.options import Flag, Given
+from paddock.cli.shell.parsing import Flag, Given, as_int, as_long
 from paddock.cli.shell.reading import visit
 from paddock.cli.shell.shell import Shell
+from paddock.cli.shell.texts import CommandError, check_path
 from paddock.client.client import Client
 from paddock.errors import NodeExistsError, NoNodeError
 
@@ -72,8 +72,7 @@ async def setquota(shell: Shell, given: Given) -> None:
     wanted = _limit(shell, flag, text or "")
     if wanted is None:
         return
-    check_path(path)
-    client = await shell.client()
+    client = await shell.client(path)
     if await client.exists(path) is None:
         raise CommandError(f"{path} does not exist.")
     await _check_none_below(shell, client, path)
@@ -98,8 +97,7 @@ async def setquota(shell: Shell, given: Given) -> None:
 async def listquota(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
     shell.err(f"absolute path is {_limits(path)}")
-    check_path(_limits(path))
-    client = await shell.client()
+    client = await shell.client(_limits(path))
     try:
         limits = Track.read((await client.get(_limits(path))).data)
         stats = Track.read((await client.get(f"{_ROOT}{path}/{_STATS}")).data)
@@ -112,8 +110,7 @@ async def listquota(shell: Shell, given: Given) -> None:
 
 async def delquota(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
-    check_path(_limits(path))
-    client = await shell.client()
+    client = await shell.client(_limits(path))
     if await client.exists(_limits(path)) is None:
         shell.out(f"Quota does not exist for {path}")
         return
@@ -177,23 +174,14 @@ async def _check_none_above(client: Client, path: str) -> None:
 
 async def _make_ways(client: Client, path: str) -> None:
     """Make the nodes down to where the quota is to be."""
-    if await client.exists(_ROOT) is None:
-        # Of a service whose chroot is not the root.
-        await _make(client, "/zookeeper")
-        await _make(client, _ROOT)
-    way = _ROOT
-    for part in path.split("/")[1:]:
+    way = ""
+    # The first two are missing in a service whose chroot is not the root.
+    for part in f"{_ROOT}{path}".split("/")[1:]:
         way += f"/{part}"
-        if await client.exists(way) is None:
-            await _make(client, way)
-
-
-async def _make(client: Client, path: str) -> None:
-    try:
-        await client.create(path, None)
-    except NodeExistsError:
-        # Created concurrently.
-        return
+        # Another may create it now.
+        with contextlib.suppress(NodeExistsError):
+            if await client.exists(way) is None:
+                await client.create(way, None)
 
 
 async def _remove(client: Client, path: str) -> None:

@@ -1,15 +1,19 @@
 """Commands that read: ls, get, stat, and those that count and list."""
 
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
-from paddock.cli.shell.errors import UsageError, check_path
-from paddock.cli.shell.formats import hex_lines, listed, stat_lines, text_of
-from paddock.cli.shell.options import Given
+from paddock.cli.shell.parsing import Given
 from paddock.cli.shell.shell import Shell
+from paddock.cli.shell.texts import UsageError, check_path, hex_lines, listed, stat_lines, text_of
 from paddock.client.results import NodeData
+from paddock.client.watches.watches import WatchKind
 from paddock.errors import NoNodeError, ServiceError
 from paddock.protocol.records import Stat
+
+T = TypeVar("T")
 
 
 async def ls(shell: Shell, given: Given) -> None:
@@ -27,23 +31,16 @@ async def ls(shell: Shell, given: Given) -> None:
             shell.out(one)
         return
     client = await shell.client()
-    watch = True if given.has("w") else None
-    names, stat = await client.children_with_stat(path, watch=watch)
-    if watch:
-        shell.watches.add_child(path)
+    call = partial(client.children_with_stat, path)
+    names, stat = await watched(shell, given, path, WatchKind.CHILDREN, call)
     shell.out(listed(sorted(names)))
-    if given.has("s"):
-        print_stat(shell, stat)
+    print_stat(shell, stat, given.has("s"))
 
 
 async def get(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
-    check_path(path)
-    client = await shell.client()
-    watch = True if given.has("w") else None
-    found = await client.get(path, watch=watch)
-    if watch:
-        shell.watches.add_data(path)
+    client = await shell.client(path)
+    found = await watched(shell, given, path, WatchKind.DATA, partial(client.get, path))
     data = data_of(found)
     if given.has("x"):
         shell.out("\n".join(hex_lines(data)))
@@ -51,18 +48,13 @@ async def get(shell: Shell, given: Given) -> None:
         shell.out(b64encode(data).decode())
     else:
         shell.out(text_of(data))
-    if given.has("s"):
-        print_stat(shell, found.stat)
+    print_stat(shell, found.stat, given.has("s"))
 
 
 async def stat(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
-    check_path(path)
-    client = await shell.client()
-    watch = True if given.has("w") else None
-    found = await client.exists(path, watch=watch)
-    if watch:
-        shell.watches.add_data(path)
+    client = await shell.client(path)
+    found = await watched(shell, given, path, WatchKind.DATA, partial(client.exists, path))
     if found is None:
         raise NoNodeError("exists", path)
     print_stat(shell, found)
@@ -70,22 +62,19 @@ async def stat(shell: Shell, given: Given) -> None:
 
 async def get_all_children_number(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
-    check_path(path)
-    client = await shell.client()
+    client = await shell.client(path)
     shell.out(str(await client.count_descendants(path)))
 
 
 async def get_ephemerals(shell: Shell, given: Given) -> None:
     path = given.arguments[0] if given.arguments else "/"
-    check_path(path)
-    client = await shell.client()
+    client = await shell.client(path)
     shell.out(listed(await client.ephemerals(path)))
 
 
 async def sync(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
-    check_path(path)
-    client = await shell.client()
+    client = await shell.client(path)
     try:
         await client.sync(path)
     except ServiceError as error:
@@ -103,7 +92,7 @@ async def visit(shell: Shell, path: str, *, watch: bool = False) -> AsyncIterato
     wanted = True if watch else None
     await client.get(path, watch=wanted)
     if watch:
-        shell.watches.add_data(path)
+        shell.watches.add(path, WatchKind.DATA)
     yield path
     # Last in, first out: the first child's whole subtree comes before the second's.
     pending = [path]
@@ -114,11 +103,22 @@ async def visit(shell: Shell, path: str, *, watch: bool = False) -> AsyncIterato
         except NoNodeError:
             continue
         if watch:
-            shell.watches.add_child(above)
+            shell.watches.add(above, WatchKind.CHILDREN)
         below = [f"{above.rstrip('/')}/{name}" for name in names]
         for one in below:
             yield one
         pending.extend(reversed(below))
+
+
+async def watched(
+    shell: Shell, given: Given, path: str, kind: WatchKind, read: Callable[..., Awaitable[T]]
+) -> T:
+    """Await a read of a node, with the watch that -w asks for."""
+    if not given.has("w"):
+        return await read(watch=None)
+    found = await read(watch=True)
+    shell.watches.add(path, kind)
+    return found
 
 
 def data_of(found: NodeData) -> bytes:
@@ -126,6 +126,6 @@ def data_of(found: NodeData) -> bytes:
     return b"null" if found.is_null else found.data
 
 
-def print_stat(shell: Shell, stat: Stat) -> None:
-    for line in stat_lines(stat):
+def print_stat(shell: Shell, stat: Stat, is_wanted: bool = True) -> None:
+    for line in stat_lines(stat) if is_wanted else ():
         shell.out(line)

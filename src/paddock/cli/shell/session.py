@@ -1,16 +1,17 @@
-"""Commands about the shell itself and its session: connect, close, history, redo, quit, and so on.
+"""Commands about the shell and its session: connect, close, history, redo, quit, addWatch, …
 
-Upstream does not look at what follows these. They say nothing of a session that is not there; the
-shell does.
+Upstream does not look at what follows the names of most. They say nothing of a session that is not
+there; the shell does.
 """
 
 from typing import Final
 
 from paddock import __version__
-from paddock.cli.shell.errors import CommandError
-from paddock.cli.shell.numbers import decoded_int
-from paddock.cli.shell.options import Given
+from paddock.cli.shell.parsing import Given, decoded_int
 from paddock.cli.shell.shell import Shell
+from paddock.cli.shell.texts import CommandError, UsageError
+from paddock.client.states import Event
+from paddock.client.watches.watches import WatchKind
 
 # How far back the history is printed.
 _SHOWN: Final = 10
@@ -56,3 +57,33 @@ async def printwatches(shell: Shell, given: Given) -> None:
 
 async def version(shell: Shell, given: Given) -> None:
     shell.out(f"ZooKeeper CLI version: {_UPSTREAM}-paddock-{__version__}")
+
+
+_MODES: Final = {"PERSISTENT": WatchKind.PERSISTENT, "PERSISTENT_RECURSIVE": WatchKind.RECURSIVE}
+# The first one counts, if several are given.
+_KINDS: Final = {
+    "c": WatchKind.CHILDREN,
+    "d": WatchKind.DATA,
+    "p": WatchKind.PERSISTENT,
+    "r": WatchKind.RECURSIVE,
+}
+
+
+async def add_watch(shell: Shell, given: Given) -> None:
+    mode = (given.value("m") or "PERSISTENT_RECURSIVE").upper()
+    if mode not in _MODES:
+        raise UsageError
+    (path,) = given.arguments
+    client = await shell.client(path)
+    kind = _MODES[mode]
+    await client.add_watch(path, shell.watcher, recursive=kind is WatchKind.RECURSIVE)
+    shell.watches.add(path, kind)
+
+
+async def remove_watches(shell: Shell, given: Given) -> None:
+    path = given.arguments[0]
+    kind = next((kind for flag, kind in _KINDS.items() if given.has(flag)), WatchKind.ANY)
+    client = await shell.client(path)
+    await client.remove_watches(path, kind)
+    for removed in shell.watches.remove(path, kind):
+        shell.watcher(Event(client.state, removed, path))

@@ -14,20 +14,26 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from paddock.cli.shell.connection import Connection, Settings
-from paddock.cli.shell.errors import CommandError, UsageError, line_about
-from paddock.cli.shell.formats import event_line
-from paddock.cli.shell.line import words
-from paddock.cli.shell.options import Flags, Given
-from paddock.cli.shell.watches import Watches
+from paddock.cli.shell.parsing import Flags, Given, words
+from paddock.cli.shell.texts import CommandError, UsageError, check_path, event_line, line_about
 from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts
-from paddock.client.states import Event
+from paddock.client.states import Event, EventType
+from paddock.client.watches.watches import ClientWatches, WatchKind
 from paddock.errors import PaddockError
 
 # Names that zkCli does not have.
 ALIASES: Final = {"exit": "quit"}
 
 _USAGE: Final = "ZooKeeper -server host:port -client-configuration properties-file cmd args"
+
+# The events of removed watches, in the order in which they are reported.
+_REMOVED: Final = {
+    WatchKind.CHILDREN: EventType.CHILD_WATCH_REMOVED,
+    WatchKind.DATA: EventType.DATA_WATCH_REMOVED,
+    WatchKind.PERSISTENT: EventType.PERSISTENT_WATCH_REMOVED,
+    WatchKind.RECURSIVE: EventType.PERSISTENT_WATCH_REMOVED,
+}
 
 
 class Print(Protocol):
@@ -85,6 +91,42 @@ class Command:
         width = max(map(len, shown)) + 3
         rows = [f" {name:<{width}}{says}" for name, says in shown.items()]
         return "\n".join([self.usage_line, *rows, ""])
+
+
+class Watches:
+    """The record of the watches that the shell has set, by path and kind.
+
+    zkCli's client reports watches that are removed; ours does not, so the shell does it.
+    """
+
+    def __init__(self) -> None:
+        self._noted = ClientWatches()
+
+    def add(self, path: str, kind: WatchKind) -> None:
+        noted = self._noted
+        tables = {
+            WatchKind.CHILDREN: noted.child,
+            WatchKind.DATA: noted.data,
+            WatchKind.PERSISTENT: noted.persistent,
+            WatchKind.RECURSIVE: noted.recursive,
+        }
+        # Its watcher does nothing: the shell prints events itself.
+        noted.add(tables[kind], path.encode(), lambda event: None)
+
+    def take(self, event: Event) -> None:
+        """Record an event: one-time watches end with it."""
+        if event.path is not None:
+            self._noted.take(event.type, event.path.encode())
+
+    def remove(self, path: str, kind: WatchKind) -> list[EventType]:
+        """Remove watches; return the events that report it."""
+        # The two modes of persistent watches have one event.
+        told = {
+            event: None
+            for one, event in _REMOVED.items()
+            if kind in (one, WatchKind.ANY) and self._noted.remove(path.encode(), one)
+        }
+        return list(told)
 
 
 class Shell:
@@ -154,8 +196,13 @@ class Shell:
         assert self._connection is not None
         return self._connection.watcher
 
-    async def client(self) -> Client:
-        """Return the client once it has a session; raises ConnectionLostError if it gets none."""
+    async def client(self, path: str | None = None) -> Client:
+        """Return the client once it has a session; raises ConnectionLostError if it gets none.
+
+        A path is checked first: raises CommandError, in zkCli's words, if it is none.
+        """
+        if path is not None:
+            check_path(path)
         assert self._connection is not None, "commands that need a session run with one"
         return await self._connection.client()
 

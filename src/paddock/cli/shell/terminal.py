@@ -32,14 +32,13 @@ from prompt_toolkit.utils import is_dumb_terminal
 from paddock import __version__
 from paddock.cli.shell import help as help_pages
 from paddock.cli.shell.commands import COMMANDS
-from paddock.cli.shell.completion import ShellCompleter
+from paddock.cli.shell.completion import Nodes, ShellCompleter
 from paddock.cli.shell.connection import Settings
-from paddock.cli.shell.errors import CommandError
 from paddock.cli.shell.history import ShellHistory, history_file
-from paddock.cli.shell.line import words
-from paddock.cli.shell.nodes import Nodes
+from paddock.cli.shell.parsing import words
 from paddock.cli.shell.screen import Screen
 from paddock.cli.shell.shell import Shell
+from paddock.cli.shell.texts import CommandError
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +95,9 @@ class _Conversation:
             unconnected="Not connected: connect begins a new session.",
             keeps_trying=True,
         )
+        keys = KeyBindings()
+        # What Ctrl-R has found is run by Enter, as in other shells.
+        keys.add("enter", filter=is_searching)(search.accept_search_and_accept_input)
         self._nodes = Nodes(lambda: self._shell.connected_client)
         self._editor: PromptSession[str] = PromptSession(
             self._prompt,
@@ -104,7 +106,7 @@ class _Conversation:
             complete_while_typing=False,
             complete_style=CompleteStyle.MULTI_COLUMN,
             enable_suspend=True,
-            key_bindings=_keys(),
+            key_bindings=keys,
             refresh_interval=_REFRESH_S,
             style=_STYLE,
         )
@@ -121,7 +123,7 @@ class _Conversation:
         """Read lines and run them, until there are no more."""
         self._screen.out(f"Connecting to {self._shell.hosts}")
         self._screen.note(f"Paddock {__version__}: help lists the commands, Ctrl-D leaves.")
-        with _without_echo(), self._signals(), _logging_to(self._screen):
+        with _without_echo(), self._signals(), _LoggingTo(self._screen):
             try:
                 await self._shell.connect(self._shell.hosts)
                 while not self._shell.is_over:
@@ -209,14 +211,12 @@ class _Conversation:
 
     def _help(self, about: list[str]) -> None:
         try:
-            shown = [help_pages.one_command(name) for name in about] or [
-                help_pages.all_commands(self._screen.rows)
-            ]
+            if not about:
+                self._screen.show(help_pages.all_commands(self._screen.rows))
+            for page in [help_pages.one_command(name) for name in about]:
+                self._screen.show(page)
         except CommandError as refusal:
             self._screen.error(str(refusal))
-        else:
-            for page in shown:
-                self._screen.show(page)
 
     async def _stoppable(self, work: Awaitable[None]) -> bool:
         """Await work that Ctrl-C cancels; return whether it completed."""
@@ -241,18 +241,18 @@ class _Conversation:
         """Show few completions in one column, each with its description."""
         offers = buffer.complete_state.completions if buffer.complete_state is not None else []
         are_few = len(offers) <= _OFFERS_IN_LIST
-        style = CompleteStyle.COLUMN if are_few else CompleteStyle.MULTI_COLUMN
-        self._editor.complete_style = style
+        self._editor.complete_style = (
+            CompleteStyle.COLUMN if are_few else CompleteStyle.MULTI_COLUMN
+        )
 
     def _prompt(self) -> StyleAndTextTuples:
-        shell = self._shell
-        state = shell.state
+        state = self._shell.state
         return [
             ("", "[zk: "),
-            ("class:hosts", shell.hosts),
+            ("class:hosts", self._shell.hosts),
             ("", "("),
             (_STATE_STYLES.get(state, "class:gone"), state),
-            ("", f") {shell.count}] "),
+            ("", f") {self._shell.count}] "),
         ]
 
     @contextlib.contextmanager
@@ -291,13 +291,6 @@ class _Conversation:
             self._is_interrupted = True
 
 
-def _keys() -> KeyBindings:
-    keys = KeyBindings()
-    # What Ctrl-R has found is run by Enter, as in other shells.
-    keys.add("enter", filter=is_searching)(search.accept_search_and_accept_input)
-    return keys
-
-
 def _output() -> Output:
     if is_dumb_terminal():
         return PlainTextOutput(sys.stdout)
@@ -324,22 +317,18 @@ def _without_echo() -> Iterator[None]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
-@contextlib.contextmanager
-def _logging_to(screen: Screen) -> Iterator[None]:
-    """Print warnings as one line each, above the prompt."""
-    handler = _ScreenHandler(screen)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
+class _LoggingTo(logging.Handler):
+    """Prints warnings as one line each, above the prompt, in its scope."""
 
-
-class _ScreenHandler(logging.Handler):
     def __init__(self, screen: Screen) -> None:
         super().__init__(logging.WARNING)
         self._screen = screen
+
+    def __enter__(self) -> None:
+        logging.getLogger().addHandler(self)
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger().removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

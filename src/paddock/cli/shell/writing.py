@@ -2,16 +2,13 @@
 
 import asyncio
 from base64 import b64decode
-from binascii import Error as NoBase64Error
 from typing import Final
 
-from paddock.cli.shell.access import NO_ACL, acl_of
-from paddock.cli.shell.errors import CommandError, check_path, code_line
-from paddock.cli.shell.formats import bytes_of
-from paddock.cli.shell.numbers import as_int, as_long, version_of
-from paddock.cli.shell.options import Given
+from paddock.cli.shell.administration import NO_ACL, acl_of
+from paddock.cli.shell.parsing import Given, as_int, as_long, version_of
 from paddock.cli.shell.reading import print_stat
 from paddock.cli.shell.shell import Shell
+from paddock.cli.shell.texts import CommandError, bytes_of, check_path, code_line
 from paddock.client.client import Client
 from paddock.errors import (
     EphemeralOnLocalSessionError,
@@ -28,13 +25,11 @@ _BATCHES: Final = 10
 
 
 async def create(shell: Shell, given: Given) -> None:
-    ephemeral, sequential = given.has("e"), given.has("s")
-    container = given.has("c")
     ttl_ms = _ttl_of(given)
     path, *rest = given.arguments
     data = bytes_of(rest[0]) if rest else None
     acl = acl_of(shell, rest[1]) if len(rest) > 1 else list(OPEN)
-    check_path(path, sequential=sequential)
+    check_path(path, sequential=given.has("s"))
     client = await shell.client()
     if not acl:
         shell.err("KeeperErrorCode = InvalidACL")
@@ -44,9 +39,9 @@ async def create(shell: Shell, given: Given) -> None:
             path,
             data,
             acl=acl,
-            ephemeral=ephemeral,
-            sequential=sequential,
-            container=container,
+            ephemeral=given.has("e"),
+            sequential=given.has("s"),
+            container=given.has("c"),
             ttl=None if ttl_ms is None else ttl_ms / 1000,
         )
     except EphemeralOnLocalSessionError:
@@ -60,20 +55,20 @@ async def create(shell: Shell, given: Given) -> None:
 
 async def set_data(shell: Shell, given: Given) -> None:
     path, text, *_ = given.arguments
-    data = _from_base64(text) if given.has("b") else bytes_of(text)
+    try:
+        data = b64decode(text, validate=True) if given.has("b") else bytes_of(text)
+    except ValueError as error:
+        raise CommandError(f"data is not in base64: {error}") from None
     version = version_of(given.value("v"))
-    check_path(path)
-    client = await shell.client()
+    client = await shell.client(path)
     stat = await client.set(path, data, version=version)
-    if given.has("s"):
-        print_stat(shell, stat)
+    print_stat(shell, stat, given.has("s"))
 
 
 async def delete(shell: Shell, given: Given) -> None:
     path = given.arguments[0]
     version = version_of(given.value("v"))
-    check_path(path)
-    client = await shell.client()
+    client = await shell.client(path)
     await client.delete(path, version=version)
 
 
@@ -83,9 +78,11 @@ async def deleteall(shell: Shell, given: Given) -> None:
     if batch is None:
         raise CommandError("-b argument must be an int value")
     path = given.arguments[0]
-    check_path(path)
-    client = await shell.client()
-    found = await _tree(client, path)
+    client = await shell.client(path)
+    found = [path]
+    for above in found:
+        names = await client.children(above)
+        found.extend(f"{above.rstrip('/')}/{name}" for name in names)
     # The deepest first. A batch is a transaction: it goes as a whole, or not at all.
     found.reverse()
     size = batch if batch > 0 else len(found)
@@ -118,22 +115,6 @@ def _ttl_of(given: Given) -> int | None:
     if not 0 < ttl_ms <= _TTL_MS_MAX:
         raise CommandError(f"ttl must be positive and cannot be larger than: {_TTL_MS_MAX}")
     return ttl_ms
-
-
-def _from_base64(text: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except (NoBase64Error, ValueError) as error:
-        raise CommandError(f"data is not in base64: {error}") from None
-
-
-async def _tree(client: Client, path: str) -> list[str]:
-    """List a node and everything below it, what is higher first."""
-    found = [path]
-    for above in found:
-        names = await client.children(above)
-        found.extend(f"{above.rstrip('/')}/{name}" for name in names)
-    return found
 
 
 async def _delete(client: Client, batch: list[str]) -> bool:

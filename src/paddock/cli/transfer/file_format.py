@@ -83,8 +83,11 @@ def has_acls(header: dict[str, Any]) -> bool:
 def node_line(node: Node) -> bytes:
     """Encode a node."""
     fields: dict[str, Any] = {"path": node.path}
-    text = _text_of(node.data)
-    if text is None:
+    try:
+        text = node.data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if _CONTROLS.search(text):
         fields["base64"] = base64.b64encode(node.data).decode()
     elif text:
         fields["data"] = text
@@ -116,14 +119,6 @@ def end_line(nodes: int, sha256: str) -> bytes:
 def is_end(fields: dict[str, Any]) -> bool:
     """Return whether a line is the last one."""
     return "sha256" in fields
-
-
-def _text_of(data: bytes) -> str | None:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None
-    return None if _CONTROLS.search(text) else text
 
 
 def _data_of(fields: dict[str, Any]) -> bytes:

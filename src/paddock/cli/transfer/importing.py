@@ -11,15 +11,26 @@ creating what is below it comes at the end (`rights`).
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from paddock.cli.transfer.errors import TransferError
-from paddock.cli.transfer.node import ROOT, Node, is_below, joined, name_of
-from paddock.cli.transfer.progress import Advance
+from paddock.cli.output import Advance
+from paddock.cli.transfer.node import (
+    ROOT,
+    Difference,
+    Existing,
+    ImportOptions,
+    Node,
+    Tally,
+    TransferError,
+    Verdict,
+    is_below,
+    joined,
+    name_of,
+)
 from paddock.cli.transfer.rights import Rights
-from paddock.cli.transfer.verdicts import Difference, Existing, ImportOptions, Tally, Verdict
 from paddock.client.client import Client
 from paddock.client.operations.compound import make_parents
 from paddock.errors import (
@@ -136,12 +147,9 @@ class Import:
 
     async def _take(self, window: list[_Item]) -> None:
         """Import a window of nodes."""
-        pending = []
-        for item in window:
-            if item.place < self._options.same_before:
-                item.verdict = Verdict.SAME
-            else:
-                pending.append(item)
+        pending = [item for item in window if item.place >= self._options.same_before]
+        for item in window[: len(window) - len(pending)]:
+            item.verdict = Verdict.SAME
         attempts = 0
         while pending:
             await self._look(pending)
@@ -166,7 +174,7 @@ class Import:
         for item in items:
             if item.verdict is not None:
                 continue
-            if self._is_surely_new(item):
+            if item.tried is None and self._new is not None and is_below(self._new, item.path):
                 item.verdict = Verdict.CREATE
             elif item.node.acl is None:
                 looking.append((item, self._client.exists(item.path)))
@@ -180,12 +188,10 @@ class Import:
         ]
         await _settled(reading)
         for item, answer in reading:
-            self._compare(item, answer)
+            if not self._is_decided(item, answer) and answer.result().data != item.node.data:
+                item.verdict, item.what = Verdict.CHANGE, ("data", *item.what)
         if self._lists:
             await self._list([item for item, _ in looking])
-
-    def _is_surely_new(self, item: _Item) -> bool:
-        return self._new is not None and is_below(self._new, item.path) and item.tried is None
 
     def _judge(self, item: _Item, answer: asyncio.Future[Any]) -> bool:
         """Judge by everything but the data; tell whether these are still to be compared."""
@@ -196,28 +202,17 @@ class Import:
         assert item.stat is not None
         item.verdict, item.what = Verdict.SAME, ()
         if found is not None and wanted is not None:
-            self._judge_acl(item, set(found), set(wanted))
+            # A digest that we may not see is taken for the one it should be.
+            shown = set(without_secrets(wanted) if is_masked(found) else wanted)
+            item.is_unfinished = self._rights.is_unfinished(found, shown)
+            if item.is_unfinished:
+                item.verdict = Verdict.FINISH
+            elif set(found) != shown:
+                item.verdict, item.what = Verdict.CHANGE, ("acl",)
         if item.stat.data_length != len(item.node.data):
-            self._note_other_data(item)
+            item.verdict, item.what = Verdict.CHANGE, ("data", *item.what)
             return False
         return bool(item.node.data)
-
-    def _judge_acl(self, item: _Item, found: set[ACL], wanted: set[ACL]) -> None:
-        if is_masked(found):
-            # A digest that we may not see is taken for the one it should be.
-            wanted = set(without_secrets(wanted))
-        item.is_unfinished = self._rights.is_unfinished(found, wanted)
-        if item.is_unfinished:
-            item.verdict = Verdict.FINISH
-        elif found != wanted:
-            item.verdict, item.what = Verdict.CHANGE, ("acl",)
-
-    def _compare(self, item: _Item, answer: asyncio.Future[Any]) -> None:
-        if not self._is_decided(item, answer) and answer.result().data != item.node.data:
-            self._note_other_data(item)
-
-    def _note_other_data(self, item: _Item) -> None:
-        item.verdict, item.what = Verdict.CHANGE, ("data", *item.what)
 
     def _is_decided(self, item: _Item, answer: asyncio.Future[Any]) -> bool:
         """Return whether a reply decides the verdict without a comparison."""
@@ -270,13 +265,11 @@ class Import:
         await _settled(asked)
         left: dict[int, tuple[_Item, BaseException]] = {}
         for item, answer in asked:
-            problem = answer.exception()
-            if problem is None:
-                continue
-            if not isinstance(problem, _TO_BE_LOOKED_AT):
-                raise problem
-            left[item.place] = (item, problem)
-            item.verdict = None
+            if (problem := answer.exception()) is not None:
+                if not isinstance(problem, _TO_BE_LOOKED_AT):
+                    raise problem
+                left[item.place] = (item, problem)
+                item.verdict = None
         if refusal is not None:
             raise refusal
         return [*left.values()]
@@ -326,10 +319,8 @@ class Import:
             self._to_finish = []
             for path, acl, answer in asked:
                 error = answer.exception()
-                if error is None:
-                    continue
-                if isinstance(error, NoAuthError) and attempts:
-                    # We could the last time, and what we set then is what keeps us from it now.
+                if error is None or (isinstance(error, NoAuthError) and attempts):
+                    # What we set the last time may be what keeps us from it now.
                     continue
                 if not isinstance(error, ConnectionLostError) or attempts == _ATTEMPTS_MAX:
                     raise error
@@ -351,10 +342,10 @@ class Import:
             # The reply was lost, but the write is there.
             verdict, what = item.tried, item.tried_what
         tally = self.tally
+        assert verdict is not None
         if verdict is not Verdict.SAME:
             if tally.first_different is None:
                 tally.first_different = item.place
-            assert verdict is not None
             self._report(Difference(verdict, item.path, what))
         if verdict is Verdict.CREATE:
             tally.created += 1
@@ -375,10 +366,8 @@ class Import:
                 item.names = await self._client.children(item.path)
             except NoNodeError:
                 return set()
-        more, item.names = set(item.names), None
-        if item.path == ROOT:
-            more.discard(_RESERVED)
-        return more
+        names, item.names = item.names, None
+        return set(names) - ({_RESERVED} if item.path == ROOT else set())
 
     async def _leave_all_but(self, path: str | None) -> None:
         """Leave every node that has no more children in the stream, given the one that is next."""
@@ -402,23 +391,17 @@ class Import:
         for path, stat in zip(paths, stats, strict=True):
             if stat is None or stat.ephemeral_owner:
                 continue
-            count = await self._count(path) if stat.num_children else 0
+            count = 0
+            # Servers before 3.6 do not count.
+            with contextlib.suppress(RequestError):
+                count = await self._client.count_descendants(path) if stat.num_children else 0
             self._report(Difference(Verdict.DELETE, path, below=count))
             going.append((path, 1 + count))
-        if not self._options.deletes:
-            return
-        if self._options.is_dry:
+        if self._options.deletes and self._options.is_dry:
             self.tally.deleted += sum(count for _, count in going)
-            return
-        deleted = await asyncio.gather(*(self._client.delete_tree(path) for path, _ in going))
-        self.tally.deleted += sum(deleted)
-
-    async def _count(self, path: str) -> int:
-        try:
-            return await self._client.count_descendants(path)
-        except RequestError:
-            # Servers before 3.6 do not count.
-            return 0
+        elif self._options.deletes:
+            deleted = await asyncio.gather(*(self._client.delete_tree(path) for path, _ in going))
+            self.tally.deleted += sum(deleted)
 
 
 async def _settled(asked: Sequence[tuple[_Item, asyncio.Future[Any]]]) -> None:

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from paddock.cli.transfer import file_format
-from paddock.cli.transfer.errors import DamagedExportError
 from paddock.cli.transfer.file_format import BadLineError
-from paddock.cli.transfer.node import ROOT, Node, is_below, order_of
+from paddock.cli.transfer.node import ROOT, DamagedExportError, Node, is_below, order_of
 from paddock.protocol.paths import parent_path
 
 # Longer than the line of any node that a server could take: no file makes us hold more than this.
@@ -55,17 +54,13 @@ class Lines:
         self._name = name
         self._number = 0
         self._offset = 0
-        self._end = 0
-
-    @property
-    def end(self) -> int:
-        """Where the line ends that was given last."""
-        return self._end
+        # Where the line ends that was given last.
+        self.end = 0
 
     def next(self) -> Line | None:
         """Return the next line, or None at the end of the file. Raises DamagedExportError."""
         self._number += 1
-        self._offset = self._end
+        self._offset = self.end
         try:
             raw = self._stream.readline(LINE_BYTES_MAX)
         except EOFError:
@@ -84,7 +79,7 @@ class Lines:
             fields = file_format.fields_of(raw[:-1])
         except BadLineError as error:
             raise self.damage(str(error)) from None
-        self._end += len(raw)
+        self.end += len(raw)
         return Line(self._number, self._offset, raw, fields)
 
     def damage(self, what: str) -> DamagedExportError:
@@ -95,8 +90,7 @@ class Lines:
 class NodeOrder:
     """What the lines of nodes have to be to each other: sorted, and none without its parent."""
 
-    def __init__(self) -> None:
-        self.last: str | None = None
+    last: str | None = None
 
     def take(self, path: str) -> None:
         """Look at the next one. Raises BadLineError if it cannot come here."""

@@ -2,18 +2,22 @@
 
 Left out are ephemeral nodes, nodes that may not be read, and `/zookeeper`, each with everything
 below it; the options say which of them, and which are an error instead.
+
+A watch on the whole tree, set before the first node is read, hears of every node that is created,
+changed or deleted meanwhile. It does not hear of changed ACLs, nor of anything while there is no
+connection; and servers before 3.6 have no such watches. What cannot be known is told, too.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from paddock.cli.transfer.errors import TransferError
-from paddock.cli.transfer.node import Node, below, joined
+from paddock.cli.transfer.node import Node, TransferError, below, joined
 from paddock.client.client import Client
 from paddock.client.operations.walk import TreeWalk, WalkedNode
-from paddock.errors import NoNodeError
+from paddock.client.states import Event
+from paddock.errors import NoNodeError, UnimplementedError
 from paddock.protocol.acl import is_masked
 from paddock.protocol.records import Stat
 
@@ -99,3 +103,48 @@ class TreeReader:
         if not self._options.skips_unreadable or path == self._root:
             raise TransferError(f"{path}: {why}")
         self.left_out.unreadable += 1
+
+
+class Changes:
+    """What was heard of a tree."""
+
+    count = 0
+    # The path of the first one.
+    first = ""
+    # Whether there may be more that we could not hear of.
+    is_blind = False
+
+    def hear(self, event: Event) -> None:
+        if event.path is not None:
+            self.first = self.first or event.path
+            self.count += 1
+        elif not event.state.is_connected:
+            self.is_blind = True
+
+    def say(self, root: str, *, was_interrupted: bool = False) -> str:
+        """Return a warning, or an empty text."""
+        if self.count:
+            times = "once" if self.count == 1 else f"{self.count} times"
+            return (
+                f"{root} was changed {times} while it was read, first at {self.first}:"
+                " what was read is of no single moment"
+            )
+        if self.is_blind or was_interrupted:
+            return f"whether {root} was changed while it was read is not known"
+        return ""
+
+
+@asynccontextmanager
+async def watched(client: Client, root: str) -> AsyncIterator[Changes]:
+    """Listen for changes of a tree."""
+    changes = Changes()
+    try:
+        await client.add_watch(root, changes.hear, recursive=True)
+    except UnimplementedError:
+        changes.is_blind = True
+        # A server that does not know the request closes the connection.
+        await client.exists(root)
+    try:
+        yield changes
+    finally:
+        client.forget_watcher(changes.hear)

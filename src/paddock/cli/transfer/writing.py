@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from paddock.cli.transfer import file_format
-from paddock.cli.transfer.errors import DamagedExportError, TransferError
 from paddock.cli.transfer.file_format import BadLineError
-from paddock.cli.transfer.node import Node
+from paddock.cli.transfer.node import DamagedExportError, Node, TransferError
 from paddock.cli.transfer.reading import Lines, NodeOrder, TornLineError
 from paddock.log.file.disk import Disk
 
@@ -32,13 +31,16 @@ class LineWriter:
 
     def __init__(self, stream: IO[bytes], *, acls: bool) -> None:
         self._stream = stream
+        self._acls = acls
         self._sha256 = hashlib.sha256()
         self.nodes = 0
         # An export to a stream is never resumed.
         self.last: str | None = None
-        self._write(file_format.header_line(acls=acls))
 
     def write(self, node: Node) -> None:
+        if not self.nodes:
+            # Not before: if there is no such tree, nothing is written.
+            self._write(file_format.header_line(acls=self._acls))
         self._write(file_format.node_line(node))
         self.nodes += 1
 
@@ -151,7 +153,14 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
     path = part_of(target)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with _named(path), open(descriptor, "r+b", buffering=_BUFFER_BYTES) as stream:
-        _lock(stream, path)
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other export may just have finished, and removed it.
+            is_ours = os.fstat(stream.fileno()).st_nlink > 0
+        except BlockingIOError:
+            is_ours = False
+        if not is_ours:
+            raise TransferError(f"{path}: another export is writing it")
         writer = PartWriter(stream, path, target, request["acls"])
         if resume:
             writer.resume(request)
@@ -163,17 +172,6 @@ def part_writer(target: Path, request: dict[str, Any], *, resume: bool) -> Itera
             if not writer.nodes:
                 path.unlink()
             raise
-
-
-def _lock(stream: IO[bytes], path: Path) -> None:
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The other export may just have finished, and removed it.
-        is_ours = os.fstat(stream.fileno()).st_nlink > 0
-    except BlockingIOError:
-        is_ours = False
-    if not is_ours:
-        raise TransferError(f"{path}: another export is writing it")
 
 
 @contextlib.contextmanager

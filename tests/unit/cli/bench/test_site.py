@@ -10,7 +10,7 @@ import pytest
 
 import paddock
 from paddock.cli.bench.site import CHILDREN, Site, furnished
-from paddock.cli.failure import CannotBeDone
+from paddock.cli.output import CannotBeDone
 from paddock.client.client import Client
 from paddock.testing import EmbeddedServer, FaultProxy, run_virtually
 

@@ -11,9 +11,15 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from paddock.cli.shell.completion import OFFERS_MAX, ShellCompleter, words_before
-from paddock.cli.shell.nodes import CHILDREN_MAX, Children, Nodes
-from paddock.cli.shell.options import Flag, Flags, Given
+from paddock.cli.shell.completion import (
+    CHILDREN_MAX,
+    OFFERS_MAX,
+    Children,
+    Nodes,
+    ShellCompleter,
+    words_before,
+)
+from paddock.cli.shell.parsing import Flag, Flags, Given
 from paddock.cli.shell.shell import Argument, Command, Shell
 from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
@@ -238,7 +244,7 @@ def test_a_late_answer_is_there_for_the_next_one_who_asks(monkeypatch: pytest.Mo
         await nodes.close()
         return found
 
-    monkeypatch.setattr("paddock.cli.shell.nodes._PATIENCE_S", 0.0)
+    monkeypatch.setattr("paddock.cli.shell.completion._PATIENCE_S", 0.0)
     tree = _Tree({"/": ["a"]})
     found = asyncio.run(ask())
     assert (found[0], found[-1]) == (Children(), Children(("a",)))

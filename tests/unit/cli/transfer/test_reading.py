@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from paddock.cli.transfer import file_format, reading
-from paddock.cli.transfer.errors import DamagedExportError
-from paddock.cli.transfer.node import Node
+from paddock.cli.transfer.node import DamagedExportError, Node
 from paddock.cli.transfer.reading import Export, opened
 from paddock.protocol.acl import OPEN
 from tests.unit.cli.transfer.helpers import NODES, lines_of, read, with_end

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.transfer.errors import TransferError
-from paddock.cli.transfer.node import order_of
+from paddock.cli.transfer.node import TransferError, order_of
 from paddock.cli.transfer.writing import LineWriter, part_of, part_writer
 from tests.unit.cli.transfer.helpers import NODES, lines_of
 

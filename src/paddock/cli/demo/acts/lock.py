@@ -36,7 +36,7 @@ async def _story(stage: Stage) -> str:
     await stage.see("holds the lock", after=heir, times=2)
 
     holds = stage.seen("holds the lock")
-    stage.check(one_at_a_time(stage.happenings), "one at a time has the lock")
+    stage.check(one_at_a_time(stage.notebook.page), "one at a time has the lock")
     tokens = [one.facts["token"] for one in holds]
     stage.check(tokens == sorted(set(tokens)), "tokens grow")
     return (
