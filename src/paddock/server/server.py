@@ -22,8 +22,8 @@ from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.settings import differing
 from paddock.server.connections.connection import Connection
+from paddock.server.connections.core import Core
 from paddock.server.connections.ports import address_of, explained, start_listening
-from paddock.server.core import Core
 from paddock.server.durability.engine import Engine
 from paddock.server.durability.log_recovery import LogRecovery
 from paddock.server.durability.snapshotter import Snapshotter

@@ -15,8 +15,8 @@ from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeade
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.connection_watcher import ConnectionWatcher
+from paddock.server.connections.core import Core
 from paddock.server.connections.request_handler import RequestHandler
-from paddock.server.core import Core
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.sessions.tracker import Liveness

@@ -14,6 +14,7 @@ from typing import Final, cast
 from librt.strings import read_i32_be
 
 from paddock.protocol.framing import FrameBuffer
+from paddock.server.connections.core import Core
 from paddock.server.connections.paced_writer import PacedWriter
 from paddock.server.connections.request_handler import (
     CLOSED,
@@ -23,7 +24,6 @@ from paddock.server.connections.request_handler import (
     RequestHandler,
 )
 from paddock.server.connections.session_opener import SessionOpener
-from paddock.server.core import Core
 from paddock.server.statistics import ConnectionReport
 
 logger: Final = logging.getLogger(__name__)

@@ -43,9 +43,9 @@ from paddock.protocol.records import PING_XID
 from paddock.protocol.requests import AuthPacket, SaslToken
 from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.connection_watcher import ConnectionWatcher
+from paddock.server.connections.core import Core
 from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
 from paddock.server.connections.send_buffer import SendBuffer
-from paddock.server.core import Core
 from paddock.server.replication.submitter import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness

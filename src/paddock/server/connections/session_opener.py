@@ -1,6 +1,6 @@
 """Carries out a handshake: the session that a connection asks for is opened, attached or refused.
 
-`paddock.server.sessions.handshake` decides; this submits, attaches and answers.
+`paddock.server.connections.handshake` decides; this submits, attaches and answers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from paddock.errors import SESSION_EXPIRED
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest
+from paddock.server.connections import handshake
 from paddock.server.connections.admission import AdmittedConnection
+from paddock.server.connections.core import Core
 from paddock.server.connections.request_handler import ATTACHING, CLOSED, RequestHandler
-from paddock.server.core import Core
 from paddock.server.replication.submitter import Submitter
-from paddock.server.sessions import handshake
 from paddock.server.sessions.policy import ReadOnly
 from paddock.state.entry import Entry
 from paddock.state.machine import PASSWORD_BYTES, Outcome

@@ -19,7 +19,7 @@ from librt.strings import BytesWriter, write_i32_be
 
 from paddock.protocol import opcodes
 from paddock.protocol.records import ConnectRequest, ConnectResponse
-from paddock.server.core import Core
+from paddock.server.connections.core import Core
 from paddock.state.entry import ATTACH, Entry
 from paddock.state.machine import PASSWORD_BYTES, attach_body, session_body
 
