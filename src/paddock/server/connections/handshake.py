@@ -17,105 +17,188 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be
 
+from paddock.errors import SESSION_EXPIRED
 from paddock.protocol import opcodes
+from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse
+from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.core import Core
+from paddock.server.connections.request_handler import ATTACHING, CLOSED, RequestHandler
+from paddock.server.replication.proposals import Submitter
+from paddock.server.sessions.policy import ReadOnly
 from paddock.state.entry import ATTACH, Entry
-from paddock.state.machine import PASSWORD_BYTES, attach_body, session_body
+from paddock.state.machine import PASSWORD_BYTES, Outcome, attach_body, session_body
+from paddock.state.sessions import Session, SessionChange
 
 logger: Final = logging.getLogger(__name__)
 
-TURN_AWAY: Final = 0
-TELL_EXPIRED: Final = 1
-PROPOSE: Final = 2
-READ_ONLY: Final = 3
 
+class Handshake(Submitter):
+    """The handshake of one connection; it is forgotten when it is over."""
 
-class Decision:
-    """What to do, and the entry to propose if that is it."""
+    def __init__(
+        self,
+        core: Core,
+        connection: AdmittedConnection,
+        handler: RequestHandler,
+        request: ConnectRequest,
+    ) -> None:
+        super().__init__()
+        self._core = core
+        self._connection = connection
+        self._handler = handler
+        self._request = request
+        self.address = handler.address
 
-    __slots__ = ("action", "entry")
-
-    def __init__(self, action: int, entry: Entry | None = None) -> None:
-        self.action = action
-        self.entry = entry
-
-
-def decide(request: ConnectRequest, core: Core, address: str) -> Decision:
-    """Decide on a request that came from an address."""
-    if core.is_open:
-        timeout_ms = core.negotiate(request.timeout_ms)
+    def begin(self) -> None:
+        """Propose the session that the client asks for, or answer without the log."""
+        request, core = self._request, self._core
+        core.statistics.handshakes += 1
         if request.session_id:
-            password = request.password or b""
-            body = attach_body(timeout_ms, password, request.last_zxid_seen)
-            return Decision(PROPOSE, Entry(ATTACH, body, request.session_id))
-        if is_ahead(request, core, address):
-            # Before a session is opened that no client would use.
-            return Decision(TURN_AWAY)
-        body = session_body(timeout_ms, core.random_bytes(PASSWORD_BYTES))
-        return Decision(PROPOSE, Entry(opcodes.CREATE_SESSION, body))
-    if not core.is_read_only or not request.read_only:
-        return Decision(TURN_AWAY)
-    if request.session_id and request.session_id not in core.machine.sessions.by_id:
-        return Decision(TELL_EXPIRED)
-    if is_ahead(request, core, address):
-        return Decision(TURN_AWAY)
-    if request.session_id and not has_password(request, core):
-        log_refused(request, core, address)
-        return Decision(TELL_EXPIRED)
-    return Decision(READ_ONLY)
+            core.statistics.handshakes_again += 1
+        if core.is_open:
+            timeout_ms = core.negotiate(request.timeout_ms)
+            if request.session_id:
+                body = attach_body(timeout_ms, request.password or b"", request.last_zxid_seen)
+                self._propose(Entry(ATTACH, body, request.session_id))
+            elif self._is_ahead():
+                # Before a session is opened that no client would use.
+                self._connection.close()
+            else:
+                body = session_body(timeout_ms, core.random_bytes(PASSWORD_BYTES))
+                self._propose(Entry(opcodes.CREATE_SESSION, body))
+        elif core.is_read_only and request.read_only:
+            self._begin_read_only()
+        else:
+            self._connection.close()
 
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        if self._handler.stage == CLOSED:
+            return
+        self._core.replica.mark_dirty(self._handler)
+        if outcome.session is not None:
+            self._attached(outcome.session, outcome.zxid)
+            return
+        self._log_refused()
+        if outcome.error == SESSION_EXPIRED:
+            self._send_expired()
+        self._connection.close()
 
-def has_password(request: ConnectRequest, core: Core) -> bool:
-    """Return whether our own state has the session, with this password."""
-    session = core.machine.sessions.by_id.get(request.session_id)
-    return session is not None and session.admits(request.password or b"")
+    def refuse(self, entry: Entry, code: int) -> None:
+        if self._handler.stage == CLOSED:
+            return
+        # Without the log there are no sessions. The client will come back, and was heard of.
+        liveness, session = self._core.tracker.get(entry.session), self._session()
+        if liveness is not None and session is not None and self._knows_password(session):
+            liveness.heard = self._core.tracker.now()
+        self._connection.close()
 
+    def abort(self) -> None:
+        self._connection.abort()
 
-def is_ahead(request: ConnectRequest, core: Core, address: str) -> bool:
-    """Return whether the client has seen a later state than ours; log it."""
-    zxid = core.machine.zxid
-    if request.last_zxid_seen <= zxid:
-        return False
-    logger.warning(
-        "%s: turned away, it has seen zxid 0x%x and ours is 0x%x",
-        address,
-        request.last_zxid_seen,
-        zxid,
-    )
-    return True
+    def _propose(self, entry: Entry) -> None:
+        self._handler.stage = ATTACHING
+        self._handler.watcher.session = entry.session
+        self._core.proposer.submit(entry, self)
 
-
-def log_refused(request: ConnectRequest, core: Core, address: str) -> None:
-    """Log a session that was refused, if it is not merely over."""
-    session = request.session_id
-    if session in core.machine.sessions.by_id and not is_ahead(request, core, address):
-        logger.warning(
-            "%s: wrong password for session 0x%x",
-            address,
-            session,
-            extra={"session": session, "address": address},
+    def _attached(self, change: SessionChange, zxid: int) -> None:
+        handler = self._handler
+        session = self._core.machine.sessions.by_id[change.session]
+        liveness = self._core.tracker.get(session.id)
+        assert liveness is not None, "the lifecycle is told before"
+        handler.watcher.session = session.id
+        handler.attach(change.generation, liveness)
+        if not self._request.session_id:
+            # Statistics show the new session as the first operation.
+            handler.tally.operation = opcodes.CREATE_SESSION
+            handler.tally.heard_at = liveness.heard
+            handler.buffer.last_zxid = zxid
+        logger.debug(
+            "session 0x%x attached from %s, timeout %d ms",
+            session.id,
+            handler.address,
+            session.timeout_ms,
+            extra=handler.about(),
         )
+        self._send(session.timeout_ms, session.id, session.password)
+        if self._core.is_open:
+            handler.open(self._core.policy_for(handler.watcher.identities))
+        else:
+            # The server stops: the session is the client's, but not to be used here.
+            self._connection.close()
+
+    def _begin_read_only(self) -> None:
+        """Serve reads without the log; a new session is known here alone."""
+        request, core, watcher = self._request, self._core, self._handler.watcher
+        session = self._session()
+        if request.session_id and session is None:
+            self._send_expired()
+            self._connection.close()
+        elif self._is_ahead():
+            self._connection.close()
+        elif session is not None and not self._knows_password(session):
+            self._log_refused()
+            self._send_expired()
+            self._connection.close()
+        else:
+            if session is None:
+                watcher.session = core.local_session_id()
+                password = core.random_bytes(PASSWORD_BYTES)
+            else:
+                watcher.session, password = session.id, session.password
+            self._send(core.negotiate(request.timeout_ms), watcher.session, password, True)
+            self._handler.open(ReadOnly())
+
+    def _session(self) -> Session | None:
+        """Return the session that the client names, if our own state has it."""
+        return self._core.machine.sessions.by_id.get(self._request.session_id)
+
+    def _knows_password(self, session: Session) -> bool:
+        return session.admits(self._request.password or b"")
+
+    def _is_ahead(self) -> bool:
+        """Return whether the client has seen a later state than ours; log it."""
+        seen, zxid = self._request.last_zxid_seen, self._core.machine.zxid
+        if seen <= zxid:
+            return False
+        logger.warning(
+            "%s: turned away, it has seen zxid 0x%x and ours is 0x%x", self.address, seen, zxid
+        )
+        return True
+
+    def _log_refused(self) -> None:
+        """Log a session that was refused, if it is not merely over."""
+        session = self._session()
+        if session is not None and not self._is_ahead():
+            logger.warning(
+                "%s: wrong password for session 0x%x",
+                self.address,
+                session.id,
+                extra={"session": session.id, "address": self.address},
+            )
+
+    def _send_expired(self) -> None:
+        self._send(0, 0, bytes(PASSWORD_BYTES))
+
+    def _send(
+        self, timeout_ms: int, session: int, password: bytes, read_only: bool = False
+    ) -> None:
+        writer = BytesWriter()
+        # An old client asks without the read-only byte, and is answered without it.
+        said = None if self._request.read_only is None else read_only
+        ConnectResponse(0, timeout_ms, session, password, said).write(writer)
+        framed = BytesWriter()
+        write_i32_be(framed, len(writer))
+        framed.write(writer.getvalue())
+        self._handler.buffer.packets(framed.getvalue(), 1)
 
 
-def response(
-    request: ConnectRequest,
-    timeout_ms: int,
-    session: int,
-    password: bytes,
-    read_only: bool = False,
-) -> bytes:
-    """Return the frame that answers a handshake."""
-    writer = BytesWriter()
-    # An old client asks without the read-only byte, and is answered without it.
-    said = None if request.read_only is None else read_only
-    ConnectResponse(0, timeout_ms, session, password, said).write(writer)
-    framed = BytesWriter()
-    write_i32_be(framed, len(writer))
-    framed.write(writer.getvalue())
-    return framed.getvalue()
-
-
-def expired(request: ConnectRequest) -> bytes:
-    """Return the frame that says that the session asked for is over."""
-    return response(request, 0, 0, bytes(PASSWORD_BYTES))
+def read_request(frame: bytes, address: str) -> ConnectRequest | None:
+    """Return the request in the first frame of a connection; log one that is not understood."""
+    try:
+        return ConnectRequest.read(Reader(frame))
+    except DecodeError as error:
+        logger.warning(
+            "%s: handshake not understood: %s", address, error, extra={"address": address}
+        )
+        return None

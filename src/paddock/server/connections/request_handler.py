@@ -27,7 +27,7 @@ import logging
 from typing import Final
 
 from librt.strings import BytesWriter, read_i32_be
-from mypy_extensions import i64
+from mypy_extensions import i32, i64
 
 from paddock.errors import (
     AUTH_FAILED,
@@ -42,11 +42,10 @@ from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
 from paddock.protocol.requests import AuthPacket, SaslToken
 from paddock.server.connections.admission import AdmittedConnection
-from paddock.server.connections.connection_watcher import ConnectionWatcher
 from paddock.server.connections.core import Core
 from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
-from paddock.server.connections.send_buffer import SendBuffer
-from paddock.server.replication.submitter import Submitter
+from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
+from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Tally
@@ -88,7 +87,7 @@ class RequestHandler(Submitter):
         self, core: Core, connection: AdmittedConnection, address: str, tls: object
     ) -> None:
         super().__init__()
-        self.stage = NEW
+        self.stage: i64 = NEW
         # None once it is closed: a circle of references would keep all parts in memory.
         self.connection: AdmittedConnection | None = connection
         self.address = address
@@ -103,6 +102,7 @@ class RequestHandler(Submitter):
         self._queries = core.queries
         self._machine = core.machine
         self._turns = core.turns
+        self._tracker = core.tracker
         self._authenticator = core.authenticator(address, tls)
         # The generation under which the connection is attached to its session.
         self._generation = 0
@@ -117,7 +117,7 @@ class RequestHandler(Submitter):
         self._turn_is_due = False
         self._has_turn = False
         self._turn_end = 0.0
-        self._until_look = _REQUESTS_A_LOOK
+        self._until_look: i64 = _REQUESTS_A_LOOK
         # The watches that are being set again, turn by turn, and the xid of that request.
         self._setting: WatchSetting | None = None
         self._setting_xid = 0
@@ -190,7 +190,7 @@ class RequestHandler(Submitter):
         if liveness is not None and connection is not None and liveness.connection is connection:
             if liveness.is_held and self.buffer.peer_reads:
                 # Until now we did not read; from now on silence is the client's own.
-                liveness.heard = self._core.tracker.now()
+                liveness.heard = self._tracker.now()
             liveness.connection = None
             liveness.is_held = False
         self.connection = None
@@ -204,7 +204,7 @@ class RequestHandler(Submitter):
         if liveness is None:
             self.tally.received += len(frames)
         else:
-            liveness.heard = self._core.tracker.now()
+            liveness.heard = self._tracker.now()
             self.tally.receive(frames, liveness.heard)
         if len(frames) > _REQUESTS_A_LOOK:
             self._begin_turn()
@@ -256,7 +256,7 @@ class RequestHandler(Submitter):
         self.is_paused = pause
         if self.liveness is not None:
             self.liveness.is_held = pause
-            self.liveness.heard = self._core.tracker.now()
+            self.liveness.heard = self._tracker.now()
         if pause:
             transport.pause_reading()
         else:
@@ -508,8 +508,9 @@ class RequestHandler(Submitter):
     def flush(self) -> None:
         if self.tally.writes:
             self.tally.settle(self._core.statistics)
-        self.buffer.flush(self._proposer.is_syncing())
-        if self.buffer.is_overdue and self.connection is not None:
+        buffer = self.buffer
+        buffer.flush(self._proposer.is_syncing())
+        if buffer.is_overdue and self.connection is not None:
             self.connection.drop()
 
     def abort(self) -> None:
@@ -557,7 +558,7 @@ class RequestHandler(Submitter):
             self.regulate()
 
     def _answer(
-        self, operation: int, xid: int, data: bytes, start: i64, identities: Identities
+        self, operation: int, xid: i32, data: bytes, start: i64, identities: Identities
     ) -> None:
         queries, watcher = self._queries, self.watcher
         error, answer = queries.answer(operation, data, watcher, identities, watcher.session, start)

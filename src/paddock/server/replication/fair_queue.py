@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from paddock.server.replication.submitter import Submitter
+from paddock.server.replication.proposals import Submitter
 from paddock.state.entry import BATCH_BYTES_MAX, Entry
 
 # A small entry is no larger than this.

@@ -23,9 +23,8 @@ from typing import Final
 from paddock.errors import SYSTEM_ERROR
 from paddock.log.interface import Log
 from paddock.server.replication.fair_queue import FairQueue
-from paddock.server.replication.proposals import PendingBatch, Proposals
+from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.replication.replica import Replica
-from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
 from paddock.state.machine import MACHINE_ERRORS
 

@@ -28,8 +28,7 @@ from typing import Final
 
 from paddock.log.interface import Log, LogCorruptError, Record
 from paddock.server.replication.notices import Notices
-from paddock.server.replication.proposals import PendingBatch, Proposals
-from paddock.server.replication.submitter import Submitter
+from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.statistics import Statistics
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.server.config.config import ServerConfig
+from paddock.server.replication.proposals import Submitter
 from paddock.server.replication.proposer import Proposer
-from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import REAP, Entry
 from paddock.state.machine import Outcome, reap_body
 from paddock.state.node import TTL_BASE, Node

@@ -8,7 +8,7 @@ import pytest
 
 from paddock.protocol import opcodes
 from paddock.server.replication.fair_queue import FairQueue
-from paddock.server.replication.submitter import Submitter
+from paddock.server.replication.proposals import Submitter
 from paddock.state.entry import BATCH_BYTES_MAX, Entry
 
 SMALL = 100
