@@ -228,7 +228,7 @@ class Connection:
         )
 
     def reset_statistics(self) -> None:
-        self.handler.tally.reset()
+        self.handler.tally = self.handler.tally.restarted()
         self._buffer.sent = 0
         # Upstream's value for none.
         self._buffer.last_zxid = -1

@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_be
+from librt.strings import read_i32_be
 from mypy_extensions import i32, i64
 
 from paddock.errors import (
@@ -40,7 +40,7 @@ from paddock.errors import (
 from paddock.protocol import opcodes, operations
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
-from paddock.protocol.requests import AuthPacket, SaslToken
+from paddock.protocol.requests import AuthPacket
 from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.core import Core
 from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
@@ -60,6 +60,8 @@ logger: Final = logging.getLogger(__name__)
 
 # The xid and the operation, before the request itself.
 _HEADER_BYTES: Final = 8
+# A SASL token that is null.
+_NO_TOKEN: Final = b"\xff\xff\xff\xff"
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
@@ -382,10 +384,11 @@ class RequestHandler(Submitter):
             )
         elif operation == opcodes.PING:
             self._reply(PING_XID, OK)
-        elif operation == opcodes.AUTH:
-            self._authenticate(xid, frame)
-        elif operation == opcodes.SASL:
-            self._answer_sasl(xid, frame)
+        elif operation in (opcodes.AUTH, opcodes.SASL):
+            try:
+                self._authenticate(operation, xid, Reader(frame, _HEADER_BYTES))
+            except DecodeError:
+                self._close()
         else:
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
@@ -399,9 +402,9 @@ class RequestHandler(Submitter):
         rejection = policy.check(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None
         if rejection is not None:
             self._count_request()
-            kind = FINAL if rejection.is_final else READY
-            xid = read_i32_be(frame, 0)
-            self._reply_in_order(kind, xid, b"", rejection.code, self._machine.zxid)
+            code, is_final = rejection
+            kind, xid = FINAL if is_final else READY, read_i32_be(frame, 0)
+            self._reply_in_order(kind, xid, b"", code, self._machine.zxid)
             return
         self._request(frame)
         if policy.is_lifted(self.watcher.identities):
@@ -448,12 +451,13 @@ class RequestHandler(Submitter):
         self._reply(self._setting_xid, OK)
         return True
 
-    def _authenticate(self, xid: int, frame: bytes) -> None:
-        try:
-            packet = AuthPacket.read(Reader(frame, _HEADER_BYTES))
-        except DecodeError:
-            self._close()
+    def _authenticate(self, operation: int, xid: int, request: Reader) -> None:
+        if operation == opcodes.SASL:
+            # No mechanism is offered: a server without one answers with no token.
+            request.string()
+            self._reply_in_order(READY, xid, _NO_TOKEN, OK, 0)
             return
+        packet = AuthPacket.read(request)
         # The new identities count from here on, also for what the client has sent already.
         error, self.watcher.identities = self._authenticator.receive(
             packet.scheme, packet.credentials, self.watcher.identities
@@ -468,17 +472,6 @@ class RequestHandler(Submitter):
                 extra=self.about(),
             )
         self._reply_in_order(FINAL if error == AUTH_FAILED else READY, xid, b"", error, 0)
-
-    def _answer_sasl(self, xid: int, frame: bytes) -> None:
-        """Answer that no mechanism is offered, as a server without one does: with no token."""
-        try:
-            Reader(frame, _HEADER_BYTES).string()
-        except DecodeError:
-            self._close()
-            return
-        writer = BytesWriter()
-        SaslToken(None).write(writer)
-        self._reply_in_order(READY, xid, writer.getvalue(), OK, 0)
 
     # Replies.
 

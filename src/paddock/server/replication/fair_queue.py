@@ -63,14 +63,6 @@ class FairQueue:
         self._take_large(entries, origins)
         return entries, origins
 
-    def clear(self) -> None:
-        self._entries = []
-        self._origins = []
-        self._backlog = {}
-        self._large = {}
-        self.size = 0
-        self.length = 0
-
     def _sort(self) -> None:
         """Put what came to what its origin has waiting."""
         for entry, origin in zip(self._entries, self._origins, strict=True):

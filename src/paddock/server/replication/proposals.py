@@ -11,7 +11,10 @@ from paddock.state.machine import Outcome
 
 
 class Submitter:
-    """The origin of entries: a connection, or a part of the server that decides by itself."""
+    """The origin of entries: a connection, or a part of the server that decides by itself.
+
+    This one ignores what becomes of them.
+    """
 
     def __init__(self) -> None:
         # Whether it is among those to be flushed when the batch has been applied.
@@ -21,15 +24,12 @@ class Submitter:
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         """Take the outcome of an entry that has just been applied."""
-        raise NotImplementedError
 
     def refuse(self, entry: Entry, code: int) -> None:
         """Take the news that an entry was surely not written."""
-        raise NotImplementedError
 
     def flush(self) -> None:
         """Send what has gathered."""
-        raise NotImplementedError
 
     def abort(self) -> None:
         """Give up: an outcome could not be delivered, so no client may go on waiting for it."""
