@@ -233,7 +233,7 @@ class Replica:
             self._take(batch, reason)
 
     def _take(self, batch: PendingBatch | None, reason: str) -> None:
-        """Apply a batch, refuse it if there is a reason, or, without one, meet an unknown outcome."""
+        """Apply a batch; with a reason, refuse it; without a batch, the outcome is unknown."""
         if batch is None or reason:
             self._telling = True
             if batch is None:
