@@ -29,7 +29,7 @@ from paddock.protocol.records import (
 from paddock.protocol.requests import WatchedRequest
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
-from paddock.server.core import Core
+from paddock.server.connections.core import Core
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.statistics import Statistics

@@ -22,18 +22,16 @@ from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.settings import differing
 from paddock.server.connections.connection import Connection
+from paddock.server.connections.core import Core
 from paddock.server.connections.ports import address_of, explained, start_listening
-from paddock.server.core import Core
-from paddock.server.durability.engine import Engine
 from paddock.server.durability.log_recovery import LogRecovery
 from paddock.server.durability.snapshotter import Snapshotter
-from paddock.server.durability.startup import Restored, restore_newest
+from paddock.server.durability.startup import Engine, Restored, restore_newest
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
 from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
-from paddock.state.access import Identities
 from paddock.state.watches import Watches
 from paddock.storage.replay import within_memory
 from paddock.storage.snapshots import SnapshotStore
@@ -338,7 +336,7 @@ class Server:
             file = config.audit_file
             if file is None and engine.directory is not None:
                 file = engine.directory.path / "audit.log"
-            self._audit = AuditLog(file, config.log_format)
+            self._audit = AuditLog(file, config.log_format, self._wall_clock_ms)
         return engine
 
     def _load(self, log: Log, store: SnapshotStore | None) -> tuple[Restored, Replica]:
@@ -395,7 +393,7 @@ class Server:
 
     def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:
-            self._audit.server(operation, result, self._wall_clock_ms())
+            self._audit.add(operation, result)
 
     async def _bind_admin(self, host: str, port: int) -> None:
         # Imported here: most servers have none, and need no HTTP.
@@ -417,15 +415,9 @@ class Server:
 
         limits = self.admin_limits
         if self._audit is not None:
-            limits.on_audit = self._audit_admin
+            limits.on_audit = self._audit.add
         data_commands = DataCommands(self._config, self._snapshotter, limits)
         await admin.start(AdminCommands(metrics), data_commands)
-
-    def _audit_admin(
-        self, operation: str, result: str, identities: Identities, address: str
-    ) -> None:
-        if self._audit is not None:
-            self._audit.admin(operation, result, identities, address, self._wall_clock_ms())
 
     def _connection(self) -> asyncio.Protocol:
         assert self._core is not None
@@ -442,22 +434,16 @@ class Server:
     async def _close_all(self) -> None:
         # The supervisor keeps it, and it would keep the state.
         self.admin_limits.on_audit = None
-        if self._admin is not None:
-            await self._admin.close()
-            self._admin = None
+        for server in (self._admin, self._secure):
+            if server is not None:
+                await server.close()
         if self._listener is not None:
             self._listener.close()
-            self._listener = None
-        if self._secure is not None:
-            await self._secure.close()
-            self._secure = None
         # These wait for threads.
-        if self._audit is not None:
-            await self._in_thread(self._audit.close)
-            self._audit = None
-        if self._engine is not None:
-            await self._in_thread(self._engine.close)
-            self._engine = None
+        for kept in (self._audit, self._engine):
+            if kept is not None:
+                await self._in_thread(kept.close)
+        self._admin = self._secure = self._listener = self._audit = self._engine = None
 
 
 def _log_start(config: ServerConfig) -> None:

@@ -115,15 +115,13 @@ class Tally:
         self.latency_ms.add(self.last_latency_ms, self.writes)
         self.writes = 0
 
-    def reset(self) -> None:
-        self.received = 0
-        self.operation = NO_OPERATION
+    def restarted(self) -> Tally:
+        """Return the tally of the same connection from now on."""
+        new = Tally()
+        new.established_ms, new.writes = self.established_ms, self.writes
         # Upstream's value for none.
-        self.xid = -1
-        self.heard_at = 0.0
-        self.answered_at = 0.0
-        self.latency_ms = Summary()
-        self.last_latency_ms = 0.0
+        new.xid = -1
+        return new
 
 
 class ConnectionReport(NamedTuple):

@@ -14,9 +14,9 @@ from paddock.protocol.opcodes import CREATE_SESSION
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.connection import Connection
-from paddock.server.connections.connection_watcher import ConnectionWatcher
+from paddock.server.connections.core import Core
 from paddock.server.connections.request_handler import RequestHandler
-from paddock.server.core import Core
+from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.sessions.tracker import Liveness

@@ -14,6 +14,7 @@ import os
 import pwd
 import queue
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -47,9 +48,10 @@ class AuditLog:
     Raises AuditError if the file cannot be opened.
     """
 
-    def __init__(self, path: Path | None, form: str) -> None:
+    def __init__(self, path: Path | None, form: str, wall_clock_ms: Callable[[], int]) -> None:
         self._file = AppendedFile(path)
         self._form = form
+        self._wall_clock_ms = wall_clock_ms
         self._user = _process_user()
         self._loop = asyncio.get_running_loop()
         # Entries applied in this pass of the event loop.
@@ -67,18 +69,17 @@ class AuditLog:
                 self._loop.call_soon(self._hand_over)
             self._gathered.append((entry, outcome))
 
-    def server(self, operation: str, result: str, time_ms: int) -> None:
-        """Add an event of the server itself."""
-        self._hand_over()
-        self._batches.put(Event(time_ms, operation, result, users=(self._user,)))
-
-    def admin(
-        self, operation: str, result: str, identities: Identities, address: str, time_ms: int
+    def add(
+        self,
+        operation: str,
+        result: str,
+        identities: Identities | None = None,
+        address: str | None = None,
     ) -> None:
-        """Add an admin command on all data."""
+        """Add an event of the server itself, or of a client's admin command on all data."""
         self._hand_over()
-        users = users_of(identities)
-        self._batches.put(Event(time_ms, operation, result, users=users, ip=address))
+        users = (self._user,) if identities is None else users_of(identities)
+        self._batches.put(Event(self._wall_clock_ms(), operation, result, users=users, ip=address))
 
     def close(self) -> None:
         """Write what is left and close the file. Blocks; call it after the last `take`."""

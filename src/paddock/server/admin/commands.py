@@ -13,8 +13,8 @@ from typing import Final
 
 from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operation_name, path_text
 from paddock.server.config.settings import as_file
-from paddock.server.connections.connection_watcher import ConnectionWatcher
 from paddock.server.connections.paced_writer import in_pieces
+from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.statistics import ConnectionReport
 
 Arguments = Mapping[str, str]

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from paddock.errors import PaddockError
+from paddock.server.admin.rate_limits import Tasks
 
 logger: Final = logging.getLogger(__name__)
 
@@ -54,9 +55,9 @@ class ControlSocket:
         self._answer = answer
         self._server: asyncio.Server | None = None
         self._names = contextlib.ExitStack()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         # Those of them that wait for a request, and may be cancelled.
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._waiting = Tasks()
 
     async def open(self) -> None:
         """Listen. A failure is only logged: the server works without the socket."""
@@ -78,8 +79,7 @@ class ControlSocket:
             self._server = None
             for task in self._waiting:
                 task.cancel()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
             with contextlib.suppress(OSError):
                 (self._folder / _NAME).unlink()
         self._names.close()
@@ -87,11 +87,8 @@ class ControlSocket:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._tasks) >= CONNECTIONS_MAX:
             writer.close()
-            return
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        for tasks in (self._tasks, self._waiting):
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+        else:
+            self._waiting.own(self._tasks.start(self._serve(reader, writer)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -21,8 +21,8 @@ from typing import IO, Final, TypeAlias, cast
 
 import h11
 
+from paddock.server.admin.rate_limits import Tasks
 from paddock.server.connections.paced_writer import PacedWriter
-from paddock.server.tasks import Tasks
 
 JSON: Final = "application/json"
 HTML: Final = "text/html;charset=utf-8"

@@ -1,6 +1,6 @@
 """Rate-limited logging, as text or JSON lines.
 
-    2026-01-31 12:00:00,123 INFO paddock.server.core: session 0x1f expired: …
+    2026-01-31 12:00:00,123 INFO paddock.server.sessions.lifecycle: session 0x1f expired: …
     {"time": "2026-01-31T12:00:00.123Z", "level": "info", "logger": …, "message": …, "session": …}
 
 A value in `extra` becomes a field of the JSON object; sessions and zxids are written as 0x…. The

@@ -17,7 +17,7 @@ from typing import Final
 
 from paddock import __version__
 from paddock.protocol import jute, operations
-from paddock.server.core import Core
+from paddock.server.connections.core import Core
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
 from paddock.storage.data_directory import DataDirectory

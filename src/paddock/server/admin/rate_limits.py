@@ -1,4 +1,4 @@
-"""Rate limits of the admin commands on all data, and the restores in flight.
+"""Rate limits of the admin commands on all data, and the tasks that run them.
 
 A restore stops the server that received it, and another server takes its place. The supervisor
 keeps these limits across servers, so that a restore does not reset its own rate limit.
@@ -6,14 +6,42 @@ keeps these limits across servers, so that a restore does not reset its own rate
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
 
-from paddock.server.tasks import Tasks
 from paddock.state.access import Identities
 
 # Operation, result, identities of the client, and its address.
 Audit: TypeAlias = Callable[[str, str, Identities, str], None]
+
+
+class Tasks(set[asyncio.Task[Any]]):
+    """Running tasks with one owner, which ends them; each is forgotten when it is done."""
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start and own a task."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.own(task)
+        return task
+
+    def own(self, task: asyncio.Task[Any]) -> None:
+        self.add(task)
+        task.add_done_callback(self.discard)
+
+    def hand_over(self, task: asyncio.Task[Any], heir: Tasks) -> None:
+        """Move a task to another owner, which ends later."""
+        self.discard(task)
+        heir.own(task)
+
+    async def end(self, grace: float = 0.0) -> None:
+        """Wait `grace` seconds for the tasks, then cancel the rest and await it."""
+        if self and grace:
+            await asyncio.wait(self, timeout=grace)
+        for task in self:
+            task.cancel()
+        if self:
+            await asyncio.wait(self)
 
 
 class RateLimit:

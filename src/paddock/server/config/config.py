@@ -26,10 +26,10 @@ from paddock.server.config.parsers import (
     number,
     one_of,
     positive_or,
+    setting,
     text,
     words,
 )
-from paddock.server.config.setting import setting
 
 DEFAULT_PORT: Final = 2181
 _DEFAULT_ADMIN_HOST: Final = "127.0.0.1"

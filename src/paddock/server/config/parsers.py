@@ -1,7 +1,10 @@
-"""Parsers: how the value of a setting is read from text, wherever the text was written.
+"""Settings: how one is declared, and the parsers that read its value from text.
 
-A parse function raises ValueError for a text that it cannot read; `Parser.expected` becomes the
-error message.
+    tick_time_ms: int = setting(2000, "tickTime", MILLISECONDS, "The unit of session timeouts.")
+
+The name of its option (`--tick-time-ms`) and of its environment variable (`PADDOCK_TICK_TIME_MS`)
+follow from the name of the field. A parse function raises ValueError for a text that it cannot
+read; `Parser.expected` becomes the error message.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 Value = TypeVar("Value", covariant=True)
+Default = TypeVar("Default")
 
+VARIABLE_PREFIX: Final = "PADDOCK_"
 INT32_MAX: Final = 2**31 - 1
 
 
@@ -161,3 +166,59 @@ FILE: Final = Parser(_path, "a file", "FILE")
 USER_AND_DIGEST: Final = Parser(
     _user_and_digest, "user:digest, where digest is the SHA-1 of user:password in base 64", "DIGEST"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its names, its parser, and its texts."""
+
+    # The key in a zoo.cfg. A key that upstream does not have begins with `paddock.`.
+    key: str
+    parser: Parser[Any]
+    # One sentence for --help and for the documentation.
+    help: str
+    # The heading in --help and in the documentation.
+    section: str
+    # The default, as --help and the documentation show it.
+    default_text: str
+    # A smaller number is raised to this one, with a warning.
+    minimum: int | None
+    # The text may be a password: error messages do not repeat it.
+    secret: bool
+    # The name that its option and variable are made of.
+    name: str
+    # The field of ServerConfig.
+    field: str = ""
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return VARIABLE_PREFIX + self.name.upper()
+
+    @property
+    def is_switch(self) -> bool:
+        return self.parser is SWITCH
+
+
+def setting(
+    default: Default,
+    key: str,
+    parser: Parser[Default],
+    help: str,
+    *,
+    section: str = "",
+    default_text: str = "",
+    minimum: int | None = None,
+    secret: bool = False,
+    name: str = "",
+) -> Default:
+    """Declare a field of `ServerConfig`.
+
+    A section begins with the first field that names it. Without `default_text` the default itself
+    is shown, without `name` the field's name is used.
+    """
+    declared = Setting(key, parser, help, section, default_text, minimum, secret, name)
+    return field(default=default, repr=not secret, metadata={"setting": declared})

@@ -7,8 +7,7 @@ from dataclasses import fields, replace
 from typing import Final
 
 from paddock.server.config.config import ServerConfig
-from paddock.server.config.parsers import shown
-from paddock.server.config.setting import Setting
+from paddock.server.config.parsers import Setting, shown
 
 
 def _declared() -> Iterator[Setting]:

@@ -11,6 +11,7 @@ lists several servers is refused, unless `standalone` is set.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,9 +19,8 @@ from typing import Any, Final
 
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.ignored import why_refused, why_unused
-from paddock.server.config.listed_servers import ListedServers
-from paddock.server.config.properties import read_properties
-from paddock.server.config.setting import VARIABLE_PREFIX, Setting
+from paddock.server.config.parsers import VARIABLE_PREFIX, Setting
+from paddock.server.config.properties import Property, read_properties
 from paddock.server.config.settings import SETTINGS
 
 # Variables that are not settings: of `serve`, of the other commands and the programs that they run,
@@ -32,6 +32,14 @@ _OTHER_VARIABLES: Final = frozenset(
         *("PADDOCK_ZXID", "PADDOCK_COMPILE", "PADDOCK_OPT_LEVEL", "PADDOCK_PURE"),
         *("PADDOCK_PROPERTY_FACTOR", "PADDOCK_RECORD_SCENARIOS"),
     }
+)
+
+_SERVER_KEY: Final = re.compile(r"server\.[0-9]+")
+_SERVERS_FILE: Final = "dynamicConfigFile"
+_KEYS_SHOWN: Final = 5
+_WHAT_HELPS: Final = (
+    "leave one server in the list, or have this one serve alone with --standalone"
+    " (paddock.standalone=true)"
 )
 
 _BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
@@ -131,3 +139,50 @@ def _meant(name: str, known: Mapping[str, Setting]) -> str:
     lower = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
     return f"; did you mean {lower[close[0]]}?" if close else ""
+
+
+class ListedServers:
+    """The servers that the files read so far list: several stop the start.
+
+    If each host ignored the list and served alone, clients would see several services under one
+    name, none of which has the writes that the others acknowledged. A list of one is a standalone
+    server, as in Apache. The list may be in a file of its own, which `dynamicConfigFile` names.
+    """
+
+    def __init__(self) -> None:
+        # File and line, by key: the last value of a repeated key counts.
+        self._places: dict[str, str] = {}
+        # Why the list could not be read from its own file.
+        self._unreadable: str | None = None
+
+    def take(self, path: Path, entry: Property) -> None:
+        """Note a line of a file, if it lists a member."""
+        where = f"{path}:{entry.line}"
+        if _SERVER_KEY.fullmatch(entry.key):
+            self._places[entry.key] = where
+        elif entry.key == _SERVERS_FILE:
+            self._read(Path(entry.value), where)
+
+    def check(self) -> None:
+        """Raise ConfigError unless at most one server is listed."""
+        if self._unreadable is not None:
+            raise ConfigError(f"{self._unreadable}, and may list several servers; {_WHAT_HELPS}")
+        if len(self._places) < 2:
+            return
+        keys = list(self._places)
+        shown = ", ".join(keys[:_KEYS_SHOWN]) + (", …" if len(keys) > _KEYS_SHOWN else "")
+        raise ConfigError(
+            f"{self._places[keys[0]]}: {shown} list {len(keys)} servers, which would not know each"
+            f" other: each would serve alone, on data of its own; {_WHAT_HELPS}"
+        )
+
+    def _read(self, path: Path, where: str) -> None:
+        try:
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self._unreadable = f"{where}: {_SERVERS_FILE} = {str(path)!r} cannot be read: {reason}"
+            return
+        for entry in read_properties(text):
+            if _SERVER_KEY.fullmatch(entry.key):
+                self._places[entry.key] = f"{path}:{entry.line}"

@@ -1,4 +1,4 @@
-"""One client's connection and its parts, and the limits that all connections share.
+"""One client's connection, its handshake and its parts, and what all connections share.
 
 What a request means is decided in `paddock.state`.
 """

@@ -1,7 +1,7 @@
 """One client's connection: the asyncio protocol, and the end of it.
 
-A connection is made of parts. It passes what it reads to a `SessionOpener` during the handshake,
-and to its `RequestHandler` from then on, which has a `ReplyQueue`, a `SendBuffer` and a
+A connection is made of parts. It passes what it reads to a `Handshake`, and to its
+`RequestHandler` from then on, which has a `ReplyQueue`, a `SendBuffer` and a
 `ConnectionWatcher`. A whole read is handled at once and answered with one write.
 """
 
@@ -14,6 +14,8 @@ from typing import Final, cast
 from librt.strings import read_i32_be
 
 from paddock.protocol.framing import FrameBuffer
+from paddock.server.connections.core import Core
+from paddock.server.connections.handshake import Handshake, read_request
 from paddock.server.connections.paced_writer import PacedWriter
 from paddock.server.connections.request_handler import (
     CLOSED,
@@ -22,8 +24,6 @@ from paddock.server.connections.request_handler import (
     OPEN,
     RequestHandler,
 )
-from paddock.server.connections.session_opener import SessionOpener
-from paddock.server.core import Core
 from paddock.server.statistics import ConnectionReport
 
 logger: Final = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ class Connection:
         )
 
     def reset_statistics(self) -> None:
-        self.handler.tally.reset()
+        self.handler.tally = self.handler.tally.restarted()
         self._buffer.sent = 0
         # Upstream's value for none.
         self._buffer.last_zxid = -1
@@ -276,7 +276,11 @@ class Connection:
         self.handler.tally.received += 1
         self._core.admission.welcome(self)
         self._cancel_deadline()
-        SessionOpener(self._core, self, self.handler).receive(frame)
+        request = read_request(frame, self.handler.address)
+        if request is None:
+            self.close()
+        else:
+            Handshake(self._core, self, self.handler, request).begin()
 
     def _count_partial(self) -> None:
         """Count what has come of a frame that is not whole, with that of all others."""

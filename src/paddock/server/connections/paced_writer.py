@@ -71,7 +71,7 @@ class PacedWriter:
     def start(self) -> None:
         """Send the first piece at once."""
         self._timer = self._loop.call_later(self._timeout, self._check)
-        self._send()
+        self.take_turn()
 
     def pause(self) -> None:
         self._is_paused = True
@@ -85,20 +85,17 @@ class PacedWriter:
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
 
     def _schedule(self) -> None:
         if not (self._is_scheduled or self._is_paused or self._is_over):
             self._is_scheduled = True
             if self._turns is None:
-                self._loop.call_soon(self._send)
+                self._loop.call_soon(self.take_turn)
             else:
                 self._turns.ask(self)
 
     def take_turn(self) -> None:
-        self._send()
-
-    def _send(self) -> None:
+        """Send the next piece."""
         self._is_scheduled = False
         if self._is_paused or self._is_over:
             return

@@ -26,8 +26,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_be
-from mypy_extensions import i64
+from librt.strings import read_i32_be
+from mypy_extensions import i32, i64
 
 from paddock.errors import (
     AUTH_FAILED,
@@ -40,13 +40,12 @@ from paddock.errors import (
 from paddock.protocol import opcodes, operations
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
-from paddock.protocol.requests import AuthPacket, SaslToken
+from paddock.protocol.requests import AuthPacket
 from paddock.server.connections.admission import AdmittedConnection
-from paddock.server.connections.connection_watcher import ConnectionWatcher
+from paddock.server.connections.core import Core
 from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
-from paddock.server.connections.send_buffer import SendBuffer
-from paddock.server.core import Core
-from paddock.server.replication.submitter import Submitter
+from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
+from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Tally
@@ -63,6 +62,8 @@ logger: Final = logging.getLogger(__name__)
 
 # The xid and the operation, before the request itself.
 _HEADER_BYTES: Final = 8
+# A SASL token that is null.
+_NO_TOKEN: Final = b"\xff\xff\xff\xff"
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
@@ -90,7 +91,7 @@ class RequestHandler(Submitter):
         self, core: Core, connection: AdmittedConnection, address: str, tls: object
     ) -> None:
         super().__init__()
-        self.stage = NEW
+        self.stage: i64 = NEW
         # None once it is closed: a circle of references would keep all parts in memory.
         self.connection: AdmittedConnection | None = connection
         self.address = address
@@ -105,6 +106,7 @@ class RequestHandler(Submitter):
         self._queries = core.queries
         self._machine = core.machine
         self._turns = core.turns
+        self._tracker = core.tracker
         self._authenticator = core.authenticator(address, tls)
         # The generation under which the connection is attached to its session.
         self._generation = 0
@@ -119,7 +121,7 @@ class RequestHandler(Submitter):
         self._turn_is_due = False
         self._has_turn = False
         self._turn_end = 0.0
-        self._until_look = _REQUESTS_A_LOOK
+        self._until_look: i64 = _REQUESTS_A_LOOK
         # The watches that are being set again, turn by turn, and the xid of that request.
         self._setting: WatchSetting | None = None
         self._setting_xid = 0
@@ -192,7 +194,7 @@ class RequestHandler(Submitter):
         if liveness is not None and connection is not None and liveness.connection is connection:
             if liveness.is_held and self.buffer.peer_reads:
                 # Until now we did not read; from now on silence is the client's own.
-                liveness.heard = self._core.tracker.now()
+                liveness.heard = self._tracker.now()
             liveness.connection = None
             liveness.is_held = False
         self.connection = None
@@ -206,7 +208,7 @@ class RequestHandler(Submitter):
         if liveness is None:
             self.tally.received += len(frames)
         else:
-            liveness.heard = self._core.tracker.now()
+            liveness.heard = self._tracker.now()
             self.tally.receive(frames, liveness.heard)
         if len(frames) > _REQUESTS_A_LOOK:
             self._begin_turn()
@@ -258,7 +260,7 @@ class RequestHandler(Submitter):
         self.is_paused = pause
         if self.liveness is not None:
             self.liveness.is_held = pause
-            self.liveness.heard = self._core.tracker.now()
+            self.liveness.heard = self._tracker.now()
         if pause:
             transport.pause_reading()
         else:
@@ -384,10 +386,11 @@ class RequestHandler(Submitter):
             )
         elif operation == opcodes.PING:
             self._reply(PING_XID, OK)
-        elif operation == opcodes.AUTH:
-            self._authenticate(xid, frame)
-        elif operation == opcodes.SASL:
-            self._answer_sasl(xid, frame)
+        elif operation in (opcodes.AUTH, opcodes.SASL):
+            try:
+                self._authenticate(operation, xid, Reader(frame, _HEADER_BYTES))
+            except DecodeError:
+                self._close()
         else:
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
@@ -401,9 +404,9 @@ class RequestHandler(Submitter):
         rejection = policy.check(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None
         if rejection is not None:
             self._count_request()
-            kind = FINAL if rejection.is_final else READY
-            xid = read_i32_be(frame, 0)
-            self._reply_in_order(kind, xid, b"", rejection.code, self._machine.zxid)
+            code, is_final = rejection
+            kind, xid = FINAL if is_final else READY, read_i32_be(frame, 0)
+            self._reply_in_order(kind, xid, b"", code, self._machine.zxid)
             return
         self._request(frame)
         if policy.is_lifted(self.watcher.identities):
@@ -450,12 +453,13 @@ class RequestHandler(Submitter):
         self._reply(self._setting_xid, OK)
         return True
 
-    def _authenticate(self, xid: int, frame: bytes) -> None:
-        try:
-            packet = AuthPacket.read(Reader(frame, _HEADER_BYTES))
-        except DecodeError:
-            self._close()
+    def _authenticate(self, operation: int, xid: int, request: Reader) -> None:
+        if operation == opcodes.SASL:
+            # No mechanism is offered: a server without one answers with no token.
+            request.string()
+            self._reply_in_order(READY, xid, _NO_TOKEN, OK, 0)
             return
+        packet = AuthPacket.read(request)
         # The new identities count from here on, also for what the client has sent already.
         error, self.watcher.identities = self._authenticator.receive(
             packet.scheme, packet.credentials, self.watcher.identities
@@ -470,17 +474,6 @@ class RequestHandler(Submitter):
                 extra=self.about(),
             )
         self._reply_in_order(FINAL if error == AUTH_FAILED else READY, xid, b"", error, 0)
-
-    def _answer_sasl(self, xid: int, frame: bytes) -> None:
-        """Answer that no mechanism is offered, as a server without one does: with no token."""
-        try:
-            Reader(frame, _HEADER_BYTES).string()
-        except DecodeError:
-            self._close()
-            return
-        writer = BytesWriter()
-        SaslToken(None).write(writer)
-        self._reply_in_order(READY, xid, writer.getvalue(), OK, 0)
 
     # Replies.
 
@@ -510,8 +503,9 @@ class RequestHandler(Submitter):
     def flush(self) -> None:
         if self.tally.writes:
             self.tally.settle(self._core.statistics)
-        self.buffer.flush(self._proposer.is_syncing())
-        if self.buffer.is_overdue and self.connection is not None:
+        buffer = self.buffer
+        buffer.flush(self._proposer.is_syncing())
+        if buffer.is_overdue and self.connection is not None:
             self.connection.drop()
 
     def abort(self) -> None:
@@ -559,7 +553,7 @@ class RequestHandler(Submitter):
             self.regulate()
 
     def _answer(
-        self, operation: int, xid: int, data: bytes, start: i64, identities: Identities
+        self, operation: int, xid: i32, data: bytes, start: i64, identities: Identities
     ) -> None:
         queries, watcher = self._queries, self.watcher
         error, answer = queries.answer(operation, data, watcher, identities, watcher.session, start)

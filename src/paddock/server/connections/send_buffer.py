@@ -15,11 +15,17 @@ import os
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
 
+from paddock.server.replication.proposals import Submitter
+from paddock.server.replication.replica import Replica
 from paddock.server.statistics import Statistics
+from paddock.state.watcher import Watcher
 
 # How much may gather before it is sent.
 _GATHERED_BYTES_MAX: Final = 1 << 20
+# So much a writer holds without memory of its own; it is used again if it had no more.
+_KEPT_BYTES_MAX: Final = 256
 # A packet of this size is not copied.
 _LARGE_BYTES: Final = 1 << 14
 # Waiting pieces are joined up to this size.
@@ -74,14 +80,14 @@ class SendBuffer:
         # Whether the transport is closed once everything has been sent.
         self.is_last = False
         # Packets sent since the beginning, and the zxid of the last reply.
-        self.sent = 0
-        self.last_zxid = 0
+        self.sent: i64 = 0
+        self.last_zxid: i64 = 0
         self._statistics = statistics
         self._backlog = backlog
         self._gathered = BytesWriter()
         # Bytes of large bodies since the last flush.
-        self._large = 0
-        self._packets = 0
+        self._large: i64 = 0
+        self._packets: i64 = 0
         # What waits for the peer, in order, with what each piece counts for; -1 is a large body.
         # A list, since it is nearly always empty, and an empty deque is ten times as large.
         self._waiting: list[tuple[bytes, int]] = []
@@ -97,7 +103,7 @@ class SendBuffer:
         self._written = 0
         self._taken = 0
 
-    def reply(self, xid: int, zxid: int, error: int, body: bytes) -> None:
+    def reply(self, xid: i32, zxid: i64, error: i32, body: bytes) -> None:
         gathered = self._gathered
         write_i32_be(gathered, 16 + len(body))
         write_i32_be(gathered, xid)
@@ -107,7 +113,7 @@ class SendBuffer:
         self._packets += 1
         self.last_zxid = zxid
 
-    def reply_large(self, xid: int, zxid: int, head: bytes, body: bytes, tail: bytes) -> None:
+    def reply_large(self, xid: i32, zxid: i64, head: bytes, body: bytes, tail: bytes) -> None:
         """Send a reply of three parts, of which `body` is not copied."""
         gathered = self._gathered
         write_i32_be(gathered, 16 + len(head) + len(body) + len(tail))
@@ -120,7 +126,7 @@ class SendBuffer:
         self._gathered.write(tail)
         self.last_zxid = zxid
 
-    def packets(self, whole: bytes, count: int) -> None:
+    def packets(self, whole: bytes, count: i64) -> None:
         """Send `count` packets that are encoded already, one behind the other."""
         self._packets += count
         if len(whole) >= _LARGE_BYTES:
@@ -220,7 +226,10 @@ class SendBuffer:
         self.sent += self._packets
         self._packets = 0
         data = self._gathered.getvalue()
-        self._gathered = BytesWriter()
+        if len(data) > _KEPT_BYTES_MAX:
+            self._gathered = BytesWriter()
+        else:
+            self._gathered.truncate(0)
         self._statistics.bytes_sent += len(data)
         return data
 
@@ -316,3 +325,25 @@ class SendBuffer:
         self._size -= size
         self._own_size -= size
         self._backlog.size -= size
+
+
+class ConnectionWatcher(Watcher):
+    """The watcher of one connection: puts events into its send buffer."""
+
+    def __init__(self, replica: Replica, buffer: SendBuffer) -> None:
+        super().__init__()
+        # 0 until it is known which session the client gets.
+        self.session = 0
+        # Flushes the buffer after a batch; None once the connection is closed.
+        self.submitter: Submitter | None = None
+        self._replica = replica
+        self._buffer = buffer
+
+    def notify(self, event: bytes) -> None:
+        self.notify_all(event, 1)
+
+    def notify_all(self, frames: bytes, count: int) -> None:
+        submitter = self.submitter
+        if submitter is not None:
+            self._buffer.packets(frames, count)
+            self._replica.mark_dirty(submitter)

@@ -13,7 +13,7 @@ import logging
 from typing import Final
 
 from paddock.log.interface import Log, LogError
-from paddock.server.core import Core
+from paddock.server.connections.core import Core
 
 logger: Final = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from paddock.server.replication.submitter import Submitter
+from paddock.server.replication.proposals import Submitter
 from paddock.state.entry import BATCH_BYTES_MAX, Entry
 
 # A small entry is no larger than this.
@@ -62,14 +62,6 @@ class FairQueue:
         entries, origins = self._take_small()
         self._take_large(entries, origins)
         return entries, origins
-
-    def clear(self) -> None:
-        self._entries = []
-        self._origins = []
-        self._backlog = {}
-        self._large = {}
-        self.size = 0
-        self.length = 0
 
     def _sort(self) -> None:
         """Put what came to what its origin has waiting."""

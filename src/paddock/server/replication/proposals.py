@@ -1,4 +1,4 @@
-"""What the replica knows of the proposals of its server, and the batches on their way.
+"""Proposals: who submits entries, the batches on their way, and what the replica knows of them.
 
 The proposer keeps the proposals; a server that only follows its log has none.
 """
@@ -6,8 +6,33 @@ The proposer keeps the proposals; a server that only follows its log has none.
 from __future__ import annotations
 
 from paddock.log.interface import Record
-from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import Entry
+from paddock.state.machine import Outcome
+
+
+class Submitter:
+    """The origin of entries: a connection, or a part of the server that decides by itself.
+
+    This one ignores what becomes of them.
+    """
+
+    def __init__(self) -> None:
+        # Whether it is among those to be flushed when the batch has been applied.
+        self.is_dirty = False
+        # The address of the client; empty for the server itself.
+        self.address = ""
+
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        """Take the outcome of an entry that has just been applied."""
+
+    def refuse(self, entry: Entry, code: int) -> None:
+        """Take the news that an entry was surely not written."""
+
+    def flush(self) -> None:
+        """Send what has gathered."""
+
+    def abort(self) -> None:
+        """Give up: an outcome could not be delivered, so no client may go on waiting for it."""
 
 
 class PendingBatch:

@@ -23,9 +23,8 @@ from typing import Final
 from paddock.errors import SYSTEM_ERROR
 from paddock.log.interface import Log
 from paddock.server.replication.fair_queue import FairQueue
-from paddock.server.replication.proposals import PendingBatch, Proposals
+from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.replication.replica import Replica
-from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
 from paddock.state.machine import MACHINE_ERRORS
 
@@ -108,10 +107,8 @@ class Proposer(Proposals):
 
     def outstanding(self) -> int:
         """Count the entries that are not answered yet."""
-        count = self._gathered.length + self._replica.outstanding()
-        for batch in self._in_flight.values():
-            count += len(batch.entries)
-        return count
+        in_flight = sum([len(batch.entries) for batch in self._in_flight.values()])
+        return self._gathered.length + self._replica.outstanding() + in_flight
 
     def is_syncing(self) -> bool:
         """Return whether the log has something to do, in a thread of its own."""
@@ -133,7 +130,7 @@ class Proposer(Proposals):
 
     def drop(self) -> None:
         """Forget what has gathered; those who wait for it have been disconnected."""
-        self._gathered.clear()
+        self._gathered = FairQueue(_BATCH_ENTRIES_START)
 
     def resume(self) -> None:
         """Propose again: the log was recovered, and what it committed has been applied."""
@@ -147,15 +144,20 @@ class Proposer(Proposals):
         batch = self._in_flight.pop(number, None)
         if batch is not None:
             batch.synced = now
-            self._tell_if_slow(batch)
+            seconds = now - batch.begun
+            if seconds > self.slow_sync:
+                logger.warning(
+                    "a slow disk: the sync of %d entries took %.2f s",
+                    len(batch.entries),
+                    seconds,
+                    extra={"entries": len(batch.entries), "seconds": seconds},
+                )
         return batch
 
     def doubt(self, now: float) -> None:
         self._is_in_doubt = True
-        for batch in self._in_flight.values():
-            batch.synced = now
-            self._tell_if_slow(batch)
-        self._in_flight.clear()
+        for number in list(self._in_flight):
+            self.claim(number, now)
 
     def begin(self, batch: PendingBatch) -> None:
         if self._full and batch.is_ours:
@@ -206,7 +208,7 @@ class Proposer(Proposals):
 
     def stop(self) -> None:
         self._halted = True
-        self._gathered.clear()
+        self.drop()
         self._wake()
 
     def _wake(self) -> None:
@@ -247,13 +249,3 @@ class Proposer(Proposals):
             except MACHINE_ERRORS as error:
                 self._replica.fail(error)
                 return
-
-    def _tell_if_slow(self, batch: PendingBatch) -> None:
-        seconds = batch.synced - batch.begun
-        if seconds > self.slow_sync:
-            logger.warning(
-                "a slow disk: the sync of %d entries took %.2f s",
-                len(batch.entries),
-                seconds,
-                extra={"entries": len(batch.entries), "seconds": seconds},
-            )

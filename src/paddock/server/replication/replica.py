@@ -28,8 +28,7 @@ from typing import Final
 
 from paddock.log.interface import Log, LogCorruptError, Record
 from paddock.server.replication.notices import Notices
-from paddock.server.replication.proposals import PendingBatch, Proposals
-from paddock.server.replication.submitter import Submitter
+from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.statistics import Statistics
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
@@ -47,10 +46,6 @@ _ENTRIES_A_LOOK: Final = 8
 _ANSWERS_A_LOOK: Final = 64
 _LARGE_BYTES: Final = 1 << 12
 
-_COMMITTED: Final = 0
-_REFUSED: Final = 1
-_UNKNOWN: Final = 2
-
 
 class MachineFailure(Exception):  # noqa: N818
     """The machine has failed while an entry was applied."""
@@ -67,17 +62,6 @@ class SessionListener:
         `is_ours` says whether this server proposed the entry; the submitter may be gone all the
         same.
         """
-
-
-class _Told:
-    """What the log has said: of a batch, or of all proposals in flight."""
-
-    __slots__ = ("batch", "kind", "reason")
-
-    def __init__(self, kind: int, batch: PendingBatch | None, reason: str) -> None:
-        self.kind = kind
-        self.batch = batch
-        self.reason = reason
 
 
 class Replica:
@@ -122,11 +106,11 @@ class Replica:
         self._is_live = False
         # The batch of which some entries are applied and others not yet.
         self._applying: PendingBatch | None = None
-        # What the log has said meanwhile, in its order.
-        self._told: deque[_Told] = deque()
+        # What the log has said meanwhile, in its order; see `_take`.
+        self._told: deque[tuple[PendingBatch | None, str]] = deque()
         # What waits for the end of the batch that is being applied.
         self._between: list[Callable[[], None]] = []
-        # Whether the state is not what the log says.
+        # Whether the state was given up: it is not what the log says.
         self._is_dead = False
         # Given up when there is no memory left, so that the end can be told.
         self._reserve = bytes(_RESERVE_BYTES)
@@ -178,9 +162,9 @@ class Replica:
         if self._applying is not None:
             count = len(self._applying.submitters)
             count -= min(count, self._applying.applied)
-        for told in self._told:
-            if told.batch is not None:
-                count += len(told.batch.submitters)
+        for batch, _ in self._told:
+            if batch is not None:
+                count += len(batch.submitters)
         return count
 
     def is_dead(self) -> bool:
@@ -230,34 +214,32 @@ class Replica:
             batch.record = record
         batch.is_ours = is_ours
         batch.index = record.index
-        self._hear(_Told(_COMMITTED, batch, ""))
+        self._hear(batch, "")
 
     def _hear_refused(self, number: int, reason: str, now: float) -> None:
         batch = None if self._is_dead else self.proposals.claim(number, now)
         if batch is not None:
-            self._hear(_Told(_REFUSED, batch, reason))
+            self._hear(batch, reason)
 
     def _hear_unknown(self, reason: str, now: float) -> None:
         if not self._is_dead:
             self.proposals.doubt(now)
-            self._hear(_Told(_UNKNOWN, None, reason))
+            self._hear(None, reason)
 
-    def _hear(self, told: _Told) -> None:
+    def _hear(self, batch: PendingBatch | None, reason: str) -> None:
         if self.is_behind():
-            self._told.append(told)
+            self._told.append((batch, reason))
         else:
-            self._take(told)
+            self._take(batch, reason)
 
-    def _take(self, told: _Told) -> None:
-        """Do what the log's word asks for."""
-        batch = told.batch
-        if told.kind == _UNKNOWN or batch is None:
+    def _take(self, batch: PendingBatch | None, reason: str) -> None:
+        """Apply a batch; with a reason, refuse it; without a batch, the outcome is unknown."""
+        if batch is None or reason:
             self._telling = True
-            self.proposals.halt(told.reason)
-            self._finish()
-        elif told.kind == _REFUSED:
-            self._telling = True
-            self.proposals.refuse(batch, told.reason)
+            if batch is None:
+                self.proposals.halt(reason)
+            else:
+                self.proposals.refuse(batch, reason)
             self._finish()
         else:
             try:
@@ -341,7 +323,8 @@ class Replica:
 
     def _take_next(self) -> None:
         if self._told:
-            self._take(self._told.popleft())
+            batch, reason = self._told.popleft()
+            self._take(batch, reason)
 
     def _wake(self) -> None:
         if self._caught_up is not None:

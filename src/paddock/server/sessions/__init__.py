@@ -1,4 +1,4 @@
-"""Sessions as a server sees them: handshake, identity, expiry, and what outlives them.
+"""Sessions as a server sees them: identity, restrictions, expiry, and what outlives them.
 
 What the log knows of sessions is in `paddock.state.sessions`.
 """

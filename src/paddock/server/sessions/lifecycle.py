@@ -18,9 +18,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from paddock.server.replication.proposals import Submitter
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica, SessionListener
-from paddock.server.replication.submitter import Submitter
 from paddock.server.sessions.tracker import Liveness, SessionTracker
 from paddock.state.entry import EXPIRE, Entry
 from paddock.state.machine import Outcome

@@ -12,19 +12,14 @@ from paddock.protocol import opcodes, operations
 from paddock.state.access import Identities
 
 
-class Rejection:
-    """The reply to a request that is not carried out; after a final one the connection closes."""
-
-    def __init__(self, code: int, is_final: bool) -> None:
-        self.code = code
-        self.is_final = is_final
-
-
 class SessionPolicy:
     """A restriction on the requests of a connection."""
 
-    def check(self, operation: int) -> Rejection | None:
-        """Return how a request is rejected; None if it is allowed."""
+    def check(self, operation: int) -> tuple[int, bool] | None:
+        """Return with which code a request is rejected, and whether the connection then closes.
+
+        None if it is allowed.
+        """
         raise NotImplementedError
 
     def is_lifted(self, identities: Identities) -> bool:
@@ -35,12 +30,12 @@ class SessionPolicy:
 class ReadOnly(SessionPolicy):
     """Nothing is written, not even the end of a session."""
 
-    def check(self, operation: int) -> Rejection | None:
+    def check(self, operation: int) -> tuple[int, bool] | None:
         if operation == opcodes.CLOSE_SESSION:
-            return Rejection(OK, True)
+            return OK, True
         # Our state may not be the latest, so a sync is refused too, as upstream.
         if operation in operations.WRITES or operation == opcodes.SYNC:
-            return Rejection(NOT_READ_ONLY, False)
+            return NOT_READ_ONLY, False
         return None
 
 
@@ -50,10 +45,10 @@ class AuthenticationRequired(SessionPolicy):
     def __init__(self, schemes: frozenset[str]) -> None:
         self._schemes = schemes
 
-    def check(self, operation: int) -> Rejection | None:
+    def check(self, operation: int) -> tuple[int, bool] | None:
         if operation in (opcodes.AUTH, opcodes.SASL):
             return None
-        return Rejection(SESSION_CLOSED_REQUIRE_SASL, True)
+        return SESSION_CLOSED_REQUIRE_SASL, True
 
     def is_lifted(self, identities: Identities) -> bool:
         return any(one.scheme in self._schemes for one in identities.entries)

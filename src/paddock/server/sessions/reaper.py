@@ -12,28 +12,15 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.server.config.config import ServerConfig
+from paddock.server.replication.proposals import Submitter
 from paddock.server.replication.proposer import Proposer
-from paddock.server.replication.submitter import Submitter
 from paddock.state.entry import REAP, Entry
-from paddock.state.machine import Outcome, reap_body
+from paddock.state.machine import reap_body
 from paddock.state.node import TTL_BASE, Node
 from paddock.state.tree import Tree
 
 # Nodes that are scanned in one step: less than a millisecond.
 LOOKS_IN_A_STEP: Final = 1000
-
-
-class _Ignored(Submitter):
-    """Ignores the outcome: a node that was not deleted is scanned again."""
-
-    def deliver(self, entry: Entry, outcome: Outcome) -> None:
-        pass
-
-    def refuse(self, entry: Entry, code: int) -> None:
-        pass
-
-    def flush(self) -> None:
-        pass
 
 
 class Reaper:
@@ -56,7 +43,8 @@ class Reaper:
         self._unused_ms = config.max_unused_container_ms
         # The clock of mtime.
         self._time_ms = time_ms
-        self._ignored = _Ignored()
+        # Ignores the outcome: a node that was not deleted is scanned again.
+        self._ignored = Submitter()
         # The next round, or the next step of this one.
         self._timer: asyncio.Handle | None = None
         # Whether TTL nodes are scanned, and not containers, and how many are left of them.
@@ -72,7 +60,6 @@ class Reaper:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
 
     def _begin_round(self) -> None:
         tree = self._tree

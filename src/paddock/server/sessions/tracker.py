@@ -85,7 +85,6 @@ class SessionTracker:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
 
     def now(self) -> float:
         """Return the time in which silence is counted."""

@@ -19,8 +19,8 @@ from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from typing import Final, cast
 
 from paddock.server.config.config import ServerConfig
+from paddock.server.connections.core import Core
 from paddock.server.connections.ports import address_of, explained
-from paddock.server.core import Core
 from paddock.server.tls.context import Credentials
 from paddock.server.tls.hostnames import comes_from_its_host
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 
 from paddock.server.config.config import ServerConfig
-from paddock.server.core import Core
+from paddock.server.connections.core import Core
 from paddock.server.tls.context import Credentials
 from paddock.server.tls.listener import TlsListener
 

@@ -36,7 +36,7 @@ def keep(
 
     async def main() -> None:
         harness = Harness()
-        audit = AuditLog(path, form)
+        audit = AuditLog(path, form, lambda: 0)
         harness.replica.on_entry = audit.take
         try:
             await scenario(harness)
@@ -125,7 +125,7 @@ def test_without_a_file_it_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> 
 
 def test_a_file_that_cannot_be_opened_is_an_error_of_one_line(tmp_path: Path) -> None:
     async def main() -> None:
-        AuditLog(tmp_path / "none" / "audit.log", TEXT)
+        AuditLog(tmp_path / "none" / "audit.log", TEXT, lambda: 0)
 
     with pytest.raises(AuditError, match=r"none/audit\.log: cannot be written: No such file"):
         asyncio.run(main())
@@ -142,10 +142,10 @@ def test_lines_that_find_no_room_are_told_of_and_the_server_goes_on(
 
 def test_the_servers_own_line_comes_behind_what_was_done_before_it(tmp_path: Path) -> None:
     async def main() -> None:
-        audit = AuditLog(tmp_path / "audit.log", TEXT)
+        audit = AuditLog(tmp_path / "audit.log", TEXT, lambda: 0)
         entry, outcome = applied(rq.delete("/none"))
         audit.take(entry, outcome)
-        audit.server(SERVER_STOP, SUCCESS, 0)
+        audit.add(SERVER_STOP, SUCCESS)
         audit.close()
 
     asyncio.run(main())

@@ -1,10 +1,13 @@
-"""How often the costly admin commands may be asked for."""
+"""How often the costly admin commands may be asked for, and that their tasks end."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from paddock.server.admin.rate_limits import RateLimit
+from paddock.server.admin.rate_limits import RateLimit, Tasks
+from paddock.testing.clock import run_virtually
 
 
 def test_once_in_an_interval() -> None:
@@ -25,3 +28,52 @@ def test_what_is_given_back_does_not_count_but_others_do(since: float | None, th
         limit.wait(since)
     limit.give_back(0.0)
     assert limit.wait(21.0 if since else 1.0) == then
+
+
+async def hang() -> None:
+    await asyncio.Event().wait()
+
+
+def test_what_is_left_at_the_end_is_cancelled_and_waited_for() -> None:
+    async def scenario() -> None:
+        tasks = Tasks()
+        cleaned = []
+
+        async def clean() -> None:
+            try:
+                await hang()
+            finally:
+                await asyncio.sleep(1)
+                cleaned.append(True)
+
+        task = tasks.start(clean())
+        await asyncio.sleep(0)
+        await tasks.end()
+        assert (cleaned, task.cancelled(), len(tasks)) == ([True], True, 0)
+        # With nothing to do it is over at once.
+        await tasks.end(grace=5)
+
+    run_virtually(scenario())
+
+
+def test_what_ends_in_time_is_not_cancelled() -> None:
+    async def scenario() -> None:
+        tasks = Tasks()
+        quick, slow = tasks.start(asyncio.sleep(4)), tasks.start(asyncio.sleep(6))
+        await tasks.end(grace=5)
+        assert (quick.cancelled(), slow.cancelled()) == (False, True)
+
+    run_virtually(scenario())
+
+
+def test_what_was_handed_over_ends_with_its_new_owner() -> None:
+    async def scenario() -> None:
+        first, second = Tasks(), Tasks()
+        task = first.start(hang())
+        first.hand_over(task, second)
+        await first.end()
+        assert (task in first, task in second, task.done()) == (False, True, False)
+        await second.end()
+        assert task.cancelled()
+
+    run_virtually(scenario())

@@ -11,8 +11,8 @@ import pytest
 
 from paddock.errors import NO_NODE, OK, SYSTEM_ERROR
 from paddock.server.connections.connection import Connection
-from paddock.server.connections.connection_watcher import ConnectionWatcher
 from paddock.server.connections.request_handler import RequestHandler
+from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.logs import Durability

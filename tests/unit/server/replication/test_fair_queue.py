@@ -8,7 +8,7 @@ import pytest
 
 from paddock.protocol import opcodes
 from paddock.server.replication.fair_queue import FairQueue
-from paddock.server.replication.submitter import Submitter
+from paddock.server.replication.proposals import Submitter
 from paddock.state.entry import BATCH_BYTES_MAX, Entry
 
 SMALL = 100
@@ -66,7 +66,7 @@ def test_as_many_large_ones_are_taken_as_fit_and_one_in_any_case() -> None:
         queue.put(entry(number, LARGE), origin)
     entries, _ = queue.take()
     assert numbers(entries) == list(range(BATCH_BYTES_MAX // (LARGE + 42)))
-    queue.clear()
+    queue = FairQueue()
     queue.put(entry(1, 2 * BATCH_BYTES_MAX), origin)
     queue.put(entry(2, 2 * BATCH_BYTES_MAX), origin)
     assert numbers(queue.take()[0]) == [1]

@@ -10,7 +10,7 @@ import pytest
 from paddock.errors import NO_NODE, OK, SESSION_EXPIRED, SYSTEM_ERROR
 from paddock.protocol.opcodes import CREATE, CREATE_SESSION
 from paddock.server.durability.log_recovery import LogRecovery
-from paddock.server.replication.submitter import Submitter
+from paddock.server.replication.proposals import Submitter
 from paddock.state.entry import EXPIRE, Batch, Entry
 from paddock.state.machine import Outcome
 from tests.property.dump import dump

@@ -57,17 +57,17 @@ class Core:
         self.random_bytes = random_bytes
         # Long work is done in turns.
         self.turns = Turns(monotonic)
-        self._authentication: SessionPolicy | None = None
-        if config.enforce_authentication:
-            self._authentication = AuthenticationRequired(config.enforced_schemes)
+        self._authentication: SessionPolicy | None = (
+            AuthenticationRequired(config.enforced_schemes)
+            if config.enforce_authentication
+            else None
+        )
         # The flags of every entry that this server proposes.
-        self.flags = 0
-        if config.extended_types_enabled:
-            self.flags |= EXTENDED_TYPES
-        if config.enforce_quota:
-            self.flags |= ENFORCE_QUOTA
-        if config.speaks_tls():
-            self.flags |= CERTIFICATES
+        self.flags = (
+            (EXTENDED_TYPES if config.extended_types_enabled else 0)
+            | (ENFORCE_QUOTA if config.enforce_quota else 0)
+            | (CERTIFICATES if config.speaks_tls() else 0)
+        )
         self.lifecycle = SessionLifecycle(replica, proposer, config.tick_time_ms / 1000, self.flags)
         self.tracker = self.lifecycle.tracker
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)

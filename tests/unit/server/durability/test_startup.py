@@ -11,7 +11,7 @@ from paddock.errors import PaddockError
 from paddock.log.file.file_log import FileLog
 from paddock.log.memory import MemoryLog
 from paddock.server.config.config import ServerConfig
-from paddock.server.durability.engine import Engine
+from paddock.server.durability.startup import Engine
 
 SERVER = Path(paddock.server.__file__).parent
 
@@ -44,4 +44,4 @@ def test_no_other_module_of_the_server_names_a_log_engine() -> None:
         for engine in ("FileLog", "MemoryLog")
         if engine in path.read_text(encoding="utf-8")
     }
-    assert named == {"durability/engine.py"}
+    assert named == {"durability/startup.py"}

@@ -1,0 +1,204 @@
+"""The handshake: a client asks for a session, a new one or one that it names.
+
+The rules:
+
+* The log decides. A new session gets its id, and a named one is compared with its password and with
+  the last zxid that the client has seen, when the entry is applied: our own state may be behind.
+* An unknown session and a wrong password are answered alike, that it has expired. A client that is
+  ahead of the log even then is turned away without an answer. The session's owner notices nothing.
+* While the log does not work no session is opened or attached. A client that asks for read-only is
+  served from our own state, if the settings allow that.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from librt.strings import BytesWriter, write_i32_be
+
+from paddock.errors import SESSION_EXPIRED
+from paddock.protocol import opcodes
+from paddock.protocol.jute import DecodeError, Reader
+from paddock.protocol.records import ConnectRequest, ConnectResponse
+from paddock.server.connections.admission import AdmittedConnection
+from paddock.server.connections.core import Core
+from paddock.server.connections.request_handler import ATTACHING, CLOSED, RequestHandler
+from paddock.server.replication.proposals import Submitter
+from paddock.server.sessions.policy import ReadOnly
+from paddock.state.entry import ATTACH, Entry
+from paddock.state.machine import PASSWORD_BYTES, Outcome, attach_body, session_body
+from paddock.state.sessions import Session, SessionChange
+
+logger: Final = logging.getLogger(__name__)
+
+
+class Handshake(Submitter):
+    """The handshake of one connection; it is forgotten when it is over."""
+
+    def __init__(
+        self,
+        core: Core,
+        connection: AdmittedConnection,
+        handler: RequestHandler,
+        request: ConnectRequest,
+    ) -> None:
+        super().__init__()
+        self._core = core
+        self._connection = connection
+        self._handler = handler
+        self._request = request
+        self.address = handler.address
+
+    def begin(self) -> None:
+        """Propose the session that the client asks for, or answer without the log."""
+        request, core = self._request, self._core
+        core.statistics.handshakes += 1
+        if request.session_id:
+            core.statistics.handshakes_again += 1
+        if core.is_open:
+            timeout_ms = core.negotiate(request.timeout_ms)
+            if request.session_id:
+                body = attach_body(timeout_ms, request.password or b"", request.last_zxid_seen)
+                self._propose(Entry(ATTACH, body, request.session_id))
+            elif self._is_ahead():
+                # Before a session is opened that no client would use.
+                self._connection.close()
+            else:
+                body = session_body(timeout_ms, core.random_bytes(PASSWORD_BYTES))
+                self._propose(Entry(opcodes.CREATE_SESSION, body))
+        elif core.is_read_only and request.read_only:
+            self._begin_read_only()
+        else:
+            self._connection.close()
+
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        if self._handler.stage == CLOSED:
+            return
+        self._core.replica.mark_dirty(self._handler)
+        if outcome.session is not None:
+            self._attached(outcome.session, outcome.zxid)
+            return
+        self._log_refused()
+        if outcome.error == SESSION_EXPIRED:
+            self._send_expired()
+        self._connection.close()
+
+    def refuse(self, entry: Entry, code: int) -> None:
+        if self._handler.stage == CLOSED:
+            return
+        # Without the log there are no sessions. The client will come back, and was heard of.
+        liveness, session = self._core.tracker.get(entry.session), self._session()
+        if liveness is not None and session is not None and self._knows_password(session):
+            liveness.heard = self._core.tracker.now()
+        self._connection.close()
+
+    def abort(self) -> None:
+        self._connection.abort()
+
+    def _propose(self, entry: Entry) -> None:
+        self._handler.stage = ATTACHING
+        self._handler.watcher.session = entry.session
+        self._core.proposer.submit(entry, self)
+
+    def _attached(self, change: SessionChange, zxid: int) -> None:
+        handler = self._handler
+        session = self._core.machine.sessions.by_id[change.session]
+        liveness = self._core.tracker.get(session.id)
+        assert liveness is not None, "the lifecycle is told before"
+        handler.watcher.session = session.id
+        handler.attach(change.generation, liveness)
+        if not self._request.session_id:
+            # Statistics show the new session as the first operation.
+            handler.tally.operation = opcodes.CREATE_SESSION
+            handler.tally.heard_at = liveness.heard
+            handler.buffer.last_zxid = zxid
+        logger.debug(
+            "session 0x%x attached from %s, timeout %d ms",
+            session.id,
+            handler.address,
+            session.timeout_ms,
+            extra=handler.about(),
+        )
+        self._send(session.timeout_ms, session.id, session.password)
+        if self._core.is_open:
+            handler.open(self._core.policy_for(handler.watcher.identities))
+        else:
+            # The server stops: the session is the client's, but not to be used here.
+            self._connection.close()
+
+    def _begin_read_only(self) -> None:
+        """Serve reads without the log; a new session is known here alone."""
+        request, core, watcher = self._request, self._core, self._handler.watcher
+        session = self._session()
+        if request.session_id and session is None:
+            self._send_expired()
+            self._connection.close()
+        elif self._is_ahead():
+            self._connection.close()
+        elif session is not None and not self._knows_password(session):
+            self._log_refused()
+            self._send_expired()
+            self._connection.close()
+        else:
+            if session is None:
+                watcher.session = core.local_session_id()
+                password = core.random_bytes(PASSWORD_BYTES)
+            else:
+                watcher.session, password = session.id, session.password
+            self._send(core.negotiate(request.timeout_ms), watcher.session, password, True)
+            self._handler.open(ReadOnly())
+
+    def _session(self) -> Session | None:
+        """Return the session that the client names, if our own state has it."""
+        return self._core.machine.sessions.by_id.get(self._request.session_id)
+
+    def _knows_password(self, session: Session) -> bool:
+        return session.admits(self._request.password or b"")
+
+    def _is_ahead(self) -> bool:
+        """Return whether the client has seen a later state than ours; log it."""
+        seen, zxid = self._request.last_zxid_seen, self._core.machine.zxid
+        if seen <= zxid:
+            return False
+        logger.warning(
+            "%s: turned away, it has seen zxid 0x%x and ours is 0x%x", self.address, seen, zxid
+        )
+        return True
+
+    def _log_refused(self) -> None:
+        """Log a session that was refused, if it is not merely over."""
+        session = self._session()
+        if session is not None and not self._is_ahead():
+            logger.warning(
+                "%s: wrong password for session 0x%x",
+                self.address,
+                session.id,
+                extra={"session": session.id, "address": self.address},
+            )
+
+    def _send_expired(self) -> None:
+        self._send(0, 0, bytes(PASSWORD_BYTES))
+
+    def _send(
+        self, timeout_ms: int, session: int, password: bytes, read_only: bool = False
+    ) -> None:
+        writer = BytesWriter()
+        # An old client asks without the read-only byte, and is answered without it.
+        said = None if self._request.read_only is None else read_only
+        ConnectResponse(0, timeout_ms, session, password, said).write(writer)
+        framed = BytesWriter()
+        write_i32_be(framed, len(writer))
+        framed.write(writer.getvalue())
+        self._handler.buffer.packets(framed.getvalue(), 1)
+
+
+def read_request(frame: bytes, address: str) -> ConnectRequest | None:
+    """Return the request in the first frame of a connection; log one that is not understood."""
+    try:
+        return ConnectRequest.read(Reader(frame))
+    except DecodeError as error:
+        logger.warning(
+            "%s: handshake not understood: %s", address, error, extra={"address": address}
+        )
+        return None
