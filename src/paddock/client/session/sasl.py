@@ -1,14 +1,14 @@
 """SASL authentication of a connection, before any request.
 
-The mechanism is DIGEST-MD5, with the package `pure-sasl` (the extra `sasl`). Neither
-side sends the password, and the server proves that it knows it, too. Nothing that is sent later is
-signed or encrypted by it: that is what TLS is for.
+The mechanism is DIGEST-MD5, with the package `pure-sasl` (the extra `sasl`). The password is not
+sent, and the server proves that it knows it, too. Later requests are neither signed nor encrypted:
+use TLS.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from paddock.client.requests.encoder import encoded, framed_request
 from paddock.client.session.handshake import next_frame
@@ -71,7 +71,11 @@ async def authenticate(transport: Transport, credentials: SaslCredentials) -> No
     token = b""
     for step in range(1, _STEPS_MAX + 1):
         challenge = await _send_token(transport, step, token, credentials)
-        token = _respond(sasl, challenge, credentials)
+        try:
+            token = sasl.process(challenge) or b""
+        except Exception as error:
+            # The package raises what its parser happens to meet.
+            raise _refused(credentials, f"the server's side of it is not right: {error}") from error
         if sasl.complete:
             sasl.dispose()
             return
@@ -95,15 +99,6 @@ async def _send_token(
     if answer is None:
         raise _refused(credentials, "the server does not offer SASL")
     return answer
-
-
-def _respond(sasl: Any, challenge: bytes, credentials: SaslCredentials) -> bytes:
-    try:
-        response = sasl.process(challenge)
-    except Exception as error:
-        # The package raises what its parser happens to meet.
-        raise _refused(credentials, f"the server's side of it is not right: {error}") from error
-    return response or b""
 
 
 def _refused(credentials: SaslCredentials, reason: str) -> AuthenticationError:
