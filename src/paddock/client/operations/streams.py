@@ -136,7 +136,7 @@ async def watch_tree(client: Operations, path: str) -> AsyncGenerator[Change, No
 
 
 def _is_news(change: Change, known: dict[str, tuple[int, int]]) -> bool:
-    """Return whether a state was not yielded yet, and take note of it."""
+    """Return whether a state is not the last one yielded, and record it."""
     if change.stat is None:
         return known.pop(change.path, None) is not None
     found = (change.stat.czxid, change.stat.mzxid)

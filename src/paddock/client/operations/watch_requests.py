@@ -73,8 +73,7 @@ class WatchRequests:
             self._shed(path)
             return self._sender.answered(None)
         # What is under way may add a watcher who needs the server's watch: then it has to stay.
-        everything = watcher is None and kind is WatchKind.ANY
-        removes = everything or not (is_open or are_others)
+        removes = (watcher is None and kind is WatchKind.ANY) or not (is_open or are_others)
         is_lasting = kind in (WatchKind.PERSISTENT, WatchKind.RECURSIVE)
         is_one_shot = kind in (WatchKind.DATA, WatchKind.CHILDREN)
 

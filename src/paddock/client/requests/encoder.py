@@ -136,8 +136,9 @@ class Encoder:
         """Return the operation that creates such a node, and its body."""
         if not (ephemeral is sequential is container is False and ttl is None):
             check_node_kind(ephemeral, sequential, container, ttl)
-        full = self.to_be_created(path, sequential)
-        node = _buffer(full) + _buffer(checked_data(data)) + _acls(acl)
+        node = (
+            _buffer(self.to_be_created(path, sequential)) + _buffer(checked_data(data)) + _acls(acl)
+        )
         if ttl is not None:
             flags = _TTL_SEQUENTIAL if sequential else _TTL
             return opcodes.CREATE_TTL, node + _INT.pack(flags) + _LONG.pack(

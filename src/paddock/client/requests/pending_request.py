@@ -23,7 +23,7 @@ from paddock.protocol.jute import DecodeError, Reader
 
 T = TypeVar("T")
 
-# What errors call an operation: as the method of the client that asks for it.
+# What errors call an operation: the client's method.
 _NAMES: Final = {row.number: row.method or row.name for row in operations.TABLE}
 
 
@@ -57,7 +57,7 @@ class Failure:
 
 
 class PendingRequest(Generic[T]):
-    """A request, from being asked for until its future is done."""
+    """A request until its future is done."""
 
     __slots__ = (
         "body",
@@ -138,6 +138,6 @@ class PendingRequest(Generic[T]):
             future.set_exception(refusal(code, self.operation, self.path))
 
     def fail(self, failure: Failure) -> None:
-        """Give up on it."""
+        """Fail, unless it is done."""
         if not self.future.done():
             self.future.set_exception(failure.of(self.name, self.path))

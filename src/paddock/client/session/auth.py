@@ -76,5 +76,6 @@ class Auth:
 
     def _send(self, transport: Transport, credentials: Credentials) -> None:
         self._sent.append(credentials)
-        packet = encoded(AuthPacket(0, *credentials))
-        transport.write(framed_request(AUTH_XID, opcodes.AUTH, packet))
+        transport.write(
+            framed_request(AUTH_XID, opcodes.AUTH, encoded(AuthPacket(0, *credentials)))
+        )

@@ -1,8 +1,8 @@
-"""Where the service is: `one:2181,two:2181,three:2181/app`, and in which order it is tried.
+"""Connection strings, `one:2181,two:2181,three:2181/app`, and the order of connection attempts.
 
-A connection string names hosts, each with a port or not, and may end with a path: the chroot, below
-which all paths of the client are. Hosts are shuffled once, so that clients spread over the servers,
-and then tried in turn; each is resolved again whenever it is tried, since names move.
+A connection string has hosts, with or without a port, and may end with the chroot: the path above
+all paths of the client. Hosts are shuffled once, so that clients spread over them, then tried in
+turn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 @runtime_checkable
 class Randomness(Protocol):
-    """Where chance comes from; `random.Random` is one."""
+    """A source of randomness, such as `random.Random`."""
 
     def uniform(self, a: float, b: float) -> float: ...
 
@@ -48,9 +48,9 @@ class Host:
 
 
 def parse_hosts(text: str) -> tuple[tuple[Host, ...], str]:
-    """Read a connection string: give the hosts, and the chroot or "".
+    """Return the hosts and the chroot, or "", of a connection string.
 
-    Raises InvalidArgumentError for what is no connection string.
+    Raises InvalidArgumentError.
     """
     if not isinstance(text, str):
         raise InvalidArgumentError(f"hosts: expected text, not {type(text).__name__}")
@@ -60,8 +60,7 @@ def parse_hosts(text: str) -> tuple[tuple[Host, ...], str]:
     chroot = (slash + below).rstrip("/")
     if chroot and not paths.is_valid(chroot.encode("utf-8", "surrogatepass")):
         raise InvalidArgumentError(f"hosts {text!r}: {chroot!r} is no valid path")
-    hosts = tuple(_parse_host(part.strip(), text) for part in listed.split(","))
-    return hosts, chroot
+    return tuple(_parse_host(part.strip(), text) for part in listed.split(",")), chroot
 
 
 def _parse_host(part: str, whole: str) -> Host:
@@ -110,11 +109,7 @@ class HostRing:
 
 
 class Backoff:
-    """How long to wait before the next round: random, and longer each time, up to a limit.
-
-    Random over the whole interval ("full jitter"), because clients that lost the same server must
-    not come back at the same time.
-    """
+    """Delays between rounds: exponential up to a limit, with full jitter."""
 
     def __init__(self, random: Randomness, first: float = 0.1, longest: float = 5.0) -> None:
         self._random = random

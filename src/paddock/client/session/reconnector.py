@@ -93,8 +93,7 @@ class Reconnector:
                 await authenticate(transport, self._sasl)
             return Attachment(transport, reply, asked_at)
 
-        attempts = max(len(self._hosts), _ATTEMPTS_MIN)
-        limit = max(session_timeout / attempts, _ATTEMPT_SECONDS_MIN)
+        limit = max(session_timeout / max(len(self._hosts), _ATTEMPTS_MIN), _ATTEMPT_SECONDS_MIN)
         while True:
             host = self._hosts.take()
             try:
