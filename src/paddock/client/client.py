@@ -202,7 +202,7 @@ class Client(Operations):
         watcher. Use it to go on after a session has expired.
         """
         other = self._make_another()
-        other._session.auth.learn(self._session.auth.known)
+        other._session.auth.learn(self._session.auth)
         return other
 
     def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

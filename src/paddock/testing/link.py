@@ -13,7 +13,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from paddock.client.requests.encoder import framed
 from paddock.protocol.framing import FrameBuffer
@@ -25,15 +25,6 @@ _FRAME_BYTES_MAX: Final = 1 << 28
 # Backpressure: a held lane with more than this pauses its source.
 _HELD_BYTES_MAX: Final = 1 << 20
 _LINGER_NOT: Final = struct.pack("ii", 1, 0)
-
-
-class Owner(Protocol):
-    """The proxy, as its links see it."""
-
-    def choose_fault(self, request: SeenRequest) -> Fault | None: ...
-    def connect(self, link: Link) -> None: ...
-    def stay_away(self) -> None: ...
-    def forget(self, link: Link) -> None: ...
 
 
 class Lane:
@@ -156,9 +147,20 @@ class End(asyncio.Protocol):
 class Link:
     """A client's connection, and the one to the server that belongs to it."""
 
-    def __init__(self, owner: Owner, conversation: Conversation) -> None:
-        self._owner = owner
+    def __init__(
+        self,
+        conversation: Conversation,
+        *,
+        choose_fault: Callable[[SeenRequest], Fault | None],
+        connect: Callable[[Link], None],
+        refuse_clients: Callable[[], None],
+        forget: Callable[[Link], None],
+    ) -> None:
         self.conversation = conversation
+        self._choose_fault = choose_fault
+        self._connect = connect
+        self._refuse_clients = refuse_clients
+        self._forget = forget
         self.to_server = Lane(self._let_out_to_server)
         self.to_client = Lane(self._let_out_to_client)
         self.client = End(self._from_client, self._lost)
@@ -240,7 +242,7 @@ class Link:
 
     def _lost(self) -> None:
         if self.client.transport is None and self.server.transport is None:
-            self._owner.forget(self)
+            self._forget(self)
 
     # From the client.
 
@@ -254,7 +256,7 @@ class Link:
             self._was_connected = True
             self.to_server.put_back(frame, is_seen=is_seen)
             self.to_server.is_ready = False
-            self._owner.connect(self)
+            self._connect(self)
         elif is_seen or self._is_plain:
             self.server.write(frame)
         else:
@@ -262,7 +264,7 @@ class Link:
 
     def _look_at_request(self, frame: bytes) -> None:
         request = self.conversation.request(frame[4:])
-        fault = self._owner.choose_fault(request)
+        fault = self._choose_fault(request)
         if fault is None:
             self.server.write(frame)
             return
@@ -327,7 +329,7 @@ class Link:
 
     def _cut_for(self, fault: Fault) -> None:
         if fault.effect.stay_away:
-            self._owner.stay_away()
+            self._refuse_clients()
         self.cut(reset=fault.effect.reset)
 
     def _hold_for(self, lane: Lane, seconds: float) -> None:

@@ -166,7 +166,7 @@ class FaultProxy(Listening):
     @_in_loop
     def refuse(self, seconds: float | None = None) -> None:
         """Cut every connection and refuse new ones, for `seconds` or until `heal`."""
-        self.stay_away()
+        self._close()
         self.cut()
         if seconds is not None:
             self._reopening = self._running_loop().call_later(seconds, self._open)
@@ -253,7 +253,7 @@ class FaultProxy(Listening):
         await self._opening
 
     async def _stop(self) -> None:
-        self.stay_away()
+        self._close()
         for task in list(self._connecting):
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
@@ -264,9 +264,9 @@ class FaultProxy(Listening):
         self._loop = None
         self._port.close()
 
-    # What links ask of it (`paddock.testing.link.Owner`).
+    # Called by links.
 
-    def choose_fault(self, request: SeenRequest) -> Fault | None:
+    def _choose_fault(self, request: SeenRequest) -> Fault | None:
         chosen: Fault | None = None
         for fault in self._faults:
             # Each one counts the request, also where another one has it.
@@ -274,12 +274,12 @@ class FaultProxy(Listening):
                 chosen = fault
         return chosen
 
-    def connect(self, link: Link) -> None:
-        task = self._running_loop().create_task(self._connect(link))
+    def _connect(self, link: Link) -> None:
+        task = self._running_loop().create_task(self._connect_to_server(link))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    def forget(self, link: Link) -> None:
+    def _forget(self, link: Link) -> None:
         self._links.pop(link, None)
 
     # Within the loop.
@@ -301,7 +301,7 @@ class FaultProxy(Listening):
             self._listening = self._port.listen()
             self._opening = self._running_loop().create_task(self._serve(self._listening))
 
-    def stay_away(self) -> None:
+    def _close(self) -> None:
         """Refuse connections from now on."""
         if self._reopening is not None:
             self._reopening.cancel()
@@ -318,12 +318,18 @@ class FaultProxy(Listening):
 
     def _accept(self) -> End:
         self._connections += 1
-        link = Link(self, Conversation(self._connections, self._history))
+        link = Link(
+            Conversation(self._connections, self._history),
+            choose_fault=self._choose_fault,
+            connect=self._connect,
+            refuse_clients=self._close,
+            forget=self._forget,
+        )
         link.hold(self._blackholes)
         self._links[link] = None
         return link.client
 
-    async def _connect(self, link: Link) -> None:
+    async def _connect_to_server(self, link: Link) -> None:
         host, port = self._server_address
         try:
             await self._running_loop().create_connection(lambda: link.server, host, port)

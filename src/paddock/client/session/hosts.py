@@ -8,7 +8,7 @@ turn.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
@@ -76,32 +76,26 @@ def _parse_host(part: str, whole: str) -> Host:
     return Host(match["bracketed"] or match["name"], port)
 
 
-class HostRing:
+class HostRing(list[Host]):
     """The hosts, in the order in which they are tried."""
 
     def __init__(self, hosts: Sequence[Host], random: Randomness) -> None:
         assert hosts
-        self._hosts = random.sample(list(hosts), len(hosts))
+        super().__init__(random.sample(list(hosts), len(hosts)))
         self._next = 0
 
-    def __len__(self) -> int:
-        return len(self._hosts)
-
-    def __iter__(self) -> Iterator[Host]:
-        return iter(self._hosts)
-
     def __str__(self) -> str:
-        return ",".join(sorted(str(host) for host in self._hosts))
+        return ",".join(sorted(map(str, self)))
 
     def take(self) -> Host:
         """Return the next one to try."""
-        host = self._hosts[self._next]
-        self._next = (self._next + 1) % len(self._hosts)
+        host = self[self._next]
+        self._next = (self._next + 1) % len(self)
         return host
 
     def prefer(self, host: Host) -> None:
         """Try one of them next."""
-        self._next = self._hosts.index(host)
+        self._next = self.index(host)
 
     def is_round_over(self) -> bool:
         """Return whether all of them have been tried since the first."""
