@@ -38,8 +38,8 @@ from paddock.client.requests.arguments import (
 from paddock.client.requests.encoder import ANY_VERSION, REQUEST_BYTES_MAX, Encoder
 from paddock.client.results import Created
 from paddock.client.session.dispatcher import WriteBatch
+from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import Host, HostRing, Randomness
-from paddock.client.session.sasl import SaslCredentials
 from paddock.client.session.session import Session
 from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState

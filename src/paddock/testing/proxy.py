@@ -230,29 +230,23 @@ class FaultProxy(Listening):
 
     # Lifecycle.
 
-    async def __aenter__(self) -> Self:
-        await self._start()
-        return self
-
-    async def __aexit__(self, *details: object) -> None:
-        await self._stop()
-
     def __enter__(self) -> Self:
         self._background = BackgroundLoop()
-        self._background.open(self._start())
+        self._background.open(self.__aenter__())
         return self
 
     def __exit__(self, *details: object) -> None:
         assert self._background is not None
-        self._background.close(self._stop(), details[1])
+        self._background.close(self.__aexit__(), details[1])
 
-    async def _start(self) -> None:
+    async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._open()
         assert self._opening is not None
         await self._opening
+        return self
 
-    async def _stop(self) -> None:
+    async def __aexit__(self, *details: object) -> None:
         self._close()
         for task in list(self._connecting):
             task.cancel()

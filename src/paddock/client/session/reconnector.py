@@ -23,9 +23,14 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar, cast
 
-from paddock.client.session.handshake import SessionCredentials, perform_handshake
+from paddock.client.session.handshake import (
+    SaslCredentials,
+    SessionCredentials,
+    authenticate,
+    check_installed,
+    perform_handshake,
+)
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
-from paddock.client.session.sasl import SaslCredentials, authenticate, check_installed
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
 from paddock.protocol.records import ConnectResponse

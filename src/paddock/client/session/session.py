@@ -25,10 +25,9 @@ from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.client.session.auth import Auth
 from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
-from paddock.client.session.handshake import SessionCredentials
+from paddock.client.session.handshake import SaslCredentials, SessionCredentials
 from paddock.client.session.hosts import HostRing, Randomness
 from paddock.client.session.reconnector import Reconnector
-from paddock.client.session.sasl import SaslCredentials
 from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
 from paddock.client.states import Event, EventType, SessionState
