@@ -104,12 +104,11 @@ class _Entry:
 
     @property
     def is_complete(self) -> bool:
-        siblings = self.siblings
         return (
             self.is_looked_at
             and not self.needs_data
             and self.is_listed
-            and (siblings.present > 1 or not siblings.names)
+            and (self.siblings.present > 1 or not self.siblings.names)
         )
 
 

@@ -128,10 +128,12 @@ class WatchRequests:
         """Remove the persistent watches from the server that no watcher needs."""
         full = self._encode.full(path)
         watches, session = self._watches, self._session
-        if not session.is_attached or not self._served.at(full):
-            return
-        if session.in_flight.may_set_watch(path):
+        if (
+            not session.is_attached
+            or not self._served.at(full)
             # They may be needed. It is checked again with the last reply.
+            or session.in_flight.may_set_watch(path)
+        ):
             return
         if not watches.has(full, WatchKind.ANY):
             _ignore(self.remove(path, WatchKind.ANY, None))

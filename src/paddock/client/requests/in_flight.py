@@ -71,9 +71,9 @@ class InFlight:
             self._lose(request, may_repeat=request.is_repeatable)
         if was_of_use:
             self.unsent.extend(unsent)
-            return
-        for request in unsent:
-            self._lose(request, may_repeat=True)
+        else:
+            for request in unsent:
+                self._lose(request, may_repeat=True)
 
     def adapt(self) -> None:
         """Adapt unsent requests to a new connection."""

@@ -105,10 +105,6 @@ class PendingRequest(Generic[T]):
         self.xid = 0
         self.sent_at = 0.0
 
-    @property
-    def name(self) -> str:
-        return name_of(self.operation)
-
     def answer(self, code: int, body: Reader) -> None:
         """Take the reply."""
         future = self.future
@@ -129,7 +125,7 @@ class PendingRequest(Generic[T]):
                 return
             except (ProtocolError, ValueError) as error:
                 # A ValueError is text that is no UTF-8.
-                future.set_exception(RemoteProtocolError(f"{self.name}: {error}"))
+                future.set_exception(RemoteProtocolError(f"{name_of(self.operation)}: {error}"))
                 raise DecodeError(str(error)) from error
             future.set_result(result)
         elif code == NO_NODE and self.missing_is_none:
@@ -140,4 +136,4 @@ class PendingRequest(Generic[T]):
     def fail(self, failure: Failure) -> None:
         """Fail, unless it is done."""
         if not self.future.done():
-            self.future.set_exception(failure.of(self.name, self.path))
+            self.future.set_exception(failure.of(name_of(self.operation), self.path))
