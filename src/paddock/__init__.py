@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from paddock.client.operations.streams import Change
     from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
-    from paddock.client.session.sasl import SaslCredentials
+    from paddock.client.session.handshake import SaslCredentials
     from paddock.client.session.state_publisher import StateListener
     from paddock.client.states import Event, EventType, SessionState
     from paddock.client.transaction import Transaction
@@ -180,7 +180,7 @@ _HOMES = (
     "paddock.client.states",
     "paddock.client.watches.watches",
     "paddock.client.session.state_publisher",
-    "paddock.client.session.sasl",
+    "paddock.client.session.handshake",
     "paddock.client.operations.streams",
     "paddock.client.results",
     "paddock.client.operations.walk",

@@ -17,8 +17,8 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count, check_flag, check_watcher, is_number
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
+from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import Randomness, parse_hosts
-from paddock.client.session.sasl import SaslCredentials
 from paddock.client.watches.watches import Watcher
 from paddock.errors import InvalidArgumentError, UsageError
 

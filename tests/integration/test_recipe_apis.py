@@ -29,7 +29,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 def recipes() -> list[str]:
-    """Give all recipes that are made of a client."""
+    """Return the names of all recipes whose first argument is a client."""
     kinds = {name: getattr(paddock.recipes, name) for name in paddock.recipes.__all__}
     return [
         name

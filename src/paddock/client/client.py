@@ -38,8 +38,8 @@ from paddock.client.requests.arguments import (
 from paddock.client.requests.encoder import ANY_VERSION, REQUEST_BYTES_MAX, Encoder
 from paddock.client.results import Created
 from paddock.client.session.dispatcher import WriteBatch
+from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import Host, HostRing, Randomness
-from paddock.client.session.sasl import SaslCredentials
 from paddock.client.session.session import Session
 from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState
@@ -202,7 +202,7 @@ class Client(Operations):
         watcher. Use it to go on after a session has expired.
         """
         other = self._make_another()
-        other._session.auth.learn(self._session.auth.known)
+        other._session.auth.learn(self._session.auth)
         return other
 
     def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -106,7 +106,6 @@ class MultiRead:
             await self.commit()
 
     def _add(self, operation: int, path: str, decode: Callable[[Reader], T]) -> Reading[T]:
-        body = watched(self._encode.full(path), False)
-        reading = Reading(Step(operation, body, path), decode)
+        reading = Reading(Step(operation, watched(self._encode.full(path), False), path), decode)
         self._readings.append(reading)
         return reading

@@ -1,4 +1,4 @@
-"""What calls give where it is more than one thing."""
+"""Results of calls that have several parts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from paddock.protocol.records import Stat
 
 
 class _NoData(bytes):
-    """Empty, and known again."""
+    """Empty data, told from others by its identity."""
 
 
-# What a node has that was created with no data at all.
+# The data of a node without any (null).
 NO_DATA: Final[bytes] = _NoData()
 
 

@@ -109,8 +109,9 @@ class Transaction:
         """
         self._check_open()
         if self._steps:
-            body = encoded_steps(self._steps)
-            committed = self._sender.send(opcodes.MULTI, body, None, self._decode)
+            committed = self._sender.send(
+                opcodes.MULTI, encoded_steps(self._steps), None, self._decode
+            )
         else:
             committed = self._sender.answered(self.results)
         self._is_committed = True
@@ -140,10 +141,8 @@ class Transaction:
             header = MultiHeader.read(reader)
             if header.done:
                 raise DecodeError(f"the answer to {len(self._steps)} operations ends early")
-            code = OK
-            if header.operation == opcodes.ERROR:
-                code = reader.int32()
-            else:
+            code = reader.int32() if header.operation == opcodes.ERROR else OK
+            if header.operation != opcodes.ERROR:
                 results.append(self._result(header.operation, reader))
             errors.append(None if code == OK else step.error(code))
         if any(errors):

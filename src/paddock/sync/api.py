@@ -9,8 +9,8 @@ import ssl
 
 from paddock.api import connect as async_connect
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
+from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import Randomness
-from paddock.client.session.sasl import SaslCredentials
 from paddock.client.watches.watches import Watcher
 from paddock.sync.bridge import Bridge
 from paddock.sync.client import Client

@@ -126,8 +126,7 @@ class Conversation:
         """Return whether every other request has its reply."""
         if self._handshake is not None:
             return self._handshake is request
-        waiting = [one for same_xid in self._open.values() for one in same_xid]
-        return all(one is request for one in waiting)
+        return all(one is request for waiting in self._open.values() for one in waiting)
 
     def request(self, payload: bytes) -> SeenRequest:
         """Take a frame from the client."""
@@ -142,8 +141,9 @@ class Conversation:
             header = RequestHeader.read(reader)
         except DecodeError:
             return self._seen(0, opcodes.ERROR, (), payload)
-        paths = _paths(header.operation, reader)
-        request = self._seen(header.xid, header.operation, paths, payload)
+        request = self._seen(
+            header.xid, header.operation, _paths(header.operation, reader), payload
+        )
         self._open.setdefault(header.xid, deque()).append(request)
         return request
 

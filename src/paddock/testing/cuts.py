@@ -125,13 +125,11 @@ def at_every_cut_blocking(
 
 @contextmanager
 def _cutting(proxy: FaultProxy, point: CutPoint | None) -> Iterator[None]:
-    if point is None:
-        yield
-        return
-    fault = point.arm(proxy)
+    fault = None if point is None else point.arm(proxy)
     try:
         yield
     except Exception as error:
-        error.add_note(str(point))
+        if point is not None:
+            error.add_note(str(point))
         raise
-    assert fault.hits, f"the scenario never came to this: {point}"
+    assert fault is None or fault.hits, f"the scenario never came to this: {point}"

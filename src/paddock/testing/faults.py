@@ -179,8 +179,7 @@ class Trigger:
         Given one direction, the other goes on: with `Direction.TO_CLIENT` the server gets the
         request. Other connections are not concerned; see `FaultProxy.blackhole` for all of them.
         """
-        chosen = frozenset(directions) or BOTH
-        return self._arm(Effect(FaultKind.BLACKHOLE, directions=chosen))
+        return self._arm(Effect(FaultKind.BLACKHOLE, directions=frozenset(directions) or BOTH))
 
 
 def chosen(
@@ -195,9 +194,8 @@ def chosen(
 
     def fits(request: SeenRequest) -> bool:
         # A ping has to be named: when one comes is a matter of time.
-        is_named = request.operation == number
         return (
-            (is_named or (number is None and request.operation != opcodes.PING))
+            (request.operation == number or (number is None and request.operation != opcodes.PING))
             and (path is None or path in request.paths)
             and (predicate is None or predicate(request))
         )

@@ -111,8 +111,7 @@ class FaultInjection(Listening):
         proxy = self.proxy
 
         def fits(request: SeenRequest) -> bool:
-            is_meant = session is None or request.session_id == session
-            return is_meant and request.name in names
+            return request.name in names and session in (None, request.session_id)
 
         # A ping is never meant, unless it is called by its name.
         named = names[0] if len(names) == 1 else None
@@ -157,8 +156,7 @@ class FaultInjection(Listening):
 
     async def _expire(self, client: object) -> None:
         session = self._session_of(client)
-        password = self.proxy.sessions[session]
-        await expire_session(self.proxy.server_address, session, password)
+        await expire_session(self.proxy.server_address, session, self.proxy.sessions[session])
 
     def _session_of(self, client: object) -> int:
         """Return the session of a client; raises ValueError if it has none on this server."""

@@ -13,7 +13,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from paddock.client.requests.encoder import framed
 from paddock.protocol.framing import FrameBuffer
@@ -27,15 +27,6 @@ _HELD_BYTES_MAX: Final = 1 << 20
 _LINGER_NOT: Final = struct.pack("ii", 1, 0)
 
 
-class Owner(Protocol):
-    """The proxy, as its links see it."""
-
-    def choose_fault(self, request: SeenRequest) -> Fault | None: ...
-    def connect(self, link: Link) -> None: ...
-    def stay_away(self) -> None: ...
-    def forget(self, link: Link) -> None: ...
-
-
 class Lane:
     """One direction of a connection."""
 
@@ -43,14 +34,14 @@ class Lane:
         self._let_out = let_out
         self.frames = FrameBuffer(_FRAME_BYTES_MAX)
         # Where it comes from: not read from while too much is held.
-        self.source: End | None = None
+        self.source: End
         # Frames with their lengths, or what is no frame; None is the end. Each with whether it has
         # been looked at before.
         self.waiting: deque[tuple[bytes | None, bool]] = deque()
         self._waiting_bytes = 0
         # The faults that hold it: nothing is let out while there are any.
-        self._holds: set[object] = set()
-        # Whether those are there whom it leads to.
+        self.holds: set[object] = set()
+        # Whether its destination is connected.
         self.is_ready = True
         self._is_letting_out = False
 
@@ -58,7 +49,7 @@ class Lane:
         self.waiting.append((item, False))
         self._waiting_bytes += len(item or b"")
         self.go_on()
-        if self._waiting_bytes > _HELD_BYTES_MAX and self.source is not None:
+        if self._waiting_bytes > _HELD_BYTES_MAX:
             self.source.pause(self)
 
     def put_back(self, item: bytes, *, is_seen: bool) -> None:
@@ -66,16 +57,13 @@ class Lane:
         self.waiting.appendleft((item, is_seen))
         self._waiting_bytes += len(item)
 
-    def hold(self, reason: object) -> None:
-        self._holds.add(reason)
-
     def release(self, reason: object) -> None:
-        self._holds.discard(reason)
+        self.holds.discard(reason)
         self.go_on()
 
     def heal(self) -> None:
         """Let go of whatever a fault held."""
-        self._holds.clear()
+        self.holds.clear()
         self.go_on()
 
     def clear(self) -> None:
@@ -89,13 +77,13 @@ class Lane:
             return
         self._is_letting_out = True
         try:
-            while self.waiting and self.is_ready and not self._holds:
+            while self.waiting and self.is_ready and not self.holds:
                 item, is_seen = self.waiting.popleft()
                 self._waiting_bytes -= len(item or b"")
                 self._let_out(item, is_seen)
         finally:
             self._is_letting_out = False
-        if not self.waiting and self.source is not None:
+        if not self.waiting:
             self.source.resume(self)
 
 
@@ -107,7 +95,7 @@ class End(asyncio.Protocol):
         self._lost = lost
         self.transport: Any = None
         # The other one: it is not read from while this one takes too little.
-        self.opposite: End | None = None
+        self.opposite: End
         # Why it is not read from just now.
         self._pauses: set[object] = set()
 
@@ -123,12 +111,10 @@ class End(asyncio.Protocol):
         self._lost()
 
     def pause_writing(self) -> None:
-        if self.opposite is not None:
-            self.opposite.pause(self)
+        self.opposite.pause(self)
 
     def resume_writing(self) -> None:
-        if self.opposite is not None:
-            self.opposite.resume(self)
+        self.opposite.resume(self)
 
     def pause(self, reason: object) -> None:
         """Read nothing for now."""
@@ -161,9 +147,20 @@ class End(asyncio.Protocol):
 class Link:
     """A client's connection, and the one to the server that belongs to it."""
 
-    def __init__(self, owner: Owner, conversation: Conversation) -> None:
-        self._owner = owner
+    def __init__(
+        self,
+        conversation: Conversation,
+        *,
+        choose_fault: Callable[[SeenRequest], Fault | None],
+        connect: Callable[[Link], None],
+        refuse_clients: Callable[[], None],
+        forget: Callable[[Link], None],
+    ) -> None:
         self.conversation = conversation
+        self._choose_fault = choose_fault
+        self._connect = connect
+        self._refuse_clients = refuse_clients
+        self._forget = forget
         self.to_server = Lane(self._let_out_to_server)
         self.to_client = Lane(self._let_out_to_client)
         self.client = End(self._from_client, self._lost)
@@ -206,9 +203,9 @@ class Link:
     def hold(self, directions: frozenset[Direction]) -> None:
         """Let nothing through until it is healed."""
         if Direction.TO_SERVER in directions:
-            self.to_server.hold(FaultKind.BLACKHOLE)
+            self.to_server.holds.add(FaultKind.BLACKHOLE)
         if Direction.TO_CLIENT in directions:
-            self.to_client.hold(FaultKind.BLACKHOLE)
+            self.to_client.holds.add(FaultKind.BLACKHOLE)
 
     def heal(self) -> None:
         """Let everything through again; what was held goes first."""
@@ -245,7 +242,7 @@ class Link:
 
     def _lost(self) -> None:
         if self.client.transport is None and self.server.transport is None:
-            self._owner.forget(self)
+            self._forget(self)
 
     # From the client.
 
@@ -259,7 +256,7 @@ class Link:
             self._was_connected = True
             self.to_server.put_back(frame, is_seen=is_seen)
             self.to_server.is_ready = False
-            self._owner.connect(self)
+            self._connect(self)
         elif is_seen or self._is_plain:
             self.server.write(frame)
         else:
@@ -267,7 +264,7 @@ class Link:
 
     def _look_at_request(self, frame: bytes) -> None:
         request = self.conversation.request(frame[4:])
-        fault = self._owner.choose_fault(request)
+        fault = self._choose_fault(request)
         if fault is None:
             self.server.write(frame)
             return
@@ -277,12 +274,12 @@ class Link:
             self.server.write(frame)
             if effect.kind in CUTS:
                 # Nothing behind it is to be carried out: after a cut, it is known what was.
-                self.to_server.hold(fault)
+                self.to_server.holds.add(fault)
             return
         # Healed before it comes to a cut, it goes on like any other.
         self.to_server.put_back(frame, is_seen=True)
         if effect.kind is FaultKind.CUT_BEFORE:
-            self.to_server.hold(fault)
+            self.to_server.holds.add(fault)
             self._cut_before = fault, request
             self._cut_before_request()
             return
@@ -332,11 +329,11 @@ class Link:
 
     def _cut_for(self, fault: Fault) -> None:
         if fault.effect.stay_away:
-            self._owner.stay_away()
+            self._refuse_clients()
         self.cut(reset=fault.effect.reset)
 
     def _hold_for(self, lane: Lane, seconds: float) -> None:
         # A reason of its own: delays may overlap.
         reason = object()
-        lane.hold(reason)
+        lane.holds.add(reason)
         asyncio.get_running_loop().call_later(seconds, lane.release, reason)

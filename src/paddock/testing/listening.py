@@ -74,7 +74,7 @@ class BackgroundLoop:
         # A daemon, so that a forgotten one does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name="paddock-testing", daemon=True)
 
-    def open(self, beginning: Coroutine[Any, Any, None]) -> None:
+    def open(self, beginning: Coroutine[Any, Any, object]) -> None:
         """Start it with a coroutine; stop it again if that fails."""
         self.loop.set_exception_handler(self._report)
         self._thread.start()

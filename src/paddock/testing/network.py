@@ -46,8 +46,7 @@ class VirtualNetwork:
         ours: Address = ("127.0.0.1", self._new_port())
         near = VirtualTransport(self._loop, factory(), ours, server.address)
         far = VirtualTransport(self._loop, server.factory(), server.address, ours)
-        near.join(far)
-        far.join(near)
+        near.peer, far.peer = far, near
         self._loop.call_soon(far.begin)
         near.begin()
         return near, near.get_protocol()
@@ -140,7 +139,7 @@ class VirtualTransport(asyncio.Transport):
         super().__init__({"sockname": ours, "peername": theirs, "socket": self._socket})
         self._loop = loop
         self._protocol: Any = protocol
-        self._peer: VirtualTransport | None = None
+        self.peer: VirtualTransport | None = None
         # What has been sent to us and not been taken: bytes, or the end of the connection, in good
         # order (None) or with an error.
         self._arrived: deque[bytes | Exception | None] = deque()
@@ -152,18 +151,15 @@ class VirtualTransport(asyncio.Transport):
         self._is_choked = False
         self._high_water = _HIGH_WATER_BYTES
 
-    def join(self, peer: VirtualTransport) -> None:
-        self._peer = peer
-
     def begin(self) -> None:
         self._protocol.connection_made(self)
 
     # Writing.
 
     def write(self, data: Any) -> None:
-        if not data or self._is_closing or self._wrote_eof or self._peer is None:
+        if not data or self._is_closing or self._wrote_eof or self.peer is None:
             return
-        self._peer._arrive(bytes(data))
+        self.peer._arrive(bytes(data))
         if self.get_write_buffer_size() > self._high_water and not self._is_choked:
             self._is_choked = True
             self._protocol.pause_writing()
@@ -172,12 +168,12 @@ class VirtualTransport(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        if not self._wrote_eof and not self._is_closing and self._peer is not None:
+        if not self._wrote_eof and not self._is_closing and self.peer is not None:
             self._wrote_eof = True
-            self._peer._arrive(None)
+            self.peer._arrive(None)
 
     def get_write_buffer_size(self) -> int:
-        return 0 if self._peer is None else self._peer._arrived_bytes
+        return 0 if self.peer is None else self.peer._arrived_bytes
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._high_water = _HIGH_WATER_BYTES if high is None else high
@@ -210,8 +206,8 @@ class VirtualTransport(asyncio.Transport):
                 return
             self._arrived_bytes -= len(item)
             self._protocol.data_received(item)
-        if self._arrived_bytes == 0 and self._peer is not None:
-            self._peer._relieve()
+        if self._arrived_bytes == 0 and self.peer is not None:
+            self.peer._relieve()
 
     def _relieve(self) -> None:
         if self._is_choked and not self._is_closing:
@@ -238,8 +234,8 @@ class VirtualTransport(asyncio.Transport):
         self._leave(ConnectionResetError("reset by the peer") if self._socket.resets else None)
 
     def _leave(self, error: Exception | None) -> None:
-        if not self._is_closing and self._peer is not None:
-            self._peer._arrive(error)
+        if not self._is_closing and self.peer is not None:
+            self.peer._arrive(error)
         self._lose(None)
 
     def _end(self, error: Exception | None) -> None:

@@ -166,7 +166,7 @@ class FaultProxy(Listening):
     @_in_loop
     def refuse(self, seconds: float | None = None) -> None:
         """Cut every connection and refuse new ones, for `seconds` or until `heal`."""
-        self.stay_away()
+        self._close()
         self.cut()
         if seconds is not None:
             self._reopening = self._running_loop().call_later(seconds, self._open)
@@ -230,30 +230,24 @@ class FaultProxy(Listening):
 
     # Lifecycle.
 
-    async def __aenter__(self) -> Self:
-        await self._start()
-        return self
-
-    async def __aexit__(self, *details: object) -> None:
-        await self._stop()
-
     def __enter__(self) -> Self:
         self._background = BackgroundLoop()
-        self._background.open(self._start())
+        self._background.open(self.__aenter__())
         return self
 
     def __exit__(self, *details: object) -> None:
         assert self._background is not None
-        self._background.close(self._stop(), details[1])
+        self._background.close(self.__aexit__(), details[1])
 
-    async def _start(self) -> None:
+    async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._open()
         assert self._opening is not None
         await self._opening
+        return self
 
-    async def _stop(self) -> None:
-        self.stay_away()
+    async def __aexit__(self, *details: object) -> None:
+        self._close()
         for task in list(self._connecting):
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
@@ -264,9 +258,9 @@ class FaultProxy(Listening):
         self._loop = None
         self._port.close()
 
-    # What links ask of it (`paddock.testing.link.Owner`).
+    # Called by links.
 
-    def choose_fault(self, request: SeenRequest) -> Fault | None:
+    def _choose_fault(self, request: SeenRequest) -> Fault | None:
         chosen: Fault | None = None
         for fault in self._faults:
             # Each one counts the request, also where another one has it.
@@ -274,12 +268,12 @@ class FaultProxy(Listening):
                 chosen = fault
         return chosen
 
-    def connect(self, link: Link) -> None:
-        task = self._running_loop().create_task(self._connect(link))
+    def _connect(self, link: Link) -> None:
+        task = self._running_loop().create_task(self._connect_to_server(link))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    def forget(self, link: Link) -> None:
+    def _forget(self, link: Link) -> None:
         self._links.pop(link, None)
 
     # Within the loop.
@@ -301,7 +295,7 @@ class FaultProxy(Listening):
             self._listening = self._port.listen()
             self._opening = self._running_loop().create_task(self._serve(self._listening))
 
-    def stay_away(self) -> None:
+    def _close(self) -> None:
         """Refuse connections from now on."""
         if self._reopening is not None:
             self._reopening.cancel()
@@ -318,12 +312,18 @@ class FaultProxy(Listening):
 
     def _accept(self) -> End:
         self._connections += 1
-        link = Link(self, Conversation(self._connections, self._history))
+        link = Link(
+            Conversation(self._connections, self._history),
+            choose_fault=self._choose_fault,
+            connect=self._connect,
+            refuse_clients=self._close,
+            forget=self._forget,
+        )
         link.hold(self._blackholes)
         self._links[link] = None
         return link.client
 
-    async def _connect(self, link: Link) -> None:
+    async def _connect_to_server(self, link: Link) -> None:
         host, port = self._server_address
         try:
             await self._running_loop().create_connection(lambda: link.server, host, port)

@@ -14,7 +14,7 @@ is read again. A stream ends with an error when the session is over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar
 
 from paddock.client.operations.operations import Operations
@@ -121,7 +121,8 @@ async def watch_tree(client: Operations, path: str) -> AsyncGenerator[Change, No
                     signal.paths = dict.fromkeys([*found, *known, *signal.paths])
                 while signal.paths:
                     paths, signal.paths = list(signal.paths), {}
-                    for some in _batches(paths):
+                    for start in range(0, len(paths), _READS_MAX):
+                        some = paths[start : start + _READS_MAX]
                         for one, node in await _read_all(client.get, some, path):
                             change = Change(one, *(node or (None, None)))
                             if _is_news(change, known):
@@ -136,7 +137,7 @@ async def watch_tree(client: Operations, path: str) -> AsyncGenerator[Change, No
 
 
 def _is_news(change: Change, known: dict[str, tuple[int, int]]) -> bool:
-    """Return whether a state was not yielded yet, and take note of it."""
+    """Return whether a state is not the last one yielded, and record it."""
     if change.stat is None:
         return known.pop(change.path, None) is not None
     found = (change.stat.czxid, change.stat.mzxid)
@@ -175,8 +176,3 @@ async def _read_all(
         elif not isinstance(reply, NoAuthError) or path == root:
             raise reply
     return found
-
-
-def _batches(paths: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(paths), _READS_MAX):
-        yield paths[start : start + _READS_MAX]

@@ -104,12 +104,11 @@ class _Entry:
 
     @property
     def is_complete(self) -> bool:
-        siblings = self.siblings
         return (
             self.is_looked_at
             and not self.needs_data
             and self.is_listed
-            and (siblings.present > 1 or not siblings.names)
+            and (self.siblings.present > 1 or not self.siblings.names)
         )
 
 
@@ -251,18 +250,15 @@ class TreeWalk:
 
     def _take_stat(self, entry: _Entry, reply: Any) -> None:
         node = entry.node
-        if self._acl:
-            node.acl, node.stat = reply
-        else:
-            node.stat = reply
-        assert node.stat is not None
-        wanted = self._data
-        if wanted if isinstance(wanted, bool) else wanted(node.path, node.stat):
+        stat: Stat
+        node.acl, stat = reply if self._acl else (None, reply)
+        node.stat = stat
+        if self._data if isinstance(self._data, bool) else self._data(node.path, stat):
             # Empty data need no request.
-            node.data = None if node.stat.data_length else b""
+            node.data = None if stat.data_length else b""
             entry.needs_data = node.data is None
-        if not node.stat.num_children or node.depth == self._depth_max:
-            node.omitted = node.stat.num_children
+        if not stat.num_children or node.depth == self._depth_max:
+            node.omitted = stat.num_children
             entry.is_listed = True
 
     async def _fetch(self, batch: list[_Entry]) -> None:

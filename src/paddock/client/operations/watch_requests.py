@@ -73,8 +73,7 @@ class WatchRequests:
             self._shed(path)
             return self._sender.answered(None)
         # What is under way may add a watcher who needs the server's watch: then it has to stay.
-        everything = watcher is None and kind is WatchKind.ANY
-        removes = everything or not (is_open or are_others)
+        removes = (watcher is None and kind is WatchKind.ANY) or not (is_open or are_others)
         is_lasting = kind in (WatchKind.PERSISTENT, WatchKind.RECURSIVE)
         is_one_shot = kind in (WatchKind.DATA, WatchKind.CHILDREN)
 
@@ -129,10 +128,12 @@ class WatchRequests:
         """Remove the persistent watches from the server that no watcher needs."""
         full = self._encode.full(path)
         watches, session = self._watches, self._session
-        if not session.is_attached or not self._served.at(full):
-            return
-        if session.in_flight.may_set_watch(path):
+        if (
+            not session.is_attached
+            or not self._served.at(full)
             # They may be needed. It is checked again with the last reply.
+            or session.in_flight.may_set_watch(path)
+        ):
             return
         if not watches.has(full, WatchKind.ANY):
             _ignore(self.remove(path, WatchKind.ANY, None))

@@ -75,22 +75,18 @@ def checked_acl(acl: object) -> list[ACL]:
     if not acl:
         raise InvalidArgumentError("acl: an empty list lets nobody in, and no server takes it")
     for entry in acl:
-        _check_acl_entry(entry)
+        if not isinstance(entry, ACL):
+            raise InvalidArgumentError(f"acl: expected a list of ACL, not one with {entry!r}")
+        permissions: object = entry.permissions
+        if not _is_int(permissions) or not 0 <= permissions <= ALL:
+            raise InvalidArgumentError(f"acl: {permissions!r} are no permissions")
+        identity: object = entry.identity
+        if not isinstance(identity, Identity):
+            raise InvalidArgumentError(f"acl: expected an Identity, not {identity!r}")
+        for name, text in (("scheme", identity.scheme), ("id", identity.id)):
+            if not _is_text(text):
+                raise InvalidArgumentError(f"acl: the {name} {text!r} is not text")
     return [*acl]
-
-
-def _check_acl_entry(entry: object) -> None:
-    if not isinstance(entry, ACL):
-        raise InvalidArgumentError(f"acl: expected a list of ACL, not one with {entry!r}")
-    permissions: object = entry.permissions
-    if not _is_int(permissions) or not 0 <= permissions <= ALL:
-        raise InvalidArgumentError(f"acl: {permissions!r} are no permissions")
-    identity: object = entry.identity
-    if not isinstance(identity, Identity):
-        raise InvalidArgumentError(f"acl: expected an Identity, not {identity!r}")
-    for name, text in (("scheme", identity.scheme), ("id", identity.id)):
-        if not _is_text(text):
-            raise InvalidArgumentError(f"acl: the {name} {text!r} is not text")
 
 
 def check_node_kind(ephemeral: object, sequential: object, container: object, ttl: object) -> None:
@@ -144,7 +140,13 @@ def check_watcher(name: str, watcher: object) -> None:
             f"{name}: {watcher!r} is a coroutine function, and nobody would await it; use"
             " client.watch, or put events on a queue"
         )
-    _check_hash(name, watcher)
+    # Watchers are keys of dictionaries.
+    try:
+        hash(watcher)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"{name}: {watcher!r} has no hash, as any callback needs; return a method of it"
+        ) from None
 
 
 def _is_coroutine_function(callback: object) -> bool:
@@ -153,16 +155,6 @@ def _is_coroutine_function(callback: object) -> bool:
         # A function or a method: no need to look behind anything, which is what costs time.
         return bool(code.co_flags & CO_COROUTINE)
     return iscoroutinefunction(callback)
-
-
-def _check_hash(name: str, callback: object) -> None:
-    # They are told apart, and found again, as keys of a dictionary.
-    try:
-        hash(callback)
-    except TypeError:
-        raise InvalidArgumentError(
-            f"{name}: {callback!r} has no hash, as any callback needs; return a method of it"
-        ) from None
 
 
 # The session, and the rest.

@@ -112,13 +112,15 @@ class Encoder:
         return _buffer(self.full(path)) + _acls(acl) + _INT.pack(checked_version(version))
 
     def reconfig(self, joining: object, leaving: object, members: object, version: object) -> bytes:
-        joining_text = servers("joining", joining)
-        leaving_text = servers("leaving", leaving)
-        members_text = servers("members", members)
-        if joining_text is None and leaving_text is None and members_text is None:
+        changes = (
+            servers("joining", joining),
+            servers("leaving", leaving),
+            servers("members", members),
+        )
+        if changes == (None, None, None):
             raise InvalidArgumentError("joining, leaving, members: nothing is to change")
         from_version = checked_version(version, _CONFIG_VERSION_MAX)
-        return encoded(ReconfigRequest(joining_text, leaving_text, members_text, from_version))
+        return encoded(ReconfigRequest(*changes, from_version))
 
     def create(
         self,
@@ -134,8 +136,9 @@ class Encoder:
         """Return the operation that creates such a node, and its body."""
         if not (ephemeral is sequential is container is False and ttl is None):
             check_node_kind(ephemeral, sequential, container, ttl)
-        full = self.to_be_created(path, sequential)
-        node = _buffer(full) + _buffer(checked_data(data)) + _acls(acl)
+        node = (
+            _buffer(self.to_be_created(path, sequential)) + _buffer(checked_data(data)) + _acls(acl)
+        )
         if ttl is not None:
             flags = _TTL_SEQUENTIAL if sequential else _TTL
             return opcodes.CREATE_TTL, node + _INT.pack(flags) + _LONG.pack(

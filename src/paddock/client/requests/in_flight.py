@@ -45,7 +45,7 @@ class InFlight:
         return self._xid - len(self.sent)
 
     def take(self, now: float) -> bytes:
-        """Take as many as one write is for; return them as the server gets them."""
+        """Move requests of one write in flight; return them encoded."""
         unsent, sent, xid = self.unsent, self.sent, self._xid
         frames: list[bytes] = []
         size = 0
@@ -71,18 +71,18 @@ class InFlight:
             self._lose(request, may_repeat=request.is_repeatable)
         if was_of_use:
             self.unsent.extend(unsent)
-            return
-        for request in unsent:
-            self._lose(request, may_repeat=True)
+        else:
+            for request in unsent:
+                self._lose(request, may_repeat=True)
 
     def adapt(self) -> None:
-        """Let those that are to be sent look at the connection that they are sent on."""
+        """Adapt unsent requests to a new connection."""
         for request in self.unsent:
             if request.on_connect is not None:
                 request.on_connect()
 
     def fail(self, failure: Failure, unsent: Failure) -> None:
-        """Let all of them fail; of what was never sent more may be known."""
+        """Fail all of them, those that were never sent with `unsent`."""
         requests = [*self.sent, *self.unsent]
         self.sent.clear()
         self.unsent.clear()
@@ -90,7 +90,7 @@ class InFlight:
             request.fail(failure if request.xid else unsent)
 
     def may_set_watch(self, path: str) -> bool:
-        """Return whether one of them may set a watch on this path, or remove one."""
+        """Return whether one of them may set or remove a watch on this path."""
         requests = (*self.sent, *self.unsent)
         return any(request.on_reply is not None and request.path == path for request in requests)
 
@@ -103,7 +103,7 @@ class InFlight:
 
 
 def _loss_of(request: PendingRequest[Any]) -> Failure:
-    """Say what is known of a request that was lost with its connection and is not sent again."""
+    """Describe the loss of a request that is not sent again."""
     if not request.xid:
         reason = f"it was not sent: {request.losses} servers in a row took us and dropped us"
         return Failure(ConnectionLostError, reason)

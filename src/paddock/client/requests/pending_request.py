@@ -23,7 +23,7 @@ from paddock.protocol.jute import DecodeError, Reader
 
 T = TypeVar("T")
 
-# What errors call an operation: as the method of the client that asks for it.
+# What errors call an operation: the client's method.
 _NAMES: Final = {row.number: row.method or row.name for row in operations.TABLE}
 
 
@@ -57,7 +57,7 @@ class Failure:
 
 
 class PendingRequest(Generic[T]):
-    """A request, from being asked for until its future is done."""
+    """A request until its future is done."""
 
     __slots__ = (
         "body",
@@ -105,10 +105,6 @@ class PendingRequest(Generic[T]):
         self.xid = 0
         self.sent_at = 0.0
 
-    @property
-    def name(self) -> str:
-        return name_of(self.operation)
-
     def answer(self, code: int, body: Reader) -> None:
         """Take the reply."""
         future = self.future
@@ -129,7 +125,7 @@ class PendingRequest(Generic[T]):
                 return
             except (ProtocolError, ValueError) as error:
                 # A ValueError is text that is no UTF-8.
-                future.set_exception(RemoteProtocolError(f"{self.name}: {error}"))
+                future.set_exception(RemoteProtocolError(f"{name_of(self.operation)}: {error}"))
                 raise DecodeError(str(error)) from error
             future.set_result(result)
         elif code == NO_NODE and self.missing_is_none:
@@ -138,6 +134,6 @@ class PendingRequest(Generic[T]):
             future.set_exception(refusal(code, self.operation, self.path))
 
     def fail(self, failure: Failure) -> None:
-        """Give up on it."""
+        """Fail, unless it is done."""
         if not self.future.done():
-            self.future.set_exception(failure.of(self.name, self.path))
+            self.future.set_exception(failure.of(name_of(self.operation), self.path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from paddock.client.requests.encoder import encoded, framed_request
@@ -27,14 +26,9 @@ class Auth:
         # In flight on this connection, in order.
         self._sent: deque[Credentials] = deque()
 
-    @property
-    def known(self) -> list[Credentials]:
-        """Everything that is sent on a new connection."""
-        return list(self._waiting)
-
-    def learn(self, known: Iterable[Credentials]) -> None:
+    def learn(self, other: Auth) -> None:
         """Take over the credentials of another session."""
-        for credentials in known:
+        for credentials in other._waiting:
             self._waiting.setdefault(credentials, [])
 
     def add(self, credentials: Credentials, transport: Transport | None) -> asyncio.Future[None]:
@@ -76,5 +70,6 @@ class Auth:
 
     def _send(self, transport: Transport, credentials: Credentials) -> None:
         self._sent.append(credentials)
-        packet = encoded(AuthPacket(0, *credentials))
-        transport.write(framed_request(AUTH_XID, opcodes.AUTH, packet))
+        transport.write(
+            framed_request(AUTH_XID, opcodes.AUTH, encoded(AuthPacket(0, *credentials)))
+        )

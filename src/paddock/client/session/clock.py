@@ -1,14 +1,14 @@
-"""The session by the client's own clock: until when it is valid, when to ping, when to leave.
+"""The time limits of a session: until when it is valid, when to ping, when to leave a server.
 
-A session lives at least for its timeout from the sending of the last request that was answered, for
-the server has received it later than that. When this time is over, the session may be over, too:
-it is overdue, and only the service can tell. The rules of a connection:
+A session is valid for its timeout from the sending of the last request that was answered, since the
+server has received it later. After that it is overdue: it may have expired, and only the service
+knows. The rules of a connection:
 
-* After a third of the timeout in which we said nothing, we ping.
-* A server from which nothing came for two thirds is left, and so is one that sends us something but
-  answers nothing. A server whose replies are late because it has many requests is not left.
-* Silence counts only while we listened. If the event loop stood still, what came meanwhile is
-  looked at before anything is concluded.
+* After a third of the timeout without a request, a ping is sent.
+* A server that sent nothing for two thirds is left, and so is one that sends something but answers
+  nothing. A server whose replies are late because it has many requests is not left.
+* Silence counts only while we listened. If the event loop stood still, what came meanwhile is read
+  first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LATE: Final = 1 / 6
 
 
 class SessionClock:
-    """The time of one session, and of the connection that it has at the moment."""
+    """The timers of one session and its present connection."""
 
     def __init__(
         self,
@@ -37,35 +37,34 @@ class SessionClock:
         answered: Callable[[], int],
     ) -> None:
         self._loop = loop
-        # Seconds: what we asked for, and once there is a session what was granted.
+        # Seconds, as requested, then as granted.
         self.timeout = timeout
-        # When something was last sent to the server and something came from it. The
-        # dispatcher writes them directly.
+        # When something was last sent and received. The dispatcher writes them directly.
         self.sent_at = -math.inf
         self.heard_at = -math.inf
-        # When the last request was sent that has been answered.
+        # When the last answered request was sent.
         self.confirmed_at = -math.inf
-        # Whether nothing was answered for so long that the session may be over.
+        # Whether nothing was answered for so long that the session may have expired.
         self.is_overdue = False
         self._ping = ping
         self._leave = leave
         self._on_overdue = on_overdue
-        # Gives a number that changes with every answer.
+        # Returns a number that changes with every answer.
         self._answered = answered
-        # What there was of answers when we last looked, being overdue.
+        # The answers so far when we last looked, while overdue.
         self._seen: tuple[int, float] = (0, -math.inf)
         self._is_attached = False
-        # Until when the session surely lives, where the clock does not say: there is none yet, or
-        # the server that answers us cannot vouch for it.
+        # Until when the session is valid where answers do not count: there is none yet, or the
+        # server is in read-only mode.
         self._valid_until: float | None = -math.inf
-        # When each ping was sent that is not answered.
+        # When the pings in flight were sent.
         self._pings: deque[float] = deque()
         self._heartbeat: asyncio.TimerHandle | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
     def valid_until(self) -> float:
-        """Until when the session surely lives."""
+        """Until when the session cannot have expired."""
         return self._answer_due if self._valid_until is None else self._valid_until
 
     @property
@@ -73,14 +72,14 @@ class SessionClock:
         return self.confirmed_at + self.timeout
 
     def start(self) -> None:
-        """Begin to wait for a session."""
+        """Start to wait for a session."""
         self.confirmed_at = self._loop.time()
         self._set_alarm(self._answer_due)
 
     def attach(self, asked_at: float, timeout: float, *, confirms: bool = True) -> None:
-        """Take note of a connection whose handshake was sent at that time, and answered now.
+        """Begin with a connection whose handshake was sent at `asked_at`, and answered now.
 
-        A server in read-only mode does not vouch: the others may end the session meanwhile.
+        A server in read-only mode confirms nothing: the others may expire the session meanwhile.
         """
         self._valid_until = None if confirms else self.valid_until
         self.timeout = timeout
@@ -93,26 +92,26 @@ class SessionClock:
         self._beat()
 
     def detach(self) -> None:
-        """Take note that the connection is gone."""
+        """Stop the timers of the connection, which is lost."""
         self._is_attached = False
         if self._heartbeat is not None:
             self._heartbeat.cancel()
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop all timers."""
         self.detach()
         if self._alarm is not None:
             self._alarm.cancel()
 
     def answer_ping(self) -> bool:
-        """Take note of the answer to the oldest ping; return whether there was one."""
+        """Complete the oldest ping; return False if there is none."""
         if not self._pings:
             return False
         self.confirmed_at = max(self.confirmed_at, self._pings.popleft())
         return True
 
     def recover(self) -> bool:
-        """Return whether an answer shows that the session is not overdue any more."""
+        """Return whether an answer has shown that the session is valid after all."""
         if not self.is_overdue or self._loop.time() >= self._answer_due:
             return False
         self.is_overdue = False
@@ -134,8 +133,7 @@ class SessionClock:
             self._leave("the server answers nothing")
             return
         if self._is_attached:
-            # The loop stood still, or the server did, or it is busy with what we asked long ago: it
-            # has as long as for any answer.
+            # The loop or the server stood still, or it is busy with older requests: wait once more.
             self._set_alarm(now + self.timeout * 2 / 3)
         if not self.is_overdue:
             self.is_overdue = True

@@ -44,7 +44,7 @@ _FEW: Final = 8
 
 
 class Dispatcher:
-    """The requests of one session and their answers, on whatever connection it has."""
+    """The requests of one session and their replies, over all its connections."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class Dispatcher:
         self._clock = clock
         self._in_flight = in_flight
         # Called with an event and the zxid of its header; when watches were set again; with the
-        # result of our credentials; when an answer says that the session has expired; when it is
-        # not overdue any more; with why a server is to be left.
+        # result of our credentials; when the session has expired; when it is not overdue any more;
+        # with the reason to leave a server.
         self._on_event = on_event
         self._on_watches_set = on_watches_set
         self._on_word = on_auth_reply
@@ -73,7 +73,7 @@ class Dispatcher:
         self._leave = leave
         # The connection, while there is one.
         self.transport: Transport | None = None
-        # Why a request fails that is asked now; None if it does not.
+        # Why a new request fails; None if it does not.
         self.refusal: Failure | None = _NOT_STARTED
         # The last zxid in any reply. Every event of a transaction up to it has come.
         self.last_zxid = 0
@@ -82,29 +82,29 @@ class Dispatcher:
         # One for all replies, which are read one after the other.
         self._reader = Reader(b"")
         self._flush_is_due = False
-        # Whether what is asked has to wait for what is asked with it.
+        # Whether requests wait for the end of a batch.
         self._is_batching = False
-        # Whether the last write had many requests: who asks like that does better with one write.
+        # Whether the last write had many requests: then more of them are worth waiting for.
         self._sends_bursts = False
 
     @property
     def seen_zxid(self) -> int:
-        """The newest zxid that we know of: what a server must have seen to be of use to us."""
+        """The newest zxid that we know of; a server that has not seen it is of no use."""
         return max(self.last_zxid, self._told_zxid)
 
     def check_started(self) -> None:
-        """Raise UsageError if nothing that is asked would ever be sent."""
+        """Raise UsageError if the session was not started."""
         if self.refusal is _NOT_STARTED:
             raise UsageError("the client is not open: enter its scope, or request `start`, before")
 
     def attach(self, transport: Transport) -> None:
-        """Have a connection from now on; what was asked is written when the session says so."""
+        """Use a connection; pending requests are written with the next `flush`."""
         self.transport = transport
         self.refusal = None
         transport.on_frames = self._receive
         transport.on_writable = self.flush
 
-    # What goes out.
+    # Requests.
 
     def submit(self, request: PendingRequest[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
@@ -127,26 +127,26 @@ class Dispatcher:
             self.flush()
 
     def begin_batch(self) -> bool:
-        """Have what is asked wait for what is asked with it; return whether it does not already."""
+        """Begin a batch; return False within another one."""
         begins = not self._is_batching
         self._is_batching = True
         return begins
 
     def end_batch(self) -> None:
-        """Write what was asked meanwhile, as one, and have nothing wait any more."""
+        """Write the requests of the batch, as one."""
         self._is_batching = False
         if self._in_flight.unsent and not self._flush_is_due:
             self.flush()
 
     def write_everything(self) -> None:
-        """Write all that was asked until now, however much it is, if there is a connection."""
+        """Write all pending requests, if there is a connection."""
         transport = self.transport
         if transport is not None:
             while transport.is_open and self._in_flight.unsent:
                 self._write(transport)
 
     def flush(self) -> None:
-        """Write once; what does not fit into it has the next pass of the loop."""
+        """Write once; the rest follows in the next pass of the loop."""
         self._flush_is_due = False
         transport = self.transport
         if transport is None or not transport.is_writable:
@@ -170,7 +170,7 @@ class Dispatcher:
             self._clock.sent_at = now
             transport.write(requests)
 
-    # What comes in.
+    # Replies.
 
     def _receive(self, frames: list[bytes]) -> None:
         clock = self._clock
@@ -201,8 +201,8 @@ class Dispatcher:
                 self._told_zxid = told
             self._on_event(WatcherEvent.read(reader), told)
         elif xid == PING_XID:
-            # A connection may outlive its session: when another
-            # client has closed it just while we resumed it. The next handshake tells.
+            # A connection may outlive its session, if another client has closed it just while we
+            # resumed it. The next handshake tells.
             if code != OK:
                 raise RemoteProtocolError(f"an answer to a ping with the error {code}")
             if not self._clock.answer_ping():
@@ -231,11 +231,10 @@ class Dispatcher:
 
 
 class WriteBatch:
-    """A scope, without an await in it, at whose end what was asked in it is written as one."""
+    """A scope, without an await in it, whose requests are written as one at its end."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        # Not one that is within another one.
         self._is_outermost = False
 
     def __enter__(self) -> None:

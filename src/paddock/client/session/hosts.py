@@ -1,14 +1,14 @@
-"""Where the service is: `one:2181,two:2181,three:2181/app`, and in which order it is tried.
+"""Connection strings, `one:2181,two:2181,three:2181/app`, and the order of connection attempts.
 
-A connection string names hosts, each with a port or not, and may end with a path: the chroot, below
-which all paths of the client are. Hosts are shuffled once, so that clients spread over the servers,
-and then tried in turn; each is resolved again whenever it is tried, since names move.
+A connection string has hosts, with or without a port, and may end with the chroot: the path above
+all paths of the client. Hosts are shuffled once, so that clients spread over them, then tried in
+turn.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 @runtime_checkable
 class Randomness(Protocol):
-    """Where chance comes from; `random.Random` is one."""
+    """A source of randomness, such as `random.Random`."""
 
     def uniform(self, a: float, b: float) -> float: ...
 
@@ -48,9 +48,9 @@ class Host:
 
 
 def parse_hosts(text: str) -> tuple[tuple[Host, ...], str]:
-    """Read a connection string: give the hosts, and the chroot or "".
+    """Return the hosts and the chroot, or "", of a connection string.
 
-    Raises InvalidArgumentError for what is no connection string.
+    Raises InvalidArgumentError.
     """
     if not isinstance(text, str):
         raise InvalidArgumentError(f"hosts: expected text, not {type(text).__name__}")
@@ -60,8 +60,7 @@ def parse_hosts(text: str) -> tuple[tuple[Host, ...], str]:
     chroot = (slash + below).rstrip("/")
     if chroot and not paths.is_valid(chroot.encode("utf-8", "surrogatepass")):
         raise InvalidArgumentError(f"hosts {text!r}: {chroot!r} is no valid path")
-    hosts = tuple(_parse_host(part.strip(), text) for part in listed.split(","))
-    return hosts, chroot
+    return tuple(_parse_host(part.strip(), text) for part in listed.split(",")), chroot
 
 
 def _parse_host(part: str, whole: str) -> Host:
@@ -77,32 +76,26 @@ def _parse_host(part: str, whole: str) -> Host:
     return Host(match["bracketed"] or match["name"], port)
 
 
-class HostRing:
+class HostRing(list[Host]):
     """The hosts, in the order in which they are tried."""
 
     def __init__(self, hosts: Sequence[Host], random: Randomness) -> None:
         assert hosts
-        self._hosts = random.sample(list(hosts), len(hosts))
+        super().__init__(random.sample(list(hosts), len(hosts)))
         self._next = 0
 
-    def __len__(self) -> int:
-        return len(self._hosts)
-
-    def __iter__(self) -> Iterator[Host]:
-        return iter(self._hosts)
-
     def __str__(self) -> str:
-        return ",".join(sorted(str(host) for host in self._hosts))
+        return ",".join(sorted(map(str, self)))
 
     def take(self) -> Host:
         """Return the next one to try."""
-        host = self._hosts[self._next]
-        self._next = (self._next + 1) % len(self._hosts)
+        host = self[self._next]
+        self._next = (self._next + 1) % len(self)
         return host
 
     def prefer(self, host: Host) -> None:
         """Try one of them next."""
-        self._next = self._hosts.index(host)
+        self._next = self.index(host)
 
     def is_round_over(self) -> bool:
         """Return whether all of them have been tried since the first."""
@@ -110,11 +103,7 @@ class HostRing:
 
 
 class Backoff:
-    """How long to wait before the next round: random, and longer each time, up to a limit.
-
-    Random over the whole interval ("full jitter"), because clients that lost the same server must
-    not come back at the same time.
-    """
+    """Delays between rounds: exponential up to a limit, with full jitter."""
 
     def __init__(self, random: Randomness, first: float = 0.1, longest: float = 5.0) -> None:
         self._random = random

@@ -23,9 +23,14 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar, cast
 
-from paddock.client.session.handshake import SessionCredentials, perform_handshake
+from paddock.client.session.handshake import (
+    SaslCredentials,
+    SessionCredentials,
+    authenticate,
+    check_installed,
+    perform_handshake,
+)
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
-from paddock.client.session.sasl import SaslCredentials, authenticate, check_installed
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
 from paddock.protocol.records import ConnectResponse
@@ -93,8 +98,7 @@ class Reconnector:
                 await authenticate(transport, self._sasl)
             return Attachment(transport, reply, asked_at)
 
-        attempts = max(len(self._hosts), _ATTEMPTS_MIN)
-        limit = max(session_timeout / attempts, _ATTEMPT_SECONDS_MIN)
+        limit = max(session_timeout / max(len(self._hosts), _ATTEMPTS_MIN), _ATTEMPT_SECONDS_MIN)
         while True:
             host = self._hosts.take()
             try:

@@ -25,10 +25,9 @@ from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.client.session.auth import Auth
 from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
-from paddock.client.session.handshake import SessionCredentials
+from paddock.client.session.handshake import SaslCredentials, SessionCredentials
 from paddock.client.session.hosts import HostRing, Randomness
 from paddock.client.session.reconnector import Reconnector
-from paddock.client.session.sasl import SaslCredentials
 from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
 from paddock.client.states import Event, EventType, SessionState
@@ -75,12 +74,11 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self.credentials = SessionCredentials(timeout, read_only=read_only)
         self.watches = ClientWatches()
-        # Where every state is told, and who hears of it first.
         self.states = StatePublisher(self._loop)
         self.states.add(self.watches.tell_everybody)
         self._reconnector = Reconnector(hosts, self.credentials, random, tls=tls, sasl=sasl)
         self._has_sasl = sasl is not None
-        # Gives a path of the service as the client knows it.
+        # Removes the chroot from a path.
         self._own_path = own_path
         self._clock = SessionClock(
             self._loop,
@@ -93,7 +91,6 @@ class Session:
         # Sent on every connection.
         self.auth = Auth()
         self.in_flight = InFlight()
-        # What is asked goes there.
         self.dispatcher = Dispatcher(
             self._loop,
             self._clock,
@@ -105,14 +102,14 @@ class Session:
             on_recovered=self._recover,
             leave=self._leave,
         )
-        # The one that was closed with the session.
+        # That of the end of the session.
         self._last_transport: Transport | None = None
-        # What the state is while the transport stands and the session is not overdue.
+        # The state while there is a connection and the session is not overdue.
         self._attached_state = SessionState.CONNECTED
         self._task: asyncio.Task[None] | None = None
-        # Done when there is a session, or it is clear that there will be none.
+        # Done when there is a session, or there will be none.
         self._established: asyncio.Future[None] = self._loop.create_future()
-        # What asks the service to end the session, once we want that.
+        # The request that ends the session.
         self._closing: PendingRequest[None] | None = None
 
     # Called by the client.
@@ -127,16 +124,16 @@ class Session:
 
     @property
     def timeout(self) -> float:
-        """Seconds, as asked for, and as granted once there is a session."""
+        """Seconds, as requested, then as granted."""
         return self._clock.timeout
 
     @property
     def valid_until(self) -> float:
-        """The time, by the event loop, until which the session surely lives."""
+        """The time, by the event loop's clock, before which the session cannot expire."""
         return -math.inf if self.state.is_final else self._clock.valid_until
 
     async def start(self) -> None:
-        """Begin, and wait for a session. Raises ConnectionLostError if no server gives us one."""
+        """Open the session. Raises ConnectionLostError if no server grants one."""
         if self._task is not None or self.state.is_final:
             raise UsageError("a client is opened once; make another one for another session")
         self.dispatcher.refusal = None
@@ -149,7 +146,7 @@ class Session:
             raise
 
     async def wait_connected(self) -> None:
-        """Wait until there is a connection; raises if there will be none any more."""
+        """Wait for a connection; raises if the session is over."""
         self.dispatcher.check_started()
         if not await self.states.wait_connected():
             assert self.dispatcher.refusal is not None
@@ -157,14 +154,14 @@ class Session:
 
     @property
     def is_attached(self) -> bool:
-        """Return whether a server has what we asked it to remember, such as watches."""
+        """Return whether a server has our state, such as watches."""
         return self.dispatcher.transport is not None
 
     def authenticate(self, scheme: str, credentials: bytes | None) -> asyncio.Future[None]:
         """Send credentials, now and after every reconnect."""
         dispatcher = self.dispatcher
         dispatcher.check_started()
-        # Earlier requests are made with the earlier identities, so they go first.
+        # Earlier requests have the earlier identities, so they go first.
         dispatcher.write_everything()
         future = self.auth.add((scheme, credentials), dispatcher.transport)
         if dispatcher.refusal is not None:
@@ -173,7 +170,7 @@ class Session:
         return future
 
     async def close(self, deadline: float) -> None:
-        """End the session when everything that was asked has been answered, or time is up."""
+        """End the session when all requests are answered, or after `deadline` seconds."""
         try:
             if self._established.done() and not self.state.is_final:
                 async with asyncio.timeout(deadline):
@@ -196,13 +193,13 @@ class Session:
         return self._closing.future
 
     async def abandon(self) -> None:
-        """Let go of everything, without telling the service."""
+        """Close the client without a request to the service."""
         self._end(SessionState.CLOSED, _CLOSED, _CLOSED_BEFORE)
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
         if self._last_transport is not None:
-            # The event loop may end with us, and must not find it open.
+            # It must not be open when the event loop ends.
             await self._last_transport.wait_closed()
 
     # The life of a session.
@@ -245,7 +242,7 @@ class Session:
         if self._has_sasl:
             states.append(SessionState.SASL_AUTHENTICATED)
         if reply.read_only:
-            # What matters most is what stays.
+            # The last one stays.
             states = [*states[1:], SessionState.CONNECTED_READ_ONLY]
         self._attached_state = states[-1]
         for state in states:
@@ -253,13 +250,13 @@ class Session:
         self.dispatcher.flush()
 
     def _leave(self, reason: str) -> None:
-        """Give up on the connection; `_run` does the rest."""
+        """Abort the connection; `_run` does the rest."""
         if self.dispatcher.transport is not None:
             logger.info("session 0x%x: connection left: %s", self.id, reason)
             self.dispatcher.transport.abort()
 
     def _detach(self, transport: Transport, *, was_of_use: bool) -> None:
-        """Take note that the connection is gone, with the answers that were on their way."""
+        """Handle the loss of the connection and of the replies in flight."""
         if self.dispatcher.transport is not transport:
             return
         self.dispatcher.transport = None
@@ -289,7 +286,7 @@ class Session:
     def _expire(self, transport: Transport) -> None:
         transport.abort()
         if self._closing is not None and self._closing.xid:
-            # It ended because we asked for it, and the answer was lost.
+            # We ended it, and the reply was lost.
             if not self._closing.future.done():
                 self._closing.future.set_result(None)
             self._end(SessionState.CLOSED, _CLOSED, _CLOSED_BEFORE)
@@ -300,10 +297,7 @@ class Session:
     def _end(
         self, state: SessionState, failure: Failure, unanswered: Failure | None = None
     ) -> None:
-        """Come to a final state: everything that waits fails, once.
-
-        What was sent and is not answered may fail for a reason of its own.
-        """
+        """Enter a final state, once: pending requests fail, those in flight with `unanswered`."""
         if self.state.is_final:
             return
         self._clock.stop()
@@ -321,7 +315,7 @@ class Session:
         self.watches.clear()
 
     def _refuse(self, sent: Failure, unsent: Failure) -> None:
-        """Let everything that waits fail, and what is asked from now on."""
+        """Fail pending requests, and later ones."""
         self.dispatcher.refusal = unsent
         self.in_flight.fail(sent, unsent)
         self.auth.fail(sent)
@@ -336,7 +330,7 @@ class Session:
         self.states.publish(self._attached_state)
 
     def _take_auth_reply(self, code: int) -> None:
-        """Hear what the service makes of our credentials."""
+        """Handle the reply to our credentials."""
         if code == OK:
             self.auth.accepted()
             return

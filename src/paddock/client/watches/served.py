@@ -130,9 +130,13 @@ class ServedWatches:
 
     def parent_to_tell(self, kind: EventType, path: bytes, zxid: int | None) -> bytes | None:
         """Return the node whose children changed with an event, if the server does not say so."""
-        if not self._modes or zxid is not None or self._replays or path == paths.ROOT:
-            return None
-        if kind not in (EventType.CREATED, EventType.DELETED):
+        if (
+            not self._modes
+            or zxid is not None
+            or self._replays
+            or path == paths.ROOT
+            or kind not in (EventType.CREATED, EventType.DELETED)
+        ):
             return None
         above = paths.parent(path)
         return above if self.at(above) & RECURSIVE else None

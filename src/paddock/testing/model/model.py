@@ -241,9 +241,7 @@ class Model:
     ) -> object:
         match request:
             case CreateRequest() | CreateTTLRequest():
-                ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
-                flags = request.flags
-                self._check_flags(flags, ttl_ms)
+                flags, ttl_ms = request.flags, self._ttl_of(request)
                 if flags not in _TTL and (ttl_ms >= 0 or operation == opcodes.CREATE_TTL):
                     raise No(errors.BAD_ARGUMENTS)
                 path = self._create(caller, request, _kind_of(operation, flags), ttl_ms, time_ms)
@@ -251,7 +249,7 @@ class Model:
                     return CreateResponse(path)
                 return Create2Response(path, self.stat(path))
             case VersionRequest() if operation == opcodes.DELETE:
-                self._delete_checked(caller, request)
+                self._delete_checked(caller, request.path, request.version)
                 return None
             case VersionRequest():
                 return self.stat(self._check(caller, request))
@@ -260,7 +258,7 @@ class Model:
             case SetACLRequest():
                 return self.stat(self._set_acl(caller, request))
             case PathRequest():
-                self._delete_container(caller, request.path)
+                self._delete_checked(caller, request.path, None)
                 return None
             case ReconfigRequest():
                 raise No(errors.RECONFIG_DISABLED)
@@ -273,36 +271,29 @@ class Model:
         return not isinstance(request, CreateRequest | CreateTTLRequest)
 
     def _step(self, caller: Caller, operation: int, request: WriteRequest, time_ms: int) -> Result:
-        match request:
-            case CreateRequest() | CreateTTLRequest():
-                # In a transaction the flags alone say which node it becomes.
-                flags = request.flags
-                ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
-                if flags in _TTL and isinstance(request, CreateRequest):
-                    raise No(errors.MARSHALLING_ERROR)
-                self._check_flags(flags, ttl_ms)
-                kind = {_CONTAINER: "container", 5: "ttl", 6: "ttl"}.get(flags, "")
-                path = self._create(caller, request, kind or _kind_of(0, flags), ttl_ms, time_ms)
-                if kind or operation == opcodes.CREATE2:
-                    return opcodes.CREATE2, errors.OK, Create2Response(path, self.stat(path))
-                return opcodes.CREATE, errors.OK, CreateResponse(path)
-            case SetDataRequest():
-                stat = self.stat(self._set_data(caller, request, time_ms))
-                return opcodes.SET_DATA, errors.OK, stat
-            case VersionRequest() if operation == opcodes.DELETE:
-                self._delete_checked(caller, request)
-                return opcodes.DELETE, errors.OK, None
-            case VersionRequest():
-                self._check(caller, request)
-                return opcodes.CHECK, errors.OK, None
-            case _:
-                raise AssertionError(request)
+        if not isinstance(request, CreateRequest | CreateTTLRequest):
+            reply = self._write(caller, operation, request, time_ms)
+            return operation, errors.OK, None if operation == opcodes.CHECK else reply
+        # In a transaction the flags alone say which node it becomes.
+        flags = request.flags
+        if flags in _TTL and isinstance(request, CreateRequest):
+            raise No(errors.MARSHALLING_ERROR)
+        ttl_ms = self._ttl_of(request)
+        kind = {_CONTAINER: "container", 5: "ttl", 6: "ttl"}.get(flags, "")
+        path = self._create(caller, request, kind or _kind_of(0, flags), ttl_ms, time_ms)
+        if kind or operation == opcodes.CREATE2:
+            return opcodes.CREATE2, errors.OK, Create2Response(path, self.stat(path))
+        return opcodes.CREATE, errors.OK, CreateResponse(path)
 
-    def _check_flags(self, flags: int, ttl_ms: int) -> None:
+    def _ttl_of(self, request: CreateRequest | CreateTTLRequest) -> int:
+        """Return the TTL, or -1; raises No for flags that there are not, or not with this TTL."""
+        flags = request.flags
+        ttl_ms = request.ttl_ms if isinstance(request, CreateTTLRequest) else -1
         if flags in _TTL and not self.extended_types:
             raise No(errors.UNIMPLEMENTED)
         if not 0 <= flags <= 6 or (flags in _TTL and not 1 <= ttl_ms <= TTL_MS_MAX):
             raise No(errors.BAD_ARGUMENTS)
+        return ttl_ms
 
     def _create(
         self,
@@ -342,28 +333,21 @@ class Model:
         self.watches.created(path, node, above, parent, zxid)
         return path
 
-    def _delete_checked(self, caller: Caller, request: VersionRequest) -> None:
-        path, node = self._deletable(caller, request.path)
-        _match(request.version, node.version)
-        if self.children(path):
-            raise No(errors.NOT_EMPTY)
-        self._delete(path)
-
-    def _delete_container(self, caller: Caller, path: bytes | None) -> None:
-        path, node = self._deletable(caller, path)
-        if self.children(path):
-            raise No(errors.NOT_EMPTY)
-        if node.owner:
-            raise No(errors.BAD_VERSION)
-        self._delete(path)
-
-    def _deletable(self, caller: Caller, path: bytes | None) -> tuple[bytes, ModelNode]:
+    def _delete_checked(self, caller: Caller, path: bytes | None, version: int | None) -> None:
+        """Delete a node of this version; None stands for a container, as a reaper asks for it."""
         if path is None:
             raise No(errors.MARSHALLING_ERROR)
         if b"/" not in path or b"\0" in path or path in ALWAYS_THERE:
             raise No(errors.BAD_ARGUMENTS)
         self._node_for(caller, DELETE, path.rpartition(b"/")[0])
-        return path, self._node(path)
+        node = self._node(path)
+        if version is not None:
+            _match(version, node.version)
+        if self.children(path):
+            raise No(errors.NOT_EMPTY)
+        if version is None and node.owner:
+            raise No(errors.BAD_VERSION)
+        self._delete(path)
 
     def _delete(self, path: bytes) -> None:
         node = self.nodes.pop(path)

@@ -35,12 +35,9 @@ def count_anew(nodes: Nodes, path: bytes) -> None:
 def keep_limits(nodes: Nodes, path: bytes, *, more: int, growth: int) -> None:
     """Refuse what would go over a hard limit, if limits and statistics can be understood."""
     governed = _governed_by(nodes, path)
-    if not governed:
-        return
-    limits = numbers_of(nodes[QUOTA + governed + LIMITS].data)
-    statistics = nodes.get(QUOTA + governed + STATISTICS)
-    counts = None if statistics is None else numbers_of(statistics.data)
-    if limits is None or counts is None:
+    limits = numbers_of(nodes.get(QUOTA + governed + LIMITS))
+    counts = numbers_of(nodes.get(QUOTA + governed + STATISTICS))
+    if not governed or limits is None or counts is None:
         return
     for change, counter, limit_name in (
         (more, "count", "countHardLimit"),
@@ -55,7 +52,7 @@ def count(nodes: Nodes, path: bytes, *, more: int, growth: int) -> None:
     """Keep the statistics of the nearest quota, if what is written there can be understood."""
     governed = _governed_by(nodes, path)
     node = nodes.get(QUOTA + governed + STATISTICS) if governed else None
-    counts = None if node is None else numbers_of(node.data)
+    counts = numbers_of(node)
     if node is None or counts is None:
         return
     number, total = counts.pop("count", -1) + more, counts.pop("bytes", -1) + growth
@@ -65,11 +62,11 @@ def count(nodes: Nodes, path: bytes, *, more: int, growth: int) -> None:
     node.data = text.encode()
 
 
-def numbers_of(data: bytes | None) -> dict[str, int] | None:
+def numbers_of(node: ModelNode | None) -> dict[str, int] | None:
     """Read `name=number` pairs between commas and semicolons; None if it is anything else."""
-    if data is None:
+    if node is None or node.data is None:
         return None
-    text = re.sub("[,;]+$", "", data.decode(errors="replace"))
+    text = re.sub("[,;]+$", "", node.data.decode(errors="replace"))
     numbers: dict[str, int] = {}
     for pair in re.split("[,;]+", text) if text else []:
         # What stands behind a second `=` does not matter; `name==` is -1.

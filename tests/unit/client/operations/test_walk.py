@@ -25,7 +25,7 @@ class FakeClient:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.data = {"/": b"", **dict.fromkeys(paths, b"data")}
-        # Listed as they were, but not there any more when somebody asks.
+        # Listed as they were, but gone when they are read.
         self.gone: set[str] = set()
         # There when its stat is asked for, and gone when anything else is.
         self.vanished: set[str] = set()
@@ -316,7 +316,7 @@ def test_large_nodes_are_read_when_it_is_their_turn() -> None:
 
 
 def complaints_of(walking: Callable[[], Coroutine[Any, Any, None]]) -> list[dict[str, Any]]:
-    """Give what asyncio says of answers that nobody has looked at."""
+    """Return what asyncio reports of results that were never retrieved."""
     complaints: list[dict[str, Any]] = []
 
     async def listened() -> None:

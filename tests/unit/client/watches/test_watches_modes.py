@@ -123,7 +123,7 @@ async def add_both(client: Client) -> tuple[Heard, Heard]:
     return persistent, recursive
 
 
-def test_a_server_that_keeps_modes_apart_tells_everybody_once() -> None:
+def test_a_server_that_keeps_modes_apart_calls_each_watcher_once() -> None:
     server = Played(knows_lasting_kinds=True)
 
     async def story(client: Client) -> None:
@@ -233,7 +233,7 @@ def test_watches_of_reads_are_removed_beside_a_lasting_one_if_they_are_kept_apar
         server.has_asked()
         await client.remove_watches("/a", kind)
         assert server.has_asked() == [remove(kind)]
-        # While somebody else needs it, it stays.
+        # It stays while another watcher needs it.
         mine = Heard()
         for one in (mine, others):
             await read("/a", watch=one)
@@ -447,7 +447,7 @@ def test_a_lasting_watch_that_is_given_up_beside_another_one_is_dropped() -> Non
     async def story(client: Client) -> None:
         await client.add_watch("/a", Heard())
         adding = client.add_watch("/a", Heard(), recursive=True)
-        # Now it is sent, and nobody can call it back.
+        # Now it is sent, and cannot be called back.
         await asyncio.sleep(0)
         adding.cancel()
         await settle(client)
