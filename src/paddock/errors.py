@@ -187,18 +187,12 @@ class ChannelClosedError(RecipeError):
 
 
 class InvalidValueError(RecipeError):
-    """What a node holds is nothing that the recipe can use; the message says why.
-
-    Correct it there.
-    """
+    """A node holds a value that the recipe cannot use; the message says why. Correct it there."""
 
 
 @_code(SYSTEM_ERROR, "the server could not carry it out")
 class SystemFailureError(RequestError):
-    """Nothing is wrong with the request: the server's log says what is, such as a full disk.
-
-    Try later.
-    """
+    """The server failed, for instance on a full disk; its log says why. Try later."""
 
 
 @_code(RUNTIME_INCONSISTENCY, "not tried, because an earlier operation of the transaction failed")
@@ -291,10 +285,7 @@ class InvalidACLError(RequestError):
 
 @_code(SESSION_MOVED, "the session has moved to another connection")
 class SessionMovedError(RequestError):
-    """The request came by a connection that the session has left.
-
-    Nothing to do: the client goes on with the new one.
-    """
+    """The session has left this connection. Nothing to do: the client goes on with the new one."""
 
 
 @_code(NOT_READ_ONLY, "a read-only server cannot change anything")

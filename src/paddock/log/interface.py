@@ -2,9 +2,8 @@
 
 A log stores opaque batches under contiguous indices, the first of which is 1. Its rules:
 
-* Every committed record reaches the listener once, in index order, by `committed`: the records of
-  earlier runs, our own proposals, those of other servers, what `recover` has found. A record is
-  durable when it is told.
+* Every committed record reaches the listener once, in index order and durable, by `committed`: the
+  records of earlier runs, our own proposals, those of other servers, what `recover` has found.
 * A record names the proposal that it came from, if that is known: (server, number). A server gives
   no number twice.
 * A proposal is committed, or `refused` (surely not written), or in doubt. `unknown` is told once,
@@ -79,9 +78,9 @@ class Torn:
 class Listener(Protocol):
     """What follows a log.
 
-    Its methods are called in any thread, also inside `propose` itself. So they hand over and do
-    nothing else, for instance with `loop.call_soon_threadsafe`. The exception: while `start` runs
-    only its caller's thread calls `committed`, which may then do its work at once, and may raise.
+    Its methods are called in any thread, also inside `propose` itself, so they only hand over, for
+    instance with `loop.call_soon_threadsafe`. But while `start` runs, only its caller's thread
+    calls `committed`, which may then do its work at once, and may raise.
     """
 
     def committed(self, record: Record) -> None:
@@ -120,10 +119,10 @@ class Log(Protocol):
     def start(self, listener: Listener, after: int = 0) -> None:
         """Tell the listener every record above `after`, then begin to accept proposals.
 
-        `after` is the index of the snapshot that the state was restored from: nothing at or below
-        it is given out again, even if the log itself has lost its end. Raises LogCorruptError when
-        a record is damaged or missing, LogError if the disk refuses, and what the listener raises;
-        then nothing was changed.
+        `after` is the index of the snapshot that the state was restored from: no index up to it is
+        used again, even if the log has lost its end. Raises LogCorruptError when a record is
+        damaged or missing, LogError if the disk refuses, and what the listener raises; then nothing
+        was changed.
         """
 
     def propose(self, number: int, payload: bytes) -> None:

@@ -2,8 +2,8 @@
 
 Upstream takes whatever Java can read as a name, in a mixture of RFC 1779 and RFC 2253: attributes
 divided by `,` or `;`, several of one level by `+`, each `keyword=value` with a known keyword or a
-number; a value may be quoted, escaped or given as `#` and the digits of its encoding. Only whether
-a name can be read matters here: ids are compared as they are written.
+number; a value may be quoted, escaped or given as `#` and the digits of its encoding. Ids are
+compared as they are written.
 
 >>> is_distinguished_name("CN=alice,OU=Sales,O=Example")
 True
@@ -28,8 +28,7 @@ _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
 _NUMBER_BYTES_MAX: Final = 4096
 
 _ESCAPED: Final = r'\\(?:[0-9a-fA-F]{2}|[,=\n+<>#;\\"])'
-# An attribute and what divides it from the next. Possessive, so that no character is looked at
-# twice.
+# An attribute and its divider. Possessive, so that no character is looked at twice.
 _ATTRIBUTE: Final = re.compile(
     r'([^=\\",;+]*+)=[ \n]*+(?:'
     r"#((?:[0-9a-fA-F]{2})*+)[ \n]*+"

@@ -17,12 +17,13 @@ from paddock.protocol.jute import (
     BUFFER,
     INT,
     LONG,
+    STRING,
     Codec,
     DeclaredRecord,
     DecodeError,
     Reader,
+    WritableRecord,
     write_boolean,
-    write_buffer,
 )
 
 NOTIFICATION_XID: Final = -1
@@ -139,15 +140,10 @@ class MultiHeader:
 
 
 @dataclass(slots=True)
-class WatcherEvent:
-    kind: int
-    state: int
-    path: bytes
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i32_be(writer, self.kind)
-        write_i32_be(writer, self.state)
-        write_buffer(writer, self.path)
+class WatcherEvent(WritableRecord):
+    kind: int = field(metadata=INT)
+    state: int = field(metadata=INT)
+    path: bytes = field(metadata=STRING)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:

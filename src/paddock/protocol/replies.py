@@ -16,7 +16,7 @@ from paddock.protocol.jute import (
     Codec,
     DeclaredRecord,
     Reader,
-    write_strings,
+    WritableRecord,
     write_text,
 )
 from paddock.protocol.records import Stat
@@ -57,13 +57,9 @@ class StringsResponse(DeclaredRecord):
 
 
 @dataclass(slots=True)
-class GetChildren2Response:
-    children: list[bytes]
-    stat: Stat
-
-    def write(self, writer: BytesWriter) -> None:
-        write_strings(writer, self.children)
-        self.stat.write(writer)
+class GetChildren2Response(WritableRecord):
+    children: list[bytes] = field(metadata=STRINGS)
+    stat: Stat = field(metadata=_STAT)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:

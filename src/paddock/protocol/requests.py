@@ -1,7 +1,8 @@
 """The bodies of requests: a record for each shape; several operations share one.
 
 The most frequent ones have an `__init__` of their own: that of a dataclass is made at run time, so
-it is interpreted even in compiled code.
+it is interpreted even in compiled code. What a server decodes by the thousand has a `read` of its
+own, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from mypy_extensions import mypyc_attr
 
 from paddock.protocol.acl import ACL, read_acls
 from paddock.protocol.jute import (
+    BOOLEAN,
     BUFFER,
     INT,
     LONG,
@@ -23,7 +25,7 @@ from paddock.protocol.jute import (
     Codec,
     DeclaredRecord,
     Reader,
-    write_boolean,
+    WritableRecord,
     write_buffer,
 )
 
@@ -63,15 +65,11 @@ class PathRequest:
 
 @mypyc_attr(acyclic=True)
 @dataclass(slots=True)
-class WatchedRequest:
+class WatchedRequest(WritableRecord):
     """A path, and whether to watch it: exists, get, get_children and get_children2."""
 
-    path: bytes
-    watch: bool
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        write_boolean(writer, self.watch)
+    path: bytes = field(metadata=STRING)
+    watch: bool = field(metadata=BOOLEAN)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
@@ -80,13 +78,13 @@ class WatchedRequest:
 
 @mypyc_attr(acyclic=True)
 @dataclass(slots=True, init=False)
-class CreateRequest:
+class CreateRequest(WritableRecord):
     """create, create2 and create_container."""
 
-    path: bytes
-    data: bytes | None
-    acls: list[ACL | None] | None
-    flags: int
+    path: bytes = field(metadata=STRING)
+    data: bytes | None = field(metadata=BUFFER)
+    acls: list[ACL | None] | None = field(metadata=_ACLS)
+    flags: int = field(metadata=INT)
 
     def __init__(
         self, path: bytes, data: bytes | None, acls: list[ACL | None] | None, flags: int
@@ -95,12 +93,6 @@ class CreateRequest:
         self.data = data
         self.acls = acls
         self.flags = flags
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        write_buffer(writer, self.data)
-        _write_request_acls(writer, self.acls)
-        write_i32_be(writer, self.flags)
 
     @staticmethod
     def read(reader: Reader) -> CreateRequest:
@@ -118,19 +110,15 @@ class CreateTTLRequest(DeclaredRecord):
 
 @mypyc_attr(acyclic=True)
 @dataclass(slots=True, init=False)
-class VersionRequest:
+class VersionRequest(WritableRecord):
     """A path and the version it must have, -1 for any: delete and check."""
 
-    path: bytes | None
-    version: int
+    path: bytes | None = field(metadata=BUFFER)
+    version: int = field(metadata=INT)
 
     def __init__(self, path: bytes | None, version: int) -> None:
         self.path = path
         self.version = version
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        write_i32_be(writer, self.version)
 
     @staticmethod
     def read(reader: Reader) -> VersionRequest:
@@ -139,20 +127,15 @@ class VersionRequest:
 
 @mypyc_attr(acyclic=True)
 @dataclass(slots=True, init=False)
-class SetDataRequest:
-    path: bytes | None
-    data: bytes | None
-    version: int
+class SetDataRequest(WritableRecord):
+    path: bytes | None = field(metadata=BUFFER)
+    data: bytes | None = field(metadata=BUFFER)
+    version: int = field(metadata=INT)
 
     def __init__(self, path: bytes | None, data: bytes | None, version: int) -> None:
         self.path = path
         self.data = data
         self.version = version
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        write_buffer(writer, self.data)
-        write_i32_be(writer, self.version)
 
     @staticmethod
     def read(reader: Reader) -> SetDataRequest:
@@ -175,15 +158,11 @@ class WatchesRequest(DeclaredRecord):
 
 
 @dataclass(slots=True)
-class AddWatchRequest:
+class AddWatchRequest(WritableRecord):
     """add_watch: mode 0 persistent, 1 persistent recursive."""
 
-    path: bytes
-    mode: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.path)
-        write_i32_be(writer, self.mode)
+    path: bytes = field(metadata=STRING)
+    mode: int = field(metadata=INT)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:

@@ -4,9 +4,8 @@ The schemes are upstream's: `world:anyone` is every client; `digest` ids are equ
 are an address or a network with a prefix length; `x509` ids are the names of certificates, equal or
 not; an identity of the scheme `super` may do everything.
 
-A client chooses how many identities it has and how long an ACL is, and one request may check many
-nodes. So a check costs no more than the shorter of the two, by tables that are made once; an ACL
-that is never checked is kept as bytes only.
+A client chooses how many identities it has and how long an ACL is, so a check costs no more than
+the shorter of the two, by tables that are made once. An ACL that is never checked is kept as bytes.
 """
 
 from __future__ import annotations
@@ -203,8 +202,6 @@ class ACLView:
 class ACLTable:
     """Keeps each different ACL once."""
 
-    __slots__ = ("_by_key", "open")
-
     def __init__(self) -> None:
         self._by_key: dict[bytes, NodeACL] = {}
         # The one that nearly every node has.
@@ -246,9 +243,7 @@ def _network_number(value: int, width: int, prefix: int) -> int:
 
 def user_name(identity: Identity) -> str:
     """Return the part of an identity that is no secret."""
-    if identity.scheme == "digest":
-        return identity.id.split(":", 1)[0]
-    return identity.id
+    return identity.id.split(":", 1)[0] if identity.scheme == "digest" else identity.id
 
 
 def parse_network(expression: str) -> tuple[int, int, int] | None:

@@ -1,19 +1,16 @@
 """From the ACL of a request to one that can be stored: valid, each entry once.
 
 `auth` stands in a request for all ids that the client has authenticated with, and is replaced by
-them before the ACL is stored; an address is nothing one authenticates with. Certificates are valid
-in an ACL only where clients can show one.
+them before the ACL is stored. Certificates are valid in an ACL only where clients can show one.
 
 A client chooses its identities, its ACLs and how many of both, so their product has bounds, for all
-steps of a request together. An ACL that comes again in the same request counts once.
+steps of a request together: `ACL_ENTRIES_MAX` entries, and `EXPANDED_BYTES_MAX` bytes of what
+`auth` entries stand for. An ACL that comes again in the same request counts once.
 
-* At most `ACL_ENTRIES_MAX` entries.
-* At most `EXPANDED_BYTES_MAX` bytes of what `auth` entries stand for.
-
-Entries of former rules (`paddock.state.entry`) have no bounds, but must not be too much for a start
-either. If such an entry expands to more than `FORMER_BYTES_MAX`, its node gets an ACL in which all
-`auth` entries are one: each identity once, with all its permissions. It grants the same. Only its
-checksum is that of the full expansion, by which the digests in that log go.
+Entries of former rules (`paddock.state.entry`) have no bounds. If such an entry expands to more
+than `FORMER_BYTES_MAX`, its node gets an ACL in which all `auth` entries are one: each identity
+once, with all its permissions. It grants the same. Only its checksum is that of the full expansion,
+by which the digests in that log go.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from paddock.state.access import Identities
 
 # The rules of today, and those of entries that older versions have left in a log.
 RULES: Final = 3
-# The proposer gave the id of a new session, and compared the password of one to be attached. So
-# CREATE_SESSION has an id, and ATTACH has no password.
+# The proposer gave the id of a new session, and compared passwords: ATTACH has none.
 SESSIONS_DECIDED_BEFORE: Final = 2
 # The same, and without bounds on the ACLs of a request, and on the ephemeral nodes of a session.
 UNBOUNDED: Final = 1
@@ -147,8 +146,6 @@ class Entry:
 
 class Batch:
     """Entries that are proposed together, and what their proposer knew."""
-
-    __slots__ = ("digest", "digest_index", "entries")
 
     def __init__(self, entries: list[Entry], digest_index: int, digest: int) -> None:
         self.entries = entries

@@ -8,8 +8,7 @@ A quota on `/app` is two nodes below `/zookeeper/quota/app`. Both hold numbers b
 `count` and `bytes` of the limits are the soft ones, -1 is no limit. The odd `=` before the first
 `;` lets clients of 3.4 read the line, who know the two names in front only.
 
-The data of a node is parsed once and cached together with the bytes object that was parsed. The
-cache is valid as long as the node has this object.
+The data of a node is parsed once, and again when the node has another bytes object.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `apply` is total for what is deterministic: it answers every entry, takes back everything that a
 refused one had begun, and does the same each time. What depends on the machine (`MACHINE_ERRORS`)
 is raised: the entry is durable and may succeed elsewhere or later, so this state must not be used
-any more. A write takes a zxid whether it succeeds or not, as upstream; what the
-server decides on its own (attaching a connection, a condition that no longer holds) takes none.
+any more. A write takes a zxid whether it succeeds or not, as upstream; what the server decides on
+its own (attaching a connection, a condition that no longer holds) takes none.
 """
 
 from __future__ import annotations
@@ -248,13 +248,12 @@ class StateMachine:
         self._session_change = session.changed(ATTACHED)
         return OK
 
-    def _check_session(self, entry: Entry) -> Session:
+    def _check_session(self, entry: Entry) -> None:
         session = self.sessions.by_id.get(entry.session)
         if session is None:
             raise Refused(SESSION_EXPIRED)
         if session.generation != entry.generation:
             raise Refused(SESSION_MOVED)
-        return session
 
     def _create_session(self, entry: Entry) -> bytes:
         reader = Reader(entry.body)
@@ -267,7 +266,7 @@ class StateMachine:
 
     def _end_session(self, session: int) -> None:
         self._operations.delete_ephemerals(session)
-        self._session_change = self.sessions.close(session).changed(ENDED)
+        self._session_change = self.sessions.by_id.pop(session).changed(ENDED)
 
 
 def session_body(timeout_ms: int, password: bytes) -> bytes:

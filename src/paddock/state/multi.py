@@ -39,8 +39,6 @@ _READS: Final = frozenset([row.number for row in TABLE if row.step_of == opcodes
 class Step:
     """One operation of a transaction."""
 
-    __slots__ = ("operation", "request")
-
     def __init__(
         self,
         operation: int,

@@ -8,6 +8,7 @@ accidents, not attackers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 from zlib import crc32
 
@@ -241,3 +242,43 @@ def header_term(name: int, node: Node) -> int:
 def data_term(name: int, data: bytes) -> int:
     """Return the part of a node's term that covers its data."""
     return crc32(data, name ^ 0xFFFF)
+
+
+class PathBag:
+    """A set of paths, with places from 0 on, that can be walked in steps while it changes.
+
+    Walked from the end, with a place that is lowered to `len(bag)` before a step if it is above,
+    no path that stays is missed: a removed path is replaced by the last one, which has been
+    visited, and a new one is appended.
+    """
+
+    def __init__(self) -> None:
+        # Invariant: _paths[_places[path]] is path, for each of them.
+        self._paths: list[bytes] = []
+        self._places: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._paths)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._places
+
+    def __getitem__(self, place: int) -> bytes:
+        return self._paths[place]
+
+    def add(self, path: bytes) -> None:
+        """Append a path, unless it is there."""
+        if path not in self._places:
+            self._places[path] = len(self._paths)
+            self._paths.append(path)
+
+    def remove(self, path: bytes) -> None:
+        """Remove a path; the last one takes its place. Raises KeyError if it is not there."""
+        place = self._places.pop(path)
+        last = self._paths.pop()
+        if place < len(self._paths):
+            self._paths[place] = last
+            self._places[last] = place

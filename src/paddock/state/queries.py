@@ -24,7 +24,7 @@ from paddock.errors import (
 )
 from paddock.protocol import opcodes, paths
 from paddock.protocol.acl import ADMIN, READ
-from paddock.protocol.jute import DecodeError, Reader, write_buffer, write_strings
+from paddock.protocol.jute import DecodeError, Reader, write_strings
 from paddock.protocol.requests import (
     AddWatchRequest,
     OldSetWatchesRequest,
@@ -36,7 +36,7 @@ from paddock.state import multi
 from paddock.state.access import Identities
 from paddock.state.entry import Refused
 from paddock.state.machine import StateMachine
-from paddock.state.node import Node
+from paddock.state.node import Node, data_length
 from paddock.state.watch_setting import WatchSetting
 from paddock.state.watcher import ALL_MODES, ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 from paddock.state.watches import Watches, WatchTable
@@ -111,7 +111,9 @@ class Queries:
     ) -> bytes:
         reader = Reader(body)
         if operation == opcodes.SYNC:
-            return _buffer(PathRequest.read(reader).path)
+            # With its path.
+            reader.skip()
+            return body[: reader.position]
         if operation == opcodes.GET_ACL:
             return self._get_acl(reader.string(), identities)
         if operation == opcodes.MULTI_READ:
@@ -236,7 +238,7 @@ class Queries:
                 continue
             room = MULTI_READ_BYTES_MAX - len(writer)
             if operation == opcodes.GET_DATA:
-                if _data_bytes(node) > room:
+                if _STAT_BYTES + _LENGTH_BYTES + data_length(node.data) > room:
                     multi.write_error(writer, SYSTEM_ERROR)
                 else:
                     multi.write_header(writer, operation, False, OK)
@@ -273,12 +275,14 @@ class Queries:
     def _add_watch(self, request: AddWatchRequest, watcher: Watcher) -> bytes:
         path, watches = request.path, self.watches
         if request.mode == _ADD_PERSISTENT:
-            if not watches.data.contains(path, watcher, PERSISTENT):
-                self._check_room([path, path], watcher)
+            has_room = watches.has_room(watcher, 2, 2 * len(path))
+            if not has_room and not watches.data.contains(path, watcher, PERSISTENT):
+                raise Refused(QUOTA_EXCEEDED)
             watches.add_persistent(path, watcher)
         elif request.mode == _ADD_RECURSIVE:
-            if not watches.data.contains(path, watcher, RECURSIVE):
-                self._check_room([path], watcher)
+            has_room = watches.has_room(watcher, 1, len(path))
+            if not has_room and not watches.data.contains(path, watcher, RECURSIVE):
+                raise Refused(QUOTA_EXCEEDED)
             watches.add_recursive(path, watcher)
         else:
             raise Refused(MARSHALLING_ERROR)
@@ -296,11 +300,6 @@ class Queries:
         if not setting.reserve():
             raise Refused(QUOTA_EXCEEDED)
         return setting
-
-    def _check_room(self, paths: list[bytes], watcher: Watcher) -> None:
-        """Refuse watches of which not all would fit."""
-        if not self.watches.has_room(watcher, len(paths), sum(len(path) for path in paths)):
-            raise Refused(QUOTA_EXCEEDED)
 
     def _check_watches(self, request: WatchesRequest, watcher: Watcher) -> bytes:
         path = request.path
@@ -330,11 +329,6 @@ class Queries:
         return kinds[kind]
 
 
-def _data_bytes(node: Node) -> int:
-    data = node.data
-    return _STAT_BYTES + _LENGTH_BYTES + (0 if data is None else len(data))
-
-
 def _require_read(node: Node, identities: Identities) -> None:
     acl = node.acl
     if not acl.anyone & READ and not acl.permits(READ, identities):
@@ -343,9 +337,3 @@ def _require_read(node: Node, identities: Identities) -> None:
 
 def _int32(number: int) -> bytes:
     return number.to_bytes(4, "big", signed=True)
-
-
-def _buffer(value: bytes | None) -> bytes:
-    writer = BytesWriter()
-    write_buffer(writer, value)
-    return writer.getvalue()

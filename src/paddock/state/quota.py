@@ -7,12 +7,10 @@ above a node the nearest counts, and no other.
 
 A soft limit gives a notice. A hard one refuses writes over it, if the entry says that limits are
 enforced; deletes, and data that does not grow, are never refused. Unlike upstream, each step of a
-transaction is checked after the ones before it, so that a transaction cannot exceed a limit and can
-replace one node by another.
+transaction is checked after the ones before it.
 
-The state does not log: an outcome carries a notice, which is no part of the state, and the server
-logs it. Its sentence is formatted on demand, since a client can cause notices as fast as it can
-write, and most are never logged.
+The state does not log: an outcome carries a notice, and the server logs it. Its sentence is
+formatted on demand, since most notices are never logged.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The index of recursive watches: the watches above a path, found by walking down to it.
 
-It is a radix tree over the segments of paths. There are at most two branches for a watched path,
-whatever its depth, which keep at most twice its bytes besides. An event follows its own path from
-the root and stops where no watch lies ahead, so it looks at each of its bytes once at most. A
-removal does not walk at all.
+It is a radix tree over the segments of paths, with at most two branches for a watched path, which
+keep at most twice its bytes. An event follows its own path from the root and stops where no watch
+lies ahead, so it looks at each of its bytes once at most. A removal does not walk at all.
 """
 
 from __future__ import annotations

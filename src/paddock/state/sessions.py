@@ -2,11 +2,11 @@
 
 A session has a generation, which goes up each time a connection is attached to it. A request
 carries the generation under which it was received, and is refused when the session has moved on:
-so nothing from a connection that was given up can land after its client has come back and looked.
+so nothing from an abandoned connection can land after its client has come back and looked.
 
 Whether a session is opened, attached or over is decided when the entry that asks for it is applied:
-its id, its password and its generation are those of the log, never those of a server that may be
-behind. The outcome says what became of the session (`SessionChange`).
+its id, its password and its generation are those of the log. The outcome says what became of the
+session (`SessionChange`).
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ class Session:
 class Sessions:
     """All sessions that are not over."""
 
-    __slots__ = ("by_id", "last_id")
-
     def __init__(self) -> None:
         self.by_id: dict[int, Session] = {}
         # The highest id that was ever given, so that none is given twice.
@@ -78,6 +76,3 @@ class Sessions:
         self.by_id[id] = session
         self.last_id = max(self.last_id, id)
         return session
-
-    def close(self, id: int) -> Session:
-        return self.by_id.pop(id)

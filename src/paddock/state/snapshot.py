@@ -2,8 +2,7 @@
 
 A snapshot begins between two entries. From then on the tree calls it before a node changes, so that
 it writes the image that the node had at that point. Unchanged nodes are written in turn; nodes
-created after the point are skipped. A node holds the number of the last snapshot that has it, so
-nothing has to be kept beside the tree.
+created after the point are skipped. A node holds the number of the last snapshot that has it.
 
 The format is a sequence of records, in chunks of any size: one header, all sessions, then nodes
 and ACLs, each ACL before the first node that has it, and one record that ends it. Nodes come in
@@ -52,8 +51,7 @@ class Snapshot:
     """One snapshot being taken of a live state machine.
 
     `spill` gets the backlog, in parts, when it exceeds a limit, also in the middle of an entry; it
-    must not raise. Without it the backlog is as large as the nodes that change between two pieces.
-    Large data is not copied: a small entry may delete a lot of it.
+    must not raise. Large data is not copied: a small entry may delete a lot of it.
     """
 
     def __init__(

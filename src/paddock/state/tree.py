@@ -1,15 +1,15 @@
 """The tree of nodes, and the only functions that change it.
 
-Nodes are found by their whole path, in one dictionary, because that is one lookup whatever the
-depth. `""` is another name of the root, as upstream, so that the parent of `/a` is found by
-cutting at the last slash.
+Nodes are found by their whole path, in one dictionary: one lookup, whatever the depth. `""` is
+another name of the root, as upstream, so that the parent of `/a` is found by cutting at the last
+slash.
 
 `_touch` is called before a node changes. It serves the journal, which can undo everything since it
 was last cleared; the digest of the state; and a snapshot being written, which needs the old image
 of every node that it has not written yet.
 
 The number of nodes below a node and the bytes of their data are kept, not counted. A change costs
-one step for each level above it, which is less than reading its path did.
+one step for each level above it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from paddock.state.node import (
     AnswerCache,
     Children,
     Node,
+    PathBag,
     data_length,
     data_term,
     header_term,
     node_term,
 )
-from paddock.state.path_bag import PathBag
 
 _INT32_MIN: Final = -(1 << 31)
 _INT32_MAX: Final = (1 << 31) - 1

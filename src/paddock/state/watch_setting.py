@@ -1,9 +1,8 @@
-"""Setting watches again after a reconnect, in steps.
+"""Setting watches again after a reconnect, in steps, between which other clients are served.
 
 A request may hold as many watches as a session may have. A one-shot watch is compared with the last
 zxid that the client saw when it is set: it fires at once for any later change, also between two
-steps. Lasting watches do not fire for earlier changes, as upstream. So it does not matter when a
-watch is set, and other clients can be served between two steps.
+steps. Lasting watches do not fire for earlier changes, as upstream.
 """
 
 from __future__ import annotations
@@ -48,13 +47,10 @@ class WatchSetting:
 
     def reserve(self) -> bool:
         """Reserve room for all of them; return whether there is any."""
-        count = size = 0
-        for kind, paths in enumerate(self._lists):
-            # A persistent watch stands in two tables.
-            times = 2 if kind == _PERSISTENT else 1
-            count += times * len(paths)
-            for path in paths:
-                size += times * len(path)
+        # A persistent watch stands in two tables.
+        lists = [*self._lists, self._lists[_PERSISTENT]]
+        count = sum(len(paths) for paths in lists)
+        size = sum(len(path) for paths in lists for path in paths)
         if not self._watches.has_room(self._watcher, count, size):
             return False
         self._reserved = count

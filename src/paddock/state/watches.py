@@ -14,12 +14,9 @@ which fires in both. An event is encoded once for all watchers, carries the zxid
 is withheld without READ. Consecutive events of one entry for the same watchers are sent as one
 batch: a transaction, or the end of a session, may be fifty thousand events.
 
-Costs and limits:
-
-* Adding, removing and finding a watch, and an event, cost the same whatever is watched at other
-  paths. An event costs its watchers, and the levels of its path that lead to recursive watches.
-* Each mode in each table counts as one watch with the bytes of its path: a persistent watch counts
-  twice. A watch that exists is not counted again.
+* Adding, removing and finding a watch costs the same whatever is watched at other paths. An event
+  costs its watchers, and the levels of its path that lead to recursive watches.
+* Each mode in each table counts as one watch with the bytes of its path, once.
 * A watcher is removed in parts (`remove_some`). From the first part on it gets no event and can
   add no watch.
 * A table that was large and is nearly empty is copied, since dictionaries do not shrink.

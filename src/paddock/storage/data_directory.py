@@ -80,6 +80,8 @@ class DataDirectory:
         self.path = path
         self.log_path = path / "log"
         self.snapshots_path = path / "snapshots"
+        # Where an empty log is while the link to its new place is made.
+        self._moved = path / "log-moved"
         self._lock: Claim | None = None
         try:
             make_folder(path)
@@ -178,11 +180,6 @@ class DataDirectory:
         link.symlink_to(place)
         Disk().sync_folder(self.path)
         self._finish_moving()
-
-    @property
-    def _moved(self) -> Path:
-        """Where an empty log is while the link to its new place is made."""
-        return self.path / "log-moved"
 
     def _finish_moving(self) -> None:
         if not self._moved.exists():

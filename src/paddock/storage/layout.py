@@ -55,8 +55,7 @@ class Claim:
             owner = _owner(lock)
             self.close()
             raise FolderInUseError(folder, owner) from None
-        # Always the same length, so that a full disk does not matter after the first time. It is
-        # only for error messages of other processes.
+        # For messages of other processes. Always the same length, so a full disk does not matter.
         with contextlib.suppress(OSError):
             os.pwrite(lock, b"%-19d\n" % os.getpid(), 0)
 
@@ -102,10 +101,7 @@ def _owner(lock: int) -> int:
 
 
 def _lock(file: int) -> None:
-    """Lock a file exclusively, unless a server has locked it.
-
-    `kept_free` takes a shared lock, often only for a moment: that must not be taken for a server.
-    """
+    """Lock a file exclusively, unless a server has: `kept_free` shares a lock for a moment."""
     for _ in range(_LOCK_ATTEMPTS - 1):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Loading the state that a data folder holds without changing it, also while a server uses it.
+"""Load the state that a data folder holds without changing it, also while a server uses it.
 
-That is what a server would serve that starts on the folder now: everything that was acknowledged
-before this was called, and perhaps a little more.
+It is what a server that starts on the folder now would serve: everything that was acknowledged
+before the call, and perhaps a little more.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from paddock.storage.scan import Gap, Segment, scan
 from paddock.storage.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
 from paddock.storage.state_swap import generation, is_interrupted
 
-# A file goes when a server has taken newer snapshots meanwhile, or restored another state. It does
-# not do that so often.
+# A server may take snapshots, or restore another state, meanwhile; not so often.
 _ATTEMPTS = 5
 
 

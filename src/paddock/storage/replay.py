@@ -1,14 +1,12 @@
 """A state that follows the log: each batch is checked, applied and counted here.
 
-A server does so while it serves and when it starts; `load` and `fsck` do it without a server. The
-rules:
+A server does so while it serves and when it starts; `load` and `fsck` do it without a server.
 
 * A batch carries the digest of the state that its proposer had at some index. If the digest of our
   own state at that index is known, the two are compared: a state that differs is not used.
 * What is kept beside the state does not grow with the log.
-* What the machine refuses (memory, most of all) is no answer to an entry, as it may be different
-  the next time. It ends `apply` with an error that names the record and the way to go on without
-  it.
+* What depends on the machine (memory, most of all) is no answer to an entry: it ends `apply` with
+  an error that names the record and the way to go on without it.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from paddock.state.machine import StateMachine
 
 Loaded = TypeVar("Loaded")
 
-# How many sets of identities are remembered, and how many bytes of them as the log has them: enough
-# for the clients that write at a time. In memory they take some thirty times as much.
+# How many sets of identities are remembered, and how many bytes of them as the log has them. In
+# memory they take some thirty times as much.
 KNOWN_MAX: Final = 1000
 KNOWN_BYTES_MAX: Final = 1 << 18
 # How many digests of earlier states are kept. A batch is proposed before those ahead of it are

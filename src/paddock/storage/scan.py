@@ -1,11 +1,9 @@
 """Scan a log without changing it, even while a server uses it.
 
 A server stops at the first damage. A scan continues after it and yields all damage; the caller
-decides what it means.
-
-A running server appends records and removes old segments. So apparent damage in the last segment is
-read again: a record that was being written is whole by then. If a file disappears meanwhile,
-FileNotFoundError is raised, and the caller starts again.
+decides what it means. A record that a running server was writing looks damaged, so damage in the
+last segment is read again. If the server removes a file meanwhile, FileNotFoundError is raised, and
+the caller starts again.
 """
 
 from __future__ import annotations

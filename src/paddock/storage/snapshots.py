@@ -8,15 +8,12 @@ their number, and ends the file. A checksum is the CRC-32 of the rest of its fra
 the checksum of the frame before, the first one from that of the file's beginning: so a lost,
 repeated or misplaced frame is detected like a damaged one.
 
-The rules:
-
-* A snapshot gets its name only when it is whole and synced.
-* It is verified to its last byte before it is used. A damaged one is reported and skipped.
+* A snapshot gets its name only when it is whole and synced. It is verified to its last byte before
+  it is used; a damaged one is reported and skipped.
 * Files that a crash left half written or half removed are removed when the store is opened.
 * It is synced as it grows. Otherwise the sync of the log, for which clients wait, queues behind one
   big sync: with a million nodes writes waited for up to 172 ms, and now for 20.
-* Names are synced before anything relies on them: the log may be purged only up to a snapshot that
-  a crash cannot remove.
+* Names are synced before the log is purged up to a snapshot.
 
 The calls block, perhaps for seconds, so a server makes them in a thread.
 """
@@ -111,8 +108,7 @@ class SnapshotWriter:
     def _append_frame(self, kind: int, content: bytes) -> None:
         covered = _KIND_AND_LENGTH.pack(kind, len(content))
         self._checksum = zlib.crc32(content, zlib.crc32(covered, self._checksum))
-        self._buffer += self._checksum.to_bytes(4, "big")
-        self._buffer += covered
+        self._buffer += self._checksum.to_bytes(4, "big") + covered
         self._buffer += content
 
     def _flush(self) -> None:
@@ -193,8 +189,7 @@ class SnapshotStore:
     def newest(self) -> Newest:
         """Return the newest snapshot that is whole, reading every byte of it."""
         damaged = []
-        for index in reversed(self._indices()):
-            path = self._path(index)
+        for index, path in reversed(snapshot_files(self._folder)):
             try:
                 for _ in read_snapshot(path, index):
                     pass
@@ -212,7 +207,7 @@ class SnapshotStore:
         snapshots, the log is needed from its beginning, and 0 is returned.
         """
         assert keep > 0
-        indices = self._indices()
+        indices = [index for index, _ in snapshot_files(self._folder)]
         whole = [index for index in indices if index not in self._damaged]
         if len(whole) < keep:
             return 0
@@ -228,9 +223,6 @@ class SnapshotStore:
 
     def _path(self, index: int) -> Path:
         return self._folder / snapshot_name(index)
-
-    def _indices(self) -> list[int]:
-        return [index for index, _ in snapshot_files(self._folder)]
 
 
 class SnapshotDamagedError(Exception):

@@ -6,13 +6,10 @@
     3. Log and snapshots are moved aside, the staged snapshot replaces them, the journal is removed.
 
 A swap that fails is undone in the same way; the journal is renamed first, which needs no space on a
-full disk. Every step is idempotent. The old state is never removed, only moved, into a folder that
-is a data folder itself.
+full disk. Every step is idempotent. The old state is moved, never removed, into a data folder.
 
 A log on a disk of its own (`log` is a link) is moved aside on that disk. If the disk is missing,
-the swap is refused: a log must never be beside snapshots that it does not belong to.
-
-The caller has claimed the folder, except to stage.
+the swap is refused. The caller has claimed the folder, except to stage.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     block:   length (4)  that many bytes, one block of raw Snappy
 
 Raw Snappy begins with the length of what comes out, as a little-endian base-128 number. Then come
-tags; the two low bits of a tag say what follows: a literal, or a copy of bytes that have come out
-already, with an offset of 11, 16 or 32 bits.
+tags, whose two low bits say what follows: a literal, or a copy of bytes that have come out already,
+with an offset of 11, 16 or 32 bits.
 
 Not by `cramjam`, which is well kept and has wheels (4 MB): it does not read this stream format, so
 only `decompress` would go, and snapshots in Snappy, which are rare, would need an extra.
@@ -62,46 +62,28 @@ class SnappyReader:
 
 def decompress(block: bytes) -> bytes:
     """Decompress one block of raw Snappy. Raises SnappyError."""
-    try:
-        return _decompress(block)
-    except IndexError:
-        raise SnappyError("a block ends in the middle") from None
-
-
-def _decompress(block: bytes) -> bytes:
     size, position = _varint(block)
     if size > BLOCK_BYTES_MAX:
         raise SnappyError(f"a block that would hold {size} bytes")
     out = bytearray()
-    while position < len(block):
+    while position < len(block) and len(out) <= size:
         tag = block[position]
-        position += 1
         kind = tag & 3
+        length = 1 + (tag >> 2)
+        # How many bytes of the length of a literal, or of an offset, follow the tag.
+        extra = (max(0, length - 60), 1, 2, 4)[kind]
+        number = int.from_bytes(block[position + 1 : position + 1 + extra], "little")
+        position += 1 + extra
         if kind == 0:
-            length = tag >> 2
-            if length >= 60:
-                extra = length - 59
-                length = int.from_bytes(block[position : position + extra], "little")
-                position += extra
-            length += 1
-            literal = block[position : position + length]
-            if len(literal) < length:
-                raise SnappyError("a block ends in the middle")
-            out += literal
+            length = number + 1 if extra else length
+            out += block[position : position + length]
             position += length
+        elif kind == 1:
+            _copy(out, tag >> 5 << 8 | number, 4 + (tag >> 2 & 7))
         else:
-            if kind == 1:
-                length = 4 + (tag >> 2 & 7)
-                offset = tag >> 5 << 8 | block[position]
-                position += 1
-            else:
-                extra = 2 if kind == 2 else 4
-                length = 1 + (tag >> 2)
-                offset = int.from_bytes(block[position : position + extra], "little")
-                position += extra
-            _copy(out, offset, length)
-        if len(out) > size:
-            break
+            _copy(out, number, length)
+        if position > len(block):
+            raise SnappyError("a block ends in the middle")
     if len(out) != size:
         raise SnappyError(f"a block should hold {size} bytes and holds {len(out)}")
     return bytes(out)
@@ -120,8 +102,7 @@ def _copy(out: bytearray, offset: int, length: int) -> None:
 
 def _varint(block: bytes) -> tuple[int, int]:
     value = 0
-    for position in range(5):
-        byte = block[position]
+    for position, byte in enumerate(block[:5]):
         value |= (byte & 0x7F) << (7 * position)
         if byte < 0x80:
             return value, position + 1

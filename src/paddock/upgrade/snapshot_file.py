@@ -8,9 +8,8 @@
     3.6:       zxid (8)  digest's version (4)  digest of the tree (8)   and another seal
     3.9:       zxid (8)                                                 and another seal
 
-The last two are there unless the server was told to leave them away. A snapshot was written while
-the server went on: its name says which transactions it surely has, and the zxids at its end which
-it may have.
+The last two may be switched off. A snapshot was written while the server went on: its name says
+which transactions it surely has, and the zxids at its end which it may have.
 """
 
 from __future__ import annotations

@@ -24,14 +24,7 @@ from zlib import crc32
 
 from paddock.protocol.acl import ACL, encode_acls
 from paddock.state.access import NodeACL
-from paddock.state.limits import (
-    LIMITS,
-    QUOTA,
-    STATISTICS,
-    Quotas,
-    governed_by,
-    statistics_text,
-)
+from paddock.state.limits import LIMITS, QUOTA, STATISTICS, Quotas, governed_by, statistics_text
 from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX, Children, Node, data_length
 from paddock.state.tree import ZOOKEEPER, Tree
 from paddock.upgrade.transaction import (

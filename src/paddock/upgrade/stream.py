@@ -1,8 +1,8 @@
-"""One file of Apache's, read value by value, with its checksum.
+"""One file of Apache's, read value by value, with its checksum; and the errors of an upgrade.
 
-Values are jute's: big-endian integers, and lengths before buffers and strings. No memory is given
-for a length before the bytes have come, so one that lies costs no more than what the file holds.
-A snapshot may be compressed; then offsets count what comes out, which is what Apache wrote.
+Values are jute's: big-endian integers, and lengths before buffers and strings. Memory is allocated
+as bytes come, not when a length is announced. A snapshot may be compressed; then offsets count what
+comes out, which is what Apache wrote.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from paddock.errors import PaddockError
 from paddock.upgrade.snappy import SnappyError, SnappyReader
@@ -34,7 +34,7 @@ class DamagedFileError(UpgradeError):
         super().__init__(f"{path}: offset {offset}: {reason}")
 
 
-class Stream:
+class Stream(ExitStack):
     """The values of one file, from its beginning. `with` closes it.
 
     Raises DamagedFileError where the file does not hold what is asked for, and UpgradeError if it
@@ -42,8 +42,8 @@ class Stream:
     """
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path = path
-        self._files = ExitStack()
         # What was read and not dropped yet, where the next value is in it, and up to where the
         # checksum has come. Invariant: _summed <= _position <= len(_data).
         self._data = b""
@@ -56,14 +56,8 @@ class Stream:
             with self._guarded():
                 self._read = self._open()
         except BaseException:
-            self._files.close()
+            self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._files.close()
 
     @property
     def offset(self) -> int:
@@ -138,9 +132,9 @@ class Stream:
         return have >= size
 
     def _open(self) -> Callable[[int], bytes]:
-        file = self._files.enter_context(self.path.open("rb"))
+        file = self.enter_context(self.path.open("rb"))
         if self.path.suffix == ".gz":
-            return self._files.enter_context(gzip.GzipFile(fileobj=file)).read
+            return self.enter_context(gzip.GzipFile(fileobj=file)).read
         if self.path.suffix == ".snappy":
             return SnappyReader(file.read).read
         return file.read

@@ -4,9 +4,8 @@
     record:  checksum (8)  length (4)  that many bytes  "B"
 
 The checksum is the Adler-32 of the bytes. A file is filled with zeros ahead of what is written, so
-a length of 0 ends it. A bad record with no good one behind it is a write that a crash cut short: it
-was never acknowledged, and is skipped. A bad record with a good one behind it is damage, and an
-error.
+a length of 0 ends it. A bad record with a good one behind it is damage, and an error. One without
+is a write that a crash cut short: it was never acknowledged, and is skipped.
 """
 
 from __future__ import annotations

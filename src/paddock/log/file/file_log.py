@@ -2,12 +2,9 @@
 
 The thread takes a proposal, writes a record, syncs it and tells the listener, with one system call
 for the write and one for the sync. A record does not hold the name of its proposal: this process
-knows its own. The rules for what can go wrong:
-
-* The disk is full (or the quota is used up) while space is made: nothing of the record is written
-  yet, so the proposal is refused. The next one tries again.
-* Any other failed write or sync: the outcome is unknown, and nothing is accepted until `recover`
-  has succeeded.
+knows its own. If the disk is full while space is made, nothing of the record is written yet, so the
+proposal is refused, and the next one tries again. After any other failed write or sync the outcome
+is unknown, and nothing is accepted until `recover` has succeeded.
 
 What was measured (ext4 on a virtual disk, two cores):
 
@@ -15,14 +12,12 @@ What was measured (ext4 on a virtual disk, two cores):
   into space reserved by posix_fallocate 18k / 10.3k / 7.8k; into written zeros 17k / 16.5k / 13.9k.
 * Handing a batch to a waiting thread and back to an event loop: queue.SimpleQueue and a bare lock
   25 µs, threading.Condition 38 µs.
-* Records of 50,000 bytes, proposed one after the other with the making of segments included: 2.9k a
-  second with segments of 1 MiB, 3.8k with 4, 4.4k with 8, 4.8k with 16, 4.7k with 64. The longest
-  pause, while all of a segment was made at once, was 3, 8, 14, 27 and 103 ms. So it is 8 MiB:
-  enough for a small disk, and purging is fine-grained.
-* But a segment is made in steps of 1 MiB: as many such records a second, and the slowest thousandth
-  of them takes 4 ms, not 14. Steps of 512 KiB cost 3 % of the small records.
-* Making the next segment ahead, in a thread of its own, does not pay: the syncs of the records then
-  wait for its zeros. 4.46k against 4.54k a second, with pauses of 11 against 14 ms.
+* Records of 50,000 bytes a second, with the making of segments: 2.9k with segments of 1 MiB, 3.8k
+  with 4, 4.4k with 8, 4.8k with 16, 4.7k with 64. The longest pause, while all of a segment was
+  made at once, was 3, 8, 14, 27 and 103 ms. So it is 8 MiB, made in steps of 1 MiB: the slowest
+  thousandth of the records then takes 4 ms, not 14. Steps of 512 KiB cost 3 % of small records.
+* Making the next segment ahead, in another thread, does not pay: the syncs of the records then wait
+  for its zeros. 4.46k against 4.54k a second, with pauses of 11 against 14 ms.
 """
 
 from __future__ import annotations
@@ -89,10 +84,8 @@ class FileLog:
         """Tell the listener every record above `after`, then begin to accept proposals.
 
         What was read so far is durable when this returns. Raises what `records` raises, and
-        LogError if the disk refuses.
-
-        If the log ends before `after`, a snapshot proves that more was durable once. The log then
-        goes on behind the snapshot, and `records` will not pass over the hole before it.
+        LogError if the disk refuses. If the log ends before `after`, it goes on behind that
+        snapshot, and `records` will not pass over the hole before it.
         """
         assert self._writer is None, "a log starts once"
         assert not self._closed
@@ -131,9 +124,8 @@ class FileLog:
     def recover(self) -> None:
         """Find out, after an unknown outcome, what was written, and accept proposals again. Blocks.
 
-        The kernel may show what it failed to write as if it were written. So a record that can be
-        read is written again, to a new segment. One that cannot be read is superseded by an empty
-        segment, lest it come back after a crash.
+        The kernel may show what it failed to write. So a record that can be read is written again,
+        to a new segment; one that cannot is superseded by an empty segment, lest it come back.
         """
         assert self._doubtful is not None, "no outcome is unknown"
         assert self._listener is not None

@@ -4,31 +4,27 @@
     record:   marker (8)  checksum (4)  length (4)  index (8)  payload  end (1)
 
 Numbers are big-endian. A checksum is the CRC-32 of what follows it in the record, of what precedes
-it in the segment's header. The length is that of payload and end. The end is never zero, so that a
-record whose last byte is zero did not arrive whole.
-
-The marker is eight random bytes, chosen for each segment. A client cannot know it, so no payload
-holds it, however it is made; zeros and the remains of another file are never taken for a record.
+it in the segment's header. The length is that of payload and end. The end is never zero: a record
+whose last byte is zero did not arrive whole. The marker is eight random bytes, chosen for each
+segment, so no payload holds it; zeros and the remains of another file are never taken for a record.
 
 Records are written one at a time, each after the one before it is durable, and only where zeros are
-on the disk already. At least one zero is left behind the last one. So when reading stops at
-something that is not a good record, there are these cases:
+on the disk already. At least one zero is left behind the last one. Where reading stops at something
+that is not a good record:
 
-* Only zeros follow, and there are some: this is the end.
-* The file ends with the last good record, or within what was begun behind it: it was cut short, and
-  nobody knows how much it has lost. That is damage.
-* The marker appears once more behind it: another record was begun, so the one that is bad now was
-  durable once. That is damage. The length of a bad record is not trusted to find what follows;
-  every offset is looked at.
-* Nothing follows, and its beginning, its end or a sector of it is zeros: it is a torn tail, the
-  remains of a write that a crash interrupted. Nobody was told that it is durable. It may be damage
-  as well, of a record that has such zeros in it: nothing can tell, so people hear of it.
-* Nothing follows, and nothing of it is missing: a write that was interrupted does not look like
-  that, since a disk writes a sector whole or not at all. One record is damaged.
+* Only zeros follow, and there are some: the end.
+* The file ends with the last good record, or within what was begun behind it: it was cut short, by
+  an unknown number of records. That is damage.
+* The marker appears once more behind it: another record was begun, so the bad one was durable once.
+  That is damage. The length of a bad record is not trusted; every offset is looked at.
+* Nothing follows, and its beginning, its end or a sector of it is zeros: a torn tail, the remains
+  of a write that a crash interrupted and that was never acknowledged. It may be damage as well, of
+  a record that has such zeros in it, so it is reported.
+* Nothing follows, and nothing of it is missing: one damaged record, since a disk writes a sector
+  whole or not at all.
 
 Early versions of Paddock wrote records without an end, and left no zero behind one that filled the
-space: such a file may end with a record. Their markers begin with another byte, and nothing is
-added to them.
+space. Their markers begin with another byte, and nothing is added to their segments.
 
 This file knows bytes, not files.
 """
@@ -56,7 +52,7 @@ _COVERED_OFFSET: Final = 12  # where the part of a record starts that its checks
 MARKER_BYTES: Final = 8
 SEGMENT_HEADER_BYTES: Final = _HEADER.size
 RECORD_HEADER_BYTES: Final = _RECORD.size
-# What a record takes beside its payload.
+# Of a record beside its payload.
 RECORD_BYTES: Final = RECORD_HEADER_BYTES + 1
 PAYLOAD_BYTES_MAX: Final = (1 << 32) - 2
 # How many zeros there are at least behind the last record, before it is written and ever after.
@@ -172,11 +168,10 @@ def _end_of_records(marker: bytes) -> bytes:
 
 
 class SegmentReader:
-    """Reads the records of one segment, given all of its bytes.
+    """Reads the records of one segment, given all of its bytes, and its header if that is damaged.
 
     Iterating yields the good records in order and stops at the first thing that is none; then
-    `end_offset` is where that begins, and `tail` says what it is. A header is given only where the
-    one that the segment begins with is not good.
+    `end_offset` is where that begins, and `tail` says what it is.
     """
 
     def __init__(self, data: bytes, header: SegmentHeader | None = None) -> None:
@@ -240,10 +235,7 @@ class SegmentReader:
         return Tail.TORN if self._misses_bytes() else Tail.LAST_DAMAGED
 
     def skip_damage(self) -> bool:
-        """Go on at the next whole record behind what is damaged; tell whether there is one.
-
-        A server never does. It is for looking at what can be saved.
-        """
+        """Go on at the next whole record behind damage, if there is one; a server never does."""
         offset = self.end_offset
         while (offset := self._data.find(self.header.marker, offset)) >= 0:
             record = decode_record(self.header.marker, self._data, offset)

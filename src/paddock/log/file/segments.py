@@ -2,22 +2,20 @@
 
 A segment is a file named after its first index, `00000000000000000001.log`. The rules:
 
-* A segment appears under its name only when its beginning is synced, and only when every record
-  before its first index is durable. So a name promises the records before it.
-* A segment grows in steps up to its limit, so that nobody waits for more than a step. The space is
-  on the disk before a record goes there, with a zero behind it: a file without was cut short.
-* A segment supersedes what earlier ones hold at its first index or above. That is how a record
-  whose sync failed is replaced, without trusting the file that it was written to.
-* Opening changes no record, since what it finds may turn out to be damage. `settle` comes before
-  anything is served or written.
-* Only the last segment can have a torn tail, and settling overwrites it with zeros, so that nothing
-  of it is left when the next record is written there.
-* What opening finds at the very end, and the names it finds, may so far be in the kernel's memory
-  only, left there by a server that was killed, or whose sync failed. They are synced again when the
-  log settles, and the last record is also written again, because a failed sync forgets it.
-* A log always has a segment, also one that begins behind a snapshot and holds nothing yet. So one
+* A segment gets its name only when its beginning is synced and every record before its first index
+  is durable. So a name promises the records before it.
+* A segment grows in steps up to its limit, so that no write waits for more than a step. The space
+  is on the disk before a record goes there, with a zero behind it: a file without was cut short.
+* A segment supersedes what earlier ones hold at its first index or above. So a record whose sync
+  failed is replaced without trusting the file that it was written to.
+* Opening changes no record, since what it finds may be damage. `settle` comes before anything is
+  served or written: it overwrites a torn tail, which only the last segment can have, with zeros.
+* What opening finds at the very end may be in the kernel's memory only, left there by a server that
+  was killed, or whose sync failed. `settle` syncs it again, and writes the last record again,
+  because a failed sync forgets it.
+* A log always has a segment, also one that begins behind a snapshot and holds nothing yet. A log
   without any, or one that ends before a snapshot, has lost something.
-* Whatever else is not right raises LogCorruptError and changes nothing.
+* Anything else that is not right raises LogCorruptError and changes nothing.
 """
 
 from __future__ import annotations
@@ -125,7 +123,7 @@ class ActiveSegment:
         return self._end_with(payload) + SPARE_BYTES <= max(self._size, self._growth.limit_bytes)
 
     def make_space(self, payload: bytes) -> None:
-        """See to it that writing a record with this payload, which fits, needs no new space.
+        """Preallocate what a record with this payload, which fits, needs.
 
         After an error the records are as they were, and another one may be tried. It needs new
         space, however small it is: either all writes are refused or none.
@@ -140,10 +138,7 @@ class ActiveSegment:
             self._is_short = False
 
     def append(self, index: int, payload: bytes) -> None:
-        """Write a record that there is space for and wait until it is on the disk.
-
-        After an error nothing may follow.
-        """
+        """Write a record that there is space for, and sync. After an error nothing may follow."""
         record = encode_record(self._marker, index, payload)
         self._disk.write(self._file, record, self._offset)
         self._disk.sync(self._file)
@@ -165,7 +160,10 @@ class ActiveSegment:
 
 
 class SegmentFolder:
-    """All segments of a log. Purging and reading may run beside the thread that adds segments."""
+    """All segments of a log. Purging and reading may run beside the thread that adds segments.
+
+    If the disk refuses, OSError is raised.
+    """
 
     def __init__(self, path: Path, growth: Growth, disk: Disk) -> None:
         self._path = path
@@ -180,8 +178,7 @@ class SegmentFolder:
     def open(self) -> int:
         """Find the segments and return the last index that is whole.
 
-        Raises LogCorruptError if the last segment is damaged; `records` judges the others. An
-        OSError means that the disk refuses.
+        Raises LogCorruptError if the last segment is damaged; `records` judges the others.
         """
         self._first_indices = [first_index for first_index, _ in segment_files(self._path)]
         if not self._first_indices:
@@ -214,7 +211,7 @@ class SegmentFolder:
     def settle(self) -> ActiveSegment | None:
         """Make what opening has found durable, cut a torn tail, return the segment to go on in.
 
-        Returns None if the next record needs a new segment. An OSError means that the disk refuses.
+        Returns None if the next record needs a new segment.
         """
         for leftover in self._path.glob("*.tmp"):
             self._disk.remove(leftover)
@@ -301,7 +298,7 @@ class SegmentFolder:
     def purge(self, below: int) -> None:
         """Remove the segments that only hold records with an index of at most `below`."""
         while (first_index := self._oldest(below)) is not None:
-            # Without the lock, which whoever writes the next record may need.
+            # Without the lock, which the writer of the next record may need.
             remove_file(self._segment_path(first_index), self._disk)
             with self._lock:
                 del self._first_indices[0]
@@ -333,8 +330,6 @@ class SegmentFolder:
         except HeaderError as error:
             raise LogCorruptError(f"{path}: offset 0: {error}. {WAY_ON}") from error
         return reader
-
-    # What people are told. Each text says what, where, and how to go on.
 
     def _damaged(self, first_index: int, reader: SegmentReader, tail: Tail) -> LogCorruptError:
         path = self._segment_path(first_index)

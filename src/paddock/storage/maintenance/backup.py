@@ -42,6 +42,8 @@ from paddock.storage.state_swap import write_state
 _BACKUP_FORMAT: Final = 1
 _MANIFEST: Final = "manifest.json"
 _MANIFEST_BYTES_MAX: Final = 1 << 20
+# With the default level a backup of 200,000 nodes took 12.7 s instead of 3.0 s, and was 1.2 MB
+# instead of 1.4 MB.
 _COMPRESSION: Final = 4
 _PIECE_BYTES: Final = 64 << 10
 # The end of the year 9999: what can be shown as a date.
@@ -88,20 +90,13 @@ def write_backup(
     machine = loaded.machine
     with (
         tempfile.TemporaryDirectory(prefix=".paddock-backup-", dir=near) as folder,
-        _compressed(file, time_ms) if compress else nullcontext(file) as stream,
+        gzip.GzipFile("", "wb", _COMPRESSION, file, time_ms // 1000)
+        if compress
+        else nullcontext(file) as stream,
     ):
         snapshot = write_state(Path(folder), machine, loaded.index, Disk())
-        manifest = Manifest(
-            _BACKUP_FORMAT,
-            version,
-            time_ms,
-            loaded.index,
-            machine.zxid,
-            len(machine.tree),
-            len(machine.sessions.by_id),
-            machine.digest(),
-            {},
-        )
+        of_state = (loaded.index, machine.zxid, len(machine.tree), len(machine.sessions.by_id))
+        manifest = Manifest(_BACKUP_FORMAT, version, time_ms, *of_state, machine.digest(), {})
         with snapshot.open("rb") as opened:
             backup = StreamedBackup(opened, snapshot.stat().st_size, manifest)
             for piece in backup.pieces():
@@ -172,12 +167,6 @@ def _padded(size: int) -> int:
 
 def _with_padding(content: bytes) -> bytes:
     return content.ljust(_padded(len(content)), b"\0")
-
-
-def _compressed(file: IO[bytes], time_ms: int) -> gzip.GzipFile:
-    # With the default level a backup of 200,000 nodes took 12.7 s instead of 3.0 s, and was 1.2 MB
-    # instead of 1.4 MB.
-    return gzip.GzipFile("", "wb", _COMPRESSION, file, time_ms // 1000)
 
 
 def read_backup(file: IO[bytes], name: str) -> tuple[Loaded, Manifest]:

@@ -1,9 +1,5 @@
 """Check a data folder: everything that a server relies on, with advice where it is damaged.
 
-    report = check(Path("data"))
-    for finding in report.findings:
-        print(finding.file, finding.offset, finding.what, finding.advice)
-
 Nothing is changed, and a server may use the folder meanwhile. One segment of the log and one state
 are in memory at a time: that of each snapshot, then that of the newest with the log replayed, whose
 digests are compared with those in the log.
@@ -31,6 +27,8 @@ from paddock.storage.state_swap import generation, is_interrupted
 # A running server may remove files during a check, which then starts again.
 _ATTEMPTS: Final = 5
 
+# The kinds of findings that are no damage.
+_NOTES: Final = frozenset({"interrupted-restore", "leftover", "torn-tail"})
 _REPAIR: Final = (
     "paddock fsck DATA --repair COPY writes a copy without the damage, and says what it loses;"
     " paddock restore brings a backup back"
@@ -167,7 +165,6 @@ class _Check:
                 report.folder,
                 "a restore was interrupted when it was all but done",
                 "a server that starts on the folder finishes it first; then check again",
-                is_damage=False,
             )
             return report
         machine, index = self._check_snapshots()
@@ -176,15 +173,9 @@ class _Check:
         return report
 
     def _find(
-        self,
-        kind: str,
-        file: Path,
-        what: str,
-        advice: str,
-        offset: int | None = None,
-        *,
-        is_damage: bool = True,
+        self, kind: str, file: Path, what: str, advice: str, offset: int | None = None
     ) -> None:
+        is_damage = kind not in _NOTES
         self._report.findings.append(Finding(kind, is_damage, file, offset, what, advice))
 
     def _check_format(self) -> bool:
@@ -391,7 +382,6 @@ class _Check:
                 " the last acknowledged write, damaged since",
                 "nothing after a crash: the next start cuts it, and logs that",
                 torn.offset,
-                is_damage=False,
             )
 
     def _look_for_leftovers(self) -> None:
@@ -404,5 +394,4 @@ class _Check:
                     path,
                     "left half made or half removed by a server that was killed; nothing needs it",
                     "nothing: the next start removes it",
-                    is_damage=False,
                 )

@@ -1,11 +1,8 @@
 """Repair a data folder: write a copy with everything that can be trusted.
 
 The copy holds one snapshot: the newest usable one, with every record after it applied, up to the
-first that is missing or not wanted (because it needs too much memory, for instance). If that is not
-everything that was acknowledged, clients may have seen what is lost, so the copy starts a new epoch
-(`paddock.storage.epoch`).
-
-One state is in memory at a time, as at the start of a server.
+first that is missing or not wanted. If that is not everything that was acknowledged, the copy
+starts a new epoch (`paddock.storage.epoch`). One state is in memory at a time.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from paddock.state.path_bag import PathBag
+from paddock.state.node import PathBag
 
 
 def path_of(number: int) -> bytes:
