@@ -65,11 +65,12 @@ class Snapshotter:
         self._task: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
         self._writer: SnapshotWriter | None = None
-        # What the snapshot under way has handed to the thread without waiting for it.
+        # Writes of the snapshot under way that nothing waits for yet.
         self._spilled: list[Future[None]] = []
-        # Where the last snapshot was taken: as an index, and in entries and bytes applied since the
-        # start. What was replayed counts, or a server that is killed often would never take one.
-        self._index = restored.index
+        # Where the newest snapshot was taken: as an index, 0 without one, and in entries and bytes
+        # applied since the start. What was replayed counts, or a server that is killed often would
+        # never take one.
+        self.newest_index = restored.index
         self._entries = 0
         self._bytes = 0
         self._closing = False
@@ -78,17 +79,12 @@ class Snapshotter:
         # What the newest one holds, if this server has taken it.
         self._taken: Taken | None = None
 
-    @property
-    def newest_index(self) -> int:
-        """Where the newest snapshot was taken; 0 without one."""
-        return self._index
-
     def newest(self) -> Taken | None:
         """Return what the newest snapshot holds; None if that is not known."""
-        if self._replica.applied == self._index and self._replica.is_between_batches():
+        if self._replica.applied == self.newest_index and self._replica.is_between_batches():
             return self._described()
         taken = self._taken
-        return taken if taken is not None and taken.index == self._index else None
+        return taken if taken is not None and taken.index == self.newest_index else None
 
     def _described(self) -> Taken:
         """Describe the state as it is now."""
@@ -131,20 +127,20 @@ class Snapshotter:
         if self._task is not None:
             # It may have been begun too early.
             await asyncio.wait([self._task])
-        if self._index < wanted and not self._closing:
+        if self.newest_index < wanted and not self._closing:
             if self._task is None:
                 self._task = self._loop.create_task(self._take())
             await asyncio.wait([self._task])
-        if self._index < wanted:
+        if self.newest_index < wanted:
             raise LogError("no snapshot could be taken; the server's log says why")
-        return self._index
+        return self.newest_index
 
     async def close(self) -> None:
-        """Finish with a snapshot of the last state, unless there is one, and let go."""
+        """Finish with a snapshot of the last state, unless there is one, and end the thread."""
         self._closing = True
         if self._task is not None:
             await self._task
-        if self._replica.applied != self._index:
+        if self._replica.applied != self.newest_index:
             await self._take()
         self._executor.shutdown()
 
@@ -170,10 +166,9 @@ class Snapshotter:
                 for one in spilled:
                     await asyncio.wrap_future(one)
             await self._loop.run_in_executor(self._executor, writer.commit)
-            self._index, self._taken = taken.index, taken
+            self.newest_index, self._taken = taken.index, taken
             self.newest_zxid = taken.zxid
-            seconds = self._loop.time() - begun
-            self._tell_taken(taken.index, taken.zxid, taken.nodes, writer.size, seconds)
+            self._log_taken(taken, writer.size, self._loop.time() - begun)
         except (LogError, MemoryError, RuntimeError) as error:
             logger.error("no snapshot was taken: %s", str(error) or "out of memory")
         else:
@@ -206,22 +201,19 @@ class Snapshotter:
         self._replica.between_batches(begin)
         return begun
 
-    def _tell_taken(self, index: int, zxid: int, nodes: int, size: int, seconds: float) -> None:
+    def _log_taken(self, taken: Taken, size: int, seconds: float) -> None:
         self._replica.statistics.snapshot_ms.add(seconds * 1000)
+        shown = {
+            "index": taken.index,
+            "zxid": taken.zxid,
+            "nodes": taken.nodes,
+            "bytes": size,
+            "seconds": seconds,
+        }
         logger.info(
             "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
-            index,
-            zxid,
-            nodes,
-            size,
-            seconds,
-            extra={
-                "index": index,
-                "zxid": zxid,
-                "nodes": nodes,
-                "bytes": size,
-                "seconds": seconds,
-            },
+            *shown.values(),
+            extra=shown,
         )
 
     async def _let_go(self) -> None:
