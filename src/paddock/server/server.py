@@ -57,10 +57,9 @@ class Server:
         … server.address …
         await server.stop()
 
-    Time of day and randomness are parameters, so that tests can control them; so is the disk, for
-    tests with one that fails. `monotonic` returns the seconds by which work is shared out and the
-    time of day is checked; the default is the loop's time, which on some loops stands still within
-    a pass.
+    Time of day, randomness and the disk are parameters, so that tests can control them. `monotonic`
+    is the clock by which work is shared out and the time of day is checked; the default is the
+    loop's time, which on some loops stands still within a pass.
 
     If the machine cannot hold the state, no client is served any more, and `on_fatal` is called: a
     process that only serves ends then, at once.
@@ -101,14 +100,14 @@ class Server:
         if self._listener is not None:
             return address_of(self._listener.sockets)
         assert self._secure is not None, "the server has not been started"
-        address = self._secure.unified_address or self._secure.address
+        address = self._secure.unified.address or self._secure.secure.address
         assert address is not None, "the server has not been started"
         return address
 
     @property
     def secure_address(self) -> tuple[str, int] | None:
         """Where the server listens with TLS, if it does."""
-        return None if self._secure is None else self._secure.address
+        return None if self._secure is None else self._secure.secure.address
 
     @property
     def admin_address(self) -> tuple[str, int]:
@@ -335,9 +334,7 @@ class Server:
         """Bring a replica to the end of the log."""
         config = self._config
         watches = Watches(
-            config.max_watches_per_session,
-            config.max_watch_bytes_per_session,
-            config.max_watches,
+            config.max_watches_per_session, config.max_watch_bytes_per_session, config.max_watches
         )
         restored = restore_newest(log, store)
         replica = Replica(restored.replay, watches, Statistics(), self._monotonic)

@@ -205,8 +205,8 @@ class AdminCommands:
         tracker, tick_ms = self._service.tracker, self._service.config.tick_time_ms
         sets: dict[int, list[int]] = {}
         for one in tracker.all():
-            deadline_ms = tracker.deadline(one) * 1000
-            sets.setdefault(int(deadline_ms / tick_ms) + 1, []).append(one.session)
+            number = int(tracker.deadline(one) * 1000 / tick_ms) + 1
+            sets.setdefault(number, []).append(one.session)
         for number in sorted(sets):
             yield str(number * tick_ms), sets[number]
 

@@ -37,8 +37,7 @@ class AdminHosts:
 
     def __init__(self, host: str, allowed: Iterable[str] = ()) -> None:
         self._any = ANY_HOST in allowed
-        names = {host, "localhost", socket.gethostname(), *allowed}
-        self._names = frozenset(map(_plain, names))
+        self._names = {*map(_plain, (host, "localhost", socket.gethostname(), *allowed))}
 
     def includes(self, host: str) -> bool:
         """Return whether a request may name this host, with or without a port."""

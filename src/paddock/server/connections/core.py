@@ -95,8 +95,9 @@ class Core:
             self.turns.ask(_WatchRemoval(self.watches, self.turns, watcher))
 
     def authenticator(self, address: str, tls: object = None) -> Authenticator:
-        certified = () if tls is None else self.recognise(tls)
-        return Authenticator(address, self.config.super_digest, certified)
+        return Authenticator(
+            address, self.config.super_digest, () if tls is None else self.recognise(tls)
+        )
 
     def is_serving(self) -> bool:
         """Return whether any sessions are served."""

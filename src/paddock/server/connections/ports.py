@@ -7,8 +7,16 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EPERM
+from typing import Final
 
 from paddock.errors import PaddockError
+
+_REASONS: Final = {
+    EADDRNOTAVAIL: "it is no address of this machine",
+    EADDRINUSE: "the port is taken by another program",
+    EACCES: "not permitted",
+    EPERM: "not permitted",
+}
 
 
 class PortError(PaddockError):
@@ -58,10 +66,4 @@ def _reason(error: OSError, host: str) -> str:
     reason = error.strerror or str(error)
     if isinstance(error, socket.gaierror):
         return f"{host}: {reason}"
-    if error.errno == EADDRNOTAVAIL:
-        return "it is no address of this machine"
-    if error.errno == EADDRINUSE:
-        return "the port is taken by another program"
-    if error.errno in (EACCES, EPERM):
-        return "not permitted"
-    return reason
+    return _REASONS.get(error.errno or 0, reason)

@@ -1,8 +1,7 @@
 """Taking snapshots while the server serves.
 
 The event loop makes the pieces, between one slice of a batch and the next; a thread of its own
-writes them. The loop never waits for the disk: what changes faster than that takes old images stays
-in memory meanwhile. That is data which was there when the snapshot began, and is not copied.
+writes them. The loop never waits for the disk: old images of what changes faster stay in memory.
 """
 
 from __future__ import annotations
@@ -100,11 +99,10 @@ class Snapshotter:
     def look(self) -> None:
         """Begin a snapshot if it is time for one, and none is under way.
 
-        A larger tree waits for more entries, in proportion: so what snapshots cost a write does not
-        grow with the tree, nor what a restart replays beside what it loads. (With 200,000 nodes and
-        one every 100,000 entries, snapshots took a quarter of the writes a second.) Few entries may
-        be large, so their bytes count too: a snapshot is due when they are as many as those of the
-        tree, so that snapshots write no more than the log does, and a restart reads no more of it.
+        A larger tree waits for more entries, in proportion, so that the cost of snapshots per write
+        does not grow with the tree. (With 200,000 nodes and one every 100,000 entries, snapshots
+        took a quarter of the writes a second.) Bytes count, too: a snapshot is due when the log has
+        as many as the tree, so that snapshots write no more than the log does.
         """
         if self._task is None and self._is_due():
             self._task = self._loop.create_task(self._take())
@@ -112,13 +110,13 @@ class Snapshotter:
     def _is_due(self) -> bool:
         replica = self._replica
         tree = replica.machine.tree
-        if replica.applied_entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
-            return True
-        due_bytes = max(self._every_bytes, tree.data_bytes)
-        return self._every_bytes > 0 and replica.applied_bytes - self._bytes >= due_bytes
+        entries, size = replica.applied_entries - self._entries, replica.applied_bytes - self._bytes
+        return entries >= self._every * max(1.0, len(tree) / _LARGE) or (
+            0 < self._every_bytes <= size and tree.data_bytes <= size
+        )
 
     async def take_now(self) -> int:
-        """Take a snapshot of the state as it is now, unless there is one; give its index.
+        """Take a snapshot of the state as it is now, unless there is one; return its index.
 
         Raises LogError if that cannot be done.
         """
@@ -240,7 +238,7 @@ class Snapshotter:
 
     def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> Future[None]:
         # One thread, so chunks are written in the order in which they were made.
-        return self._executor.submit(_append, writer, parts)
+        return self._executor.submit(lambda: writer.append(b"".join(parts)))
 
     async def _purge(self) -> None:
         retain = self._retain
@@ -260,7 +258,3 @@ class Snapshotter:
                     below,
                     extra={"retained": retain, "index": below},
                 )
-
-
-def _append(writer: SnapshotWriter, parts: list[bytes]) -> None:
-    writer.append(b"".join(parts))

@@ -32,8 +32,10 @@ def names_host(certificate: Mapping[str, Any], host: str) -> bool:
         if kind in ("DNS", "IP Address")
     ]
     if not alternatives:
-        common = _common_name(certificate)
-        return common is not None and _matches(host, common)
+        attributes = (one for level in certificate.get("subject", ()) for one in level)
+        names = [str(value) for keyword, value in attributes if keyword == "commonName"]
+        # The most specific one is the last.
+        return bool(names) and _matches(host, names[-1])
     address = _address(host)
     if address is not None:
         return any(
@@ -52,13 +54,6 @@ def _matches(host: str, pattern: str) -> bool:
         return False
     middle = host[len(prefix) : len(host) - len(suffix)]
     return host.startswith(prefix) and host.endswith(suffix) and "." not in middle
-
-
-def _common_name(certificate: Mapping[str, Any]) -> str | None:
-    """Return the most specific one, which is the last."""
-    attributes = (one for level in certificate.get("subject", ()) for one in level)
-    names = [str(value) for keyword, value in attributes if keyword == "commonName"]
-    return names[-1] if names else None
 
 
 def _address(host: str) -> object:
