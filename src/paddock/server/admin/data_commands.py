@@ -138,18 +138,21 @@ class DataCommands:
                 raise RefusedError(503, "There is nothing yet: no write has come") from None
             except (LogError, OSError) as error:
                 raise RefusedError(500, f"No snapshot could be taken: {error}") from error
-            manifest = Manifest(
-                backup=1,
-                paddock=__version__,
-                time_ms=time_ms,
-                index=taken.index,
-                zxid=taken.zxid,
-                nodes=taken.nodes,
-                sessions=taken.sessions,
-                digest=taken.digest,
-                sha256={},
+            streamed = StreamedBackup(
+                file,
+                os.fstat(file.fileno()).st_size,
+                Manifest(
+                    backup=1,
+                    paddock=__version__,
+                    time_ms=time_ms,
+                    index=taken.index,
+                    zxid=taken.zxid,
+                    nodes=taken.nodes,
+                    sessions=taken.sessions,
+                    digest=taken.digest,
+                    sha256={},
+                ),
             )
-            streamed = StreamedBackup(file, os.fstat(file.fileno()).st_size, manifest)
             return SnapshotAnswer(taken.zxid, streamed.size, streamed.pieces(), file)
         raise RefusedError(500, "No snapshot could be taken: writes came faster")
 

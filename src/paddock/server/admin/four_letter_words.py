@@ -42,7 +42,7 @@ class FourLetterWords:
         self._words: dict[str, Callable[[], Iterable[str]]] = {
             "conf": lambda: _lines(metrics.configuration(), "="),
             "cons": self._cons,
-            "crst": self._crst,
+            "crst": lambda: _done(metrics.reset_connections, "Connection stats reset.\n"),
             "dirs": lambda: ["datadir_size: {}\nlogdir_size: {}\n".format(*metrics.sizes())],
             "dump": lambda: self._dump(list(self._service.connections)),
             "envi": lambda: ["Environment:\n", *_lines(metrics.environment(), "=")],
@@ -51,7 +51,7 @@ class FourLetterWords:
             "isro": lambda: ["rw" if self._service.is_open else "ro"],
             "mntr": lambda: [f"zk_{line}" for line in _lines(metrics.monitor(), "\t")],
             "ruok": lambda: ["imok"],
-            "srst": self._srst,
+            "srst": lambda: _done(metrics.reset, "Server stats reset.\n"),
             "srvr": lambda: [_VERSION_LINE, *_lines(metrics.summary(), ": ")],
             "stat": self._stat,
             "stmk": lambda: [str(metrics.trace_mask)],
@@ -88,14 +88,6 @@ class FourLetterWords:
         for one in list(self._service.connections):
             yield f" {_fully(one.report())})\n"
         yield "\n"
-
-    def _crst(self) -> list[str]:
-        self._metrics.reset_connections()
-        return ["Connection stats reset.\n"]
-
-    def _srst(self) -> list[str]:
-        self._metrics.reset()
-        return ["Server stats reset.\n"]
 
     def _wchs(self) -> list[str]:
         data = self._service.watches.data
@@ -158,6 +150,11 @@ class FourLetterWords:
             yield f"{len(sets[number])} expire at {due}:\n"
             for one in sets[number]:
                 yield f"\t{one}\n"
+
+
+def _done(reset: Callable[[], None], text: str) -> list[str]:
+    reset()
+    return [text]
 
 
 def _lines(values: Mapping[str, object], separator: str) -> list[str]:

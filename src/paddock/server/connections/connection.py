@@ -132,7 +132,7 @@ class Connection:
 
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
-        self._buffer.pause()
+        self._buffer.peer_reads = False
         if self._word_writer is not None:
             self._word_writer.pause()
             return

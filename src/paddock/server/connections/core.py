@@ -110,8 +110,9 @@ class Core:
 
     def local_session_id(self) -> int:
         """Return the id of a read-only session, which the log never hears of."""
-        next_id = self.machine.sessions.next_id(self.wall_clock_ms())
-        self._last_local_id = max(next_id, self._last_local_id + 1)
+        self._last_local_id = max(
+            self.machine.sessions.next_id(self.wall_clock_ms()), self._last_local_id + 1
+        )
         return self._last_local_id
 
     def negotiate(self, timeout_ms: int) -> int:

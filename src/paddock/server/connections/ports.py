@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EPERM
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from paddock.errors import PaddockError
@@ -40,6 +41,14 @@ def address_of(sockets: Sequence[socket.socket]) -> tuple[str, int]:
     """Return the address of a port, with the number that the system has assigned."""
     host, port = sockets[0].getsockname()[:2]
     return str(host), int(port)
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an IP address; None if the text is none."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
 
 
 async def start_listening(listener: asyncio.Server) -> None:
