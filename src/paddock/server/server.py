@@ -57,10 +57,9 @@ class Server:
         … server.address …
         await server.stop()
 
-    Time of day and randomness are parameters, so that tests can control them; so is the disk, for
-    tests with one that fails. `monotonic` returns the seconds by which work is shared out and the
-    time of day is checked; the default is the loop's time, which on some loops stands still within
-    a pass.
+    Time of day, randomness and the disk are parameters, so that tests can control them. `monotonic`
+    is the clock by which work is shared out and the time of day is checked; the default is the
+    loop's time, which on some loops stands still within a pass.
 
     If the machine cannot hold the state, no client is served any more, and `on_fatal` is called: a
     process that only serves ends then, at once.
@@ -101,14 +100,14 @@ class Server:
         if self._listener is not None:
             return address_of(self._listener.sockets)
         assert self._secure is not None, "the server has not been started"
-        address = self._secure.unified_address or self._secure.address
+        address = self._secure.unified.address or self._secure.secure.address
         assert address is not None, "the server has not been started"
         return address
 
     @property
     def secure_address(self) -> tuple[str, int] | None:
         """Where the server listens with TLS, if it does."""
-        return None if self._secure is None else self._secure.address
+        return None if self._secure is None else self._secure.secure.address
 
     @property
     def admin_address(self) -> tuple[str, int]:
@@ -196,12 +195,11 @@ class Server:
             await self._snapshotter.close()
         await self._await_last_replies(core)
         await self._close_all()
-        seconds = loop.time() - begun
+        shown = {"seconds": loop.time() - begun, "draining": drained}
         logger.info(
             "stopped after %.2f s, %.2f s of them for what was under way",
-            seconds,
-            drained,
-            extra={"seconds": seconds, "draining": drained},
+            *shown.values(),
+            extra=shown,
         )
 
     def abandon(self) -> None:
@@ -268,7 +266,6 @@ class Server:
         load_seconds = loop.time() - begun
         if engine.snapshots is not None:
             _log_loaded(restored, load_seconds)
-        replayed = restored.replay.entries
         core = self._assemble(log, engine.snapshots, restored, replica)
         secure = self.secure_address
         metrics = Metrics(
@@ -279,7 +276,7 @@ class Server:
             secure_port=-1 if secure is None else secure[1],
             snapshotter=self._snapshotter,
             load_seconds=load_seconds,
-            replayed_entries=replayed,
+            replayed_entries=restored.replay.entries,
         )
         core.words = FourLetterWords(metrics).answer
         if self._admin is not None:
@@ -295,14 +292,8 @@ class Server:
             self._secure.start(core, self._connection)
         self._audit_server(SERVER_START, SUCCESS)
         host, port = self.address
-        seconds = loop.time() - begun
-        logger.info(
-            "ready: serving on %s:%d, %.2f s after the start",
-            host,
-            port,
-            seconds,
-            extra={"host": host, "port": port, "seconds": seconds},
-        )
+        shown = {"host": host, "port": port, "seconds": loop.time() - begun}
+        logger.info("ready: serving on %s:%d, %.2f s after the start", *shown.values(), extra=shown)
 
     async def _open_resources(self) -> Engine:
         """Open the ports, the data folder and the audit log.
@@ -343,9 +334,7 @@ class Server:
         """Bring a replica to the end of the log."""
         config = self._config
         watches = Watches(
-            config.max_watches_per_session,
-            config.max_watch_bytes_per_session,
-            config.max_watches,
+            config.max_watches_per_session, config.max_watch_bytes_per_session, config.max_watches
         )
         restored = restore_newest(log, store)
         replica = Replica(restored.replay, watches, Statistics(), self._monotonic)
@@ -366,13 +355,12 @@ class Server:
         if self._audit is not None:
             replica.on_entry = self._audit.take
         if store is not None:
-            retain = config.purge_retain_count if config.purge_interval_hours else None
             self._snapshotter = Snapshotter(
                 replica,
                 log,
                 store,
                 config.snapshot_every,
-                retain,
+                config.purge_retain_count if config.purge_interval_hours else None,
                 restored,
                 config.snapshot_every_kib << 10,
             )
@@ -414,10 +402,10 @@ class Server:
         from paddock.server.admin.data_commands import DataCommands
 
         limits = self.admin_limits
-        if self._audit is not None:
-            limits.on_audit = self._audit.add
-        data_commands = DataCommands(self._config, self._snapshotter, limits)
-        await admin.start(AdminCommands(metrics), data_commands)
+        limits.on_audit = None if self._audit is None else self._audit.add
+        await admin.start(
+            AdminCommands(metrics), DataCommands(self._config, self._snapshotter, limits)
+        )
 
     def _connection(self) -> asyncio.Protocol:
         assert self._core is not None
@@ -459,24 +447,19 @@ def _log_start(config: ServerConfig) -> None:
 
 def _log_loaded(restored: Restored, seconds: float) -> None:
     machine = restored.replay.machine
-    nodes, sessions = len(machine.tree), len(machine.sessions.by_id)
+    shown = {
+        "nodes": len(machine.tree),
+        "sessions": len(machine.sessions.by_id),
+        "zxid": machine.zxid,
+        "seconds": seconds,
+        "snapshot": restored.index,
+        "replayed": restored.replay.entries,
+    }
     logger.info(
         "loaded %d nodes and %d sessions at zxid 0x%x in %.2f s: the snapshot at %d and %d entries"
         " of the log",
-        nodes,
-        sessions,
-        machine.zxid,
-        seconds,
-        restored.index,
-        restored.replay.entries,
-        extra={
-            "nodes": nodes,
-            "sessions": sessions,
-            "zxid": machine.zxid,
-            "seconds": seconds,
-            "snapshot": restored.index,
-            "replayed": restored.replay.entries,
-        },
+        *shown.values(),
+        extra=shown,
     )
 
 

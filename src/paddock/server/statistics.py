@@ -18,8 +18,6 @@ NO_OPERATION: Final = -1000
 class Summary:
     """Count, sum, minimum and maximum of some numbers."""
 
-    __slots__ = ("count", "max", "min", "total")
-
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
@@ -147,5 +145,5 @@ class ConnectionReport(NamedTuple):
 
     def where(self) -> str:
         """Return the peer's address, as Java writes it."""
-        bracketed = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{bracketed}:{self.port}"
+        address = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{address}:{self.port}"

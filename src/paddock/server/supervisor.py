@@ -156,7 +156,14 @@ class Supervisor:
         await server.stop()
         # Nothing may hold its state while the next one is loaded.
         del server
-        done, problem = await self._exchange(folder, staged)
+        done: StateSwap | None = None
+        problem: BaseException | None = None
+        now = datetime.fromtimestamp(self._wall_clock_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+        try:
+            done = await _in_thread(folder, lambda: swap_state(folder, staged, now, Disk()))
+        except (PaddockError, OSError) as error:
+            problem = error
+            logger.error("no backup was restored: %s", error)
         # Free the state of the last server: a frozen reference cycle would keep it for ever.
         gc.unfreeze()
         gc.collect()
@@ -176,16 +183,6 @@ class Supervisor:
         if self._server is None:
             raise ControlError("it is about to stop")
         return self._server
-
-    async def _exchange(
-        self, folder: Path, staged: str
-    ) -> tuple[StateSwap | None, BaseException | None]:
-        now = datetime.fromtimestamp(self._wall_clock_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
-        try:
-            return await _in_thread(folder, lambda: swap_state(folder, staged, now, Disk())), None
-        except (PaddockError, OSError) as error:
-            logger.error("no backup was restored: %s", error)
-            return None, error
 
 
 async def _in_thread(folder: Path, work: Callable[[], T]) -> T:

@@ -1,9 +1,8 @@
 """The audit log of a server: who did what, with which result.
 
-`paddock.server.admin.audit_format` defines the lines. A thread of its own makes and writes them, a
-batch at a time, so that no reply is delayed. If the disk falls behind by many batches, the server
-waits for it: nothing is dropped. A file that was moved away is created again. Lines that cannot be
-written are lost, and the log says so.
+`paddock.server.admin.audit_format` defines the lines. A thread of its own writes them, a batch at a
+time. If the disk falls behind by many batches, the server waits for it: nothing is dropped. A file
+that was moved away is created again. Lines that cannot be written are lost, and the log says so.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
     session=0x1f  user=127.0.0.1,alice  ip=127.0.0.1  operation=create  znode=/a  … result=success
 
-Clients choose paths and user names, so no value may read as several, or as another field. In text,
-characters that do not print, spaces, commas, equals signs and backslashes in a value are escaped by
-their code: a comma is `\\x2c`. So a line can be split at tabs or spaces, a field at its `=`, and a
-list at its commas. In JSON only commas and backslashes in the items of a list are escaped.
+Clients choose paths and user names, so separators are escaped. In text, characters that do not
+print, spaces, commas, equals signs and backslashes in a value are escaped by their code: a comma is
+`\\x2c`. In JSON only commas and backslashes in the items of a list are escaped.
 
 Fields, their order and operations are upstream's, with tabs between the fields: every request that
 may change a node, the steps of a transaction that succeeded, the ephemerals deleted with a session,
@@ -28,7 +27,7 @@ from librt.strings import read_i32_be
 
 from paddock.errors import OK
 from paddock.protocol import opcodes
-from paddock.protocol.acl import ACL, format_acl, without_secrets
+from paddock.protocol.acl import format_acl, without_secrets
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.operations import BY_NUMBER, TABLE
 from paddock.protocol.requests import CreateRequest, CreateTTLRequest, SetACLRequest
@@ -137,7 +136,7 @@ def _local_time(time_ms: int) -> str:
 
 def json_line(event: Event) -> str:
     """Return an event as one JSON object."""
-    line = {
+    values = {
         "time": iso_time(event.time_ms / 1000),
         "level": "error" if event.result == FAILURE else "info",
         "logger": "paddock.audit",
@@ -148,7 +147,7 @@ def json_line(event: Event) -> str:
             for name, values in event.fields()
         },
     }
-    return json.dumps(line) + "\n"
+    return json.dumps(values) + "\n"
 
 
 def _single(entry: Entry, outcome: Outcome) -> Event:
@@ -173,8 +172,8 @@ def _parts(entry: Entry, outcome: Outcome) -> Iterator[Event]:
         znode_type = None
         if isinstance(step.request, CreateRequest | CreateTTLRequest):
             znode_type = _type(step.operation, step.request.flags)
-        path = next(changes).path
-        yield _event(entry, _OPERATIONS[step.operation], SUCCESS, path, znode_type)
+        operation = _OPERATIONS[step.operation]
+        yield _event(entry, operation, SUCCESS, next(changes).path, znode_type)
 
 
 def _read(operation: int, body: bytes) -> tuple[bytes | None, str | None, tuple[str, ...] | None]:
@@ -185,7 +184,8 @@ def _read(operation: int, body: bytes) -> tuple[bytes | None, str | None, tuple[
         case CreateRequest() | CreateTTLRequest():
             return request.path, _type(operation, request.flags), None
         case SetACLRequest():
-            return request.path, None, _shown_acls(request.acls)
+            acls = tuple(acl for acl in request.acls or () if acl is not None)
+            return request.path, None, tuple(map(format_acl, without_secrets(acls)))
     return getattr(request, "path", None), None, None
 
 
@@ -213,9 +213,8 @@ def _event(
 
 def _has_failed(outcome: Outcome) -> bool:
     """Return whether a transaction failed: then its reply is a list of errors."""
-    if outcome.error != OK:
-        return True
-    return read_i32_be(outcome.body, 0) == opcodes.ERROR and outcome.body[4] == 0
+    body = outcome.body
+    return outcome.error != OK or (read_i32_be(body, 0) == opcodes.ERROR and body[4] == 0)
 
 
 def _type(operation: int, flags: int) -> str | None:
@@ -226,14 +225,8 @@ def _type(operation: int, flags: int) -> str | None:
 
 def users_of(identities: Identities) -> tuple[str, ...]:
     """Return the names of a client."""
-    names = (user_name(one) for one in identities.entries)
-    return tuple(name for name in names if name.strip())
+    return tuple(name for name in map(user_name, identities.entries) if name.strip())
 
 
 def _shown(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace")
-
-
-def _shown_acls(acls: list[ACL | None] | None) -> tuple[str, ...]:
-    whole = tuple(acl for acl in acls or () if acl is not None)
-    return tuple(map(format_acl, without_secrets(whole)))

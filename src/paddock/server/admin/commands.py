@@ -11,16 +11,22 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operation_name, path_text
+from paddock.server.admin.metrics import (
+    NOT_SERVING,
+    VERSION,
+    Metrics,
+    operation_name,
+    path_text,
+    session_of,
+)
 from paddock.server.config.settings import as_file
 from paddock.server.connections.paced_writer import in_pieces
-from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.statistics import ConnectionReport
 
 Arguments = Mapping[str, str]
 
 Values = dict[str, object]
-Run = Callable[[Arguments], Values]
+Run = Callable[[Arguments], Values | None]
 
 # The commands that change something, by their first names.
 _CHANGING: Final = frozenset(
@@ -28,15 +34,8 @@ _CHANGING: Final = frozenset(
 )
 
 
-class _Array:
-    """A JSON array that is encoded while it is sent."""
-
-    def __init__(self, items: Iterable[object]) -> None:
-        self.items = items
-
-
 class _Object:
-    """A JSON object that is encoded while it is sent."""
+    """A JSON object that is encoded while it is sent; an iterator is an array of that kind."""
 
     def __init__(self, items: Iterable[tuple[str, object]]) -> None:
         self.items = items
@@ -51,7 +50,7 @@ class AdminCommands:
         # The names of each command, the first of which goes into the answer.
         table: tuple[tuple[str, Run], ...] = (
             ("configuration conf config", self._configuration),
-            ("connection_stat_reset crst", self._reset_connections),
+            ("connection_stat_reset crst", lambda _: metrics.reset_connections()),
             ("connections cons", lambda _: self._reports(_full_report)),
             ("dirs", lambda _: _named("datadir_size logdir_size", metrics.sizes())),
             ("dump", self._dump),
@@ -71,8 +70,8 @@ class AdminCommands:
             ("ruok", lambda _: {}),
             ("server_stats srvr", self._server_stats),
             ("set_trace_mask stmk", self._set_trace_mask),
-            ("stat_reset srst", self._reset),
-            ("stats stat", self._stats),
+            ("stat_reset srst", lambda _: metrics.reset()),
+            ("stats stat", lambda _: {**self._server_stats(_), **self._reports(_brief_report)}),
             ("voting_view", lambda _: {"current_config": {}}),
             ("watch_summary wchs", self._watch_summary),
             ("watches wchc", self._watches),
@@ -102,14 +101,13 @@ class AdminCommands:
             values = {"command": name, "error": NOT_SERVING}
         else:
             first, run = found
-            values = run(arguments)
+            values = run(arguments) or {}
             values = {**values, "command": first, "error": values.get("error")}
         return encode_json(values)
 
     def _server_stats(self, _: Arguments) -> Values:
-        metrics = self._metrics
         counted, machine = self._service.statistics, self._service.machine
-        data_bytes, log_bytes = metrics.sizes()
+        data_bytes, log_bytes = self._metrics.sizes()
         return {
             "version": VERSION,
             "read_only": False,
@@ -126,13 +124,10 @@ class AdminCommands:
                 "max_latency": int(counted.latency_ms.max),
                 "min_latency": int(counted.latency_ms.min),
                 "num_alive_client_connections": len(self._service.connections),
-                "uptime": metrics.uptime_ms(),
+                "uptime": self._metrics.uptime_ms(),
             },
             "node_count": len(machine.tree.nodes),
         }
-
-    def _stats(self, arguments: Arguments) -> Values:
-        return {**self._server_stats(arguments), **self._reports(_brief_report)}
 
     def _reports(self, describe: Callable[[ConnectionReport], Values]) -> Values:
         connections = list(self._service.connections)
@@ -141,7 +136,7 @@ class AdminCommands:
             reports = (one.report() for one in connections)
             return (describe(one) for one in reports if one.is_secure == is_secure)
 
-        return {"connections": _Array(each(False)), "secure_connections": _Array(each(True))}
+        return {"connections": each(False), "secure_connections": each(True)}
 
     def _configuration(self, _: Arguments) -> Values:
         values = self._metrics.configuration()
@@ -175,14 +170,6 @@ class AdminCommands:
         self._metrics.trace_mask = mask
         return {"tracemask": mask}
 
-    def _reset(self, _: Arguments) -> Values:
-        self._metrics.reset()
-        return {}
-
-    def _reset_connections(self, _: Arguments) -> Values:
-        self._metrics.reset_connections()
-        return {}
-
     def _watch_summary(self, _: Arguments) -> Values:
         data = self._service.watches.data
         return {
@@ -194,31 +181,19 @@ class AdminCommands:
     def _watches(self, _: Arguments) -> Values:
         data = self._service.watches.data
         each = (
-            (str(one.session), _Array(path_text(path) for path in data.paths_of(one)))
-            for one in data.watchers()
-            if isinstance(one, ConnectionWatcher)
+            (str(session_of(one)), map(path_text, data.paths_of(one))) for one in data.watchers()
         )
         return {"session_id_to_watched_paths": _Object(each)}
 
     def _watches_by_path(self, _: Arguments) -> Values:
         data = self._service.watches.data
-        each = (
-            (
-                path_text(path),
-                _Array(
-                    one.session
-                    for one in data.watchers_of(path)
-                    if isinstance(one, ConnectionWatcher)
-                ),
-            )
-            for path in data.paths()
-        )
+        each = ((path_text(path), map(session_of, data.watchers_of(path))) for path in data.paths())
         return {"path_to_session_ids": _Object(each)}
 
     def _dump(self, _: Arguments) -> Values:
         ephemerals = self._service.machine.tree.ephemerals
         each = (
-            (str(session), _Array(path_text(path) for path in list(ephemerals.get(session, {}))))
+            (str(session), map(path_text, list(ephemerals.get(session, {}))))
             for session in list(ephemerals)
         )
         return {
@@ -230,10 +205,10 @@ class AdminCommands:
         tracker, tick_ms = self._service.tracker, self._service.config.tick_time_ms
         sets: dict[int, list[int]] = {}
         for one in tracker.all():
-            deadline_ms = tracker.deadline(one) * 1000
-            sets.setdefault(int(deadline_ms / tick_ms) + 1, []).append(one.session)
+            number = int(tracker.deadline(one) * 1000 / tick_ms) + 1
+            sets.setdefault(number, []).append(one.session)
         for number in sorted(sets):
-            yield str(number * tick_ms), _Array(sets[number])
+            yield str(number * tick_ms), sets[number]
 
 
 def encode_json(values: Values) -> Iterator[bytes]:
@@ -276,10 +251,10 @@ def _full_report(report: ConnectionReport) -> Values:
 def _encoded(value: object, indent: str = "") -> Iterator[str]:
     """Yield JSON in upstream's layout."""
     match value:
-        case _Array() | list():
+        case Iterator() | list():
             yield "["
             separator = " "
-            for item in value if isinstance(value, list) else value.items:
+            for item in value:
                 yield separator
                 yield from _encoded(item, indent)
                 separator = ", "

@@ -62,8 +62,7 @@ class ControlSocket:
     async def open(self) -> None:
         """Listen. A failure is only logged: the server works without the socket."""
         try:
-            name = self._names.enter_context(_short_name(self._folder))
-            listener = _bind(name)
+            listener = _bind(self._names.enter_context(_short_name(self._folder)))
         except (OSError, ControlError) as error:
             self._names.close()
             logger.warning("there is no control socket, so backups cannot be asked for: %s", error)
@@ -136,8 +135,9 @@ def ask(folder: Path, request: Message, timeout: float) -> Message:
             with connection.makefile("rb") as answers:
                 reply = json.loads(answers.readline(LINE_BYTES_MAX))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ControlError(f"{folder}: the server does not answer: {reason}") from error
+        raise ControlError(
+            f"{folder}: the server does not answer: {getattr(error, 'strerror', None) or error}"
+        ) from error
     if not isinstance(reply, dict) or reply.get("ok") is not True:
         raise RefusedError(f"{folder}: the server says: {dict(reply).get('error')}")
     return reply

@@ -5,7 +5,7 @@
     curl -H @authorization -X POST -T FILE http://127.0.0.1:8080/commands/restore
 
 Names, settings, headers and statuses are those of Apache ZooKeeper 3.9. Both bodies are backups, as
-`paddock backup` writes them. The ACLs of nodes do not apply, so the rules are:
+`paddock backup` writes them. The rules:
 
 * A client authenticates with the header Authorization, by the scheme digest.
 * The client must be the superuser. The ACL of `/`, which upstream goes by, does not count: where it
@@ -13,9 +13,8 @@ Names, settings, headers and statuses are those of Apache ZooKeeper 3.9. Both bo
 * Rate limit: each is allowed once in an interval.
 
 A snapshot is streamed from the file that the server has just written. A restore runs `paddock
-restore` in a process of its own, which reads the body as it arrives and checks the whole before it
-asks this server, by the control socket, to swap its state. So the size of either matters neither to
-the memory nor to the event loop of this process.
+restore` in a process of its own, which checks the whole body before it asks this server, by the
+control socket, to swap its state. So neither takes memory or time of the event loop here.
 """
 
 from __future__ import annotations
@@ -25,11 +24,9 @@ import contextlib
 import json
 import math
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Final
 
 from paddock import __version__
@@ -78,10 +75,7 @@ class DataCommands:
     """Runs both commands for one server."""
 
     def __init__(
-        self,
-        config: ServerConfig,
-        snapshotter: Snapshotter | None,
-        limits: AdminLimits,
+        self, config: ServerConfig, snapshotter: Snapshotter | None, limits: AdminLimits
     ) -> None:
         self._config = config
         self._snapshotter = snapshotter
@@ -92,8 +86,7 @@ class DataCommands:
         if authorization is None:
             raise RefusedError(401, "Auth info is missing for the command")
         scheme, _, credentials = authorization.strip().partition(b" ")
-        conversation = Authenticator(address, self._config.super_digest)
-        code, identities = conversation.receive(
+        code, identities = Authenticator(address, self._config.super_digest).receive(
             scheme.decode("latin-1").lower(), credentials.strip() or None, NOBODY
         )
         if code != OK:
@@ -109,19 +102,17 @@ class DataCommands:
         """Count a command for its rate limit and return the time; raise RefusedError if refused."""
         config = self._config
         is_snapshot = command == SNAPSHOT
-        enabled = config.admin_snapshot_enabled if is_snapshot else config.admin_restore_enabled
-        if not enabled:
+        if not (config.admin_snapshot_enabled if is_snapshot else config.admin_restore_enabled):
             raise RefusedError(503, f"The {command} command is disabled")
         if is_snapshot:
             if self._snapshotter is None:
                 raise RefusedError(503, "A server in memory takes no snapshots")
         elif config.data_directory is None:
             raise RefusedError(503, "A server in memory has no data to replace")
-        elif not _is_socket(config.data_directory / "control"):
+        elif not (config.data_directory / "control").is_socket():
             raise RefusedError(503, "There is no control socket, by which data are exchanged")
         now = asyncio.get_running_loop().time()
-        limit = self.limits.snapshot if is_snapshot else self.limits.restore
-        seconds = limit.wait(now)
+        seconds = (self.limits.snapshot if is_snapshot else self.limits.restore).wait(now)
         if seconds > 0:
             raise RefusedError(
                 429,
@@ -147,18 +138,21 @@ class DataCommands:
                 raise RefusedError(503, "There is nothing yet: no write has come") from None
             except (LogError, OSError) as error:
                 raise RefusedError(500, f"No snapshot could be taken: {error}") from error
-            manifest = Manifest(
-                backup=1,
-                paddock=__version__,
-                time_ms=time_ms,
-                index=taken.index,
-                zxid=taken.zxid,
-                nodes=taken.nodes,
-                sessions=taken.sessions,
-                digest=taken.digest,
-                sha256={},
+            streamed = StreamedBackup(
+                file,
+                os.fstat(file.fileno()).st_size,
+                Manifest(
+                    backup=1,
+                    paddock=__version__,
+                    time_ms=time_ms,
+                    index=taken.index,
+                    zxid=taken.zxid,
+                    nodes=taken.nodes,
+                    sessions=taken.sessions,
+                    digest=taken.digest,
+                    sha256={},
+                ),
             )
-            streamed = StreamedBackup(file, os.fstat(file.fileno()).st_size, manifest)
             return SnapshotAnswer(taken.zxid, streamed.size, streamed.pieces(), file)
         raise RefusedError(500, "No snapshot could be taken: writes came faster")
 
@@ -239,10 +233,3 @@ def no_backup(reason: str) -> RefusedError:
         f"The body cannot be restored: {reason}; expected a backup of Paddock, from its command"
         " snapshot or from 'paddock backup'",
     )
-
-
-def _is_socket(path: Path) -> bool:
-    try:
-        return stat.S_ISSOCK(path.stat().st_mode)
-    except OSError:
-        return False

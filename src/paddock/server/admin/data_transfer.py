@@ -50,11 +50,7 @@ class Transfer:
     """One request for `snapshot` or `restore`."""
 
     def __init__(
-        self,
-        connection: HttpConnection,
-        pool: ConnectionPool,
-        commands: DataCommands,
-        command: str,
+        self, connection: HttpConnection, pool: ConnectionPool, commands: DataCommands, command: str
     ) -> None:
         self._connection = connection
         self._pool = pool
@@ -93,8 +89,13 @@ class Transfer:
     def _respond_refused(self, refusal: RefusedError, headers: Headers) -> None:
         if refusal.retry_after:
             headers = [*headers, ("Retry-After", str(math.ceil(refusal.retry_after)))]
-        answer = encode_json({"command": self._command, "error": refusal.reason})
-        self._connection.respond(refusal.status, JSON, answer, headers)
+        self._respond(refusal.status, headers, refusal.reason)
+
+    def _respond(
+        self, status: int, headers: Headers, error: str | None = None, **values: object
+    ) -> None:
+        answer = encode_json({**values, "command": self._command, "error": error})
+        self._connection.respond(status, JSON, answer, headers)
 
     async def _snapshot(
         self, commands: DataCommands, arguments: Mapping[str, str], headers: Headers
@@ -108,15 +109,14 @@ class Transfer:
             return
         self._audit(SUCCESS)
         headers = [("last_zxid", f"0x{taken.zxid:x}"), ("snapshot_size", str(taken.size)), *headers]
-        connection.close_after_answer(taken.file)
+        connection.file = taken.file
         if arguments.get("streaming", "true").lower() == "true":
             bytes_min = max(int(_BYTES_PER_SECOND_MIN * pool.idle_timeout), 1)
             connection.respond(
                 200, BYTES, taken.pieces, headers, size=taken.size, bytes_min=bytes_min
             )
         else:
-            answer = encode_json({"command": SNAPSHOT, "error": None})
-            connection.respond(200, JSON, answer, headers)
+            self._respond(200, headers)
 
     async def _restore(self) -> None:
         connection = self._connection
@@ -133,8 +133,7 @@ class Transfer:
             connection.abort()
             raise
         else:
-            answer = encode_json({"last_zxid": zxid, "command": RESTORE, "error": None})
-            connection.respond(200, JSON, answer, [CLOSE])
+            self._respond(200, [CLOSE], last_zxid=zxid)
         finally:
             self._audit(result)
 

@@ -15,12 +15,17 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
 
-from paddock.server.admin.metrics import NOT_SERVING, VERSION, Metrics, operation_name, path_text
+from paddock.server.admin.metrics import (
+    NOT_SERVING,
+    VERSION,
+    Metrics,
+    operation_name,
+    path_text,
+    session_of,
+)
 from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.paced_writer import in_pieces
-from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.statistics import ConnectionReport
-from paddock.state.watcher import Watcher
 
 _UINT64: Final = (1 << 64) - 1
 _VERSION_LINE: Final = f"Zookeeper version: {VERSION}\n"
@@ -37,7 +42,7 @@ class FourLetterWords:
         self._words: dict[str, Callable[[], Iterable[str]]] = {
             "conf": lambda: _lines(metrics.configuration(), "="),
             "cons": self._cons,
-            "crst": self._crst,
+            "crst": lambda: _done(metrics.reset_connections, "Connection stats reset.\n"),
             "dirs": lambda: ["datadir_size: {}\nlogdir_size: {}\n".format(*metrics.sizes())],
             "dump": lambda: self._dump(list(self._service.connections)),
             "envi": lambda: ["Environment:\n", *_lines(metrics.environment(), "=")],
@@ -46,7 +51,7 @@ class FourLetterWords:
             "isro": lambda: ["rw" if self._service.is_open else "ro"],
             "mntr": lambda: [f"zk_{line}" for line in _lines(metrics.monitor(), "\t")],
             "ruok": lambda: ["imok"],
-            "srst": self._srst,
+            "srst": lambda: _done(metrics.reset, "Server stats reset.\n"),
             "srvr": lambda: [_VERSION_LINE, *_lines(metrics.summary(), ": ")],
             "stat": self._stat,
             "stmk": lambda: [str(metrics.trace_mask)],
@@ -80,16 +85,9 @@ class FourLetterWords:
         )
 
     def _cons(self) -> Iterator[str]:
-        each = (f" {_fully(one.report())})\n" for one in list(self._service.connections))
-        return chain(each, ["\n"])
-
-    def _crst(self) -> list[str]:
-        self._metrics.reset_connections()
-        return ["Connection stats reset.\n"]
-
-    def _srst(self) -> list[str]:
-        self._metrics.reset()
-        return ["Server stats reset.\n"]
+        for one in list(self._service.connections):
+            yield f" {_fully(one.report())})\n"
+        yield "\n"
 
     def _wchs(self) -> list[str]:
         data = self._service.watches.data
@@ -103,7 +101,7 @@ class FourLetterWords:
         for watcher in data.watchers():
             paths = data.paths_of(watcher)
             if paths:
-                yield f"0x{_session(watcher):x}\n"
+                yield f"0x{session_of(watcher):x}\n"
             for path in paths:
                 yield f"\t{path_text(path)}\n"
         yield "\n"
@@ -115,7 +113,7 @@ class FourLetterWords:
             if watchers:
                 yield f"{path_text(path)}\n"
             for watcher in watchers:
-                yield f"\t0x{_session(watcher):x}\n"
+                yield f"\t0x{session_of(watcher):x}\n"
         yield "\n"
 
     def _dump(self, connections: list[AdmittedConnection]) -> Iterator[str]:
@@ -148,10 +146,15 @@ class FourLetterWords:
             yield ""
         yield f"Sets ({len(sets)})/({total}):\n"
         for number in sorted(sets):
-            due_ms = self._metrics.date_ms(number * tick)
-            yield f"{len(sets[number])} expire at {_java_date(due_ms)}:\n"
+            due = _java_date(self._metrics.date_ms(number * tick))
+            yield f"{len(sets[number])} expire at {due}:\n"
             for one in sets[number]:
                 yield f"\t{one}\n"
+
+
+def _done(reset: Callable[[], None], text: str) -> list[str]:
+    reset()
+    return [text]
 
 
 def _lines(values: Mapping[str, object], separator: str) -> list[str]:
@@ -160,8 +163,10 @@ def _lines(values: Mapping[str, object], separator: str) -> list[str]:
 
 def _briefly(report: ConnectionReport) -> str:
     """Return a connection in one line, with its last bracket left open."""
-    counts = f"queued={report.queued},recved={report.tally.received},sent={report.sent}"
-    return f"/{report.where()}[{report.interest:x}]({counts}"
+    return (
+        f"/{report.where()}[{report.interest:x}]"
+        f"(queued={report.queued},recved={report.tally.received},sent={report.sent}"
+    )
 
 
 def _fully(report: ConnectionReport) -> str:
@@ -185,8 +190,3 @@ def _java_date(time_ms: int) -> str:
     """Return a date in Java's format: `Sun Nov 15 06:30:01 UTC 2026`."""
     local = datetime.fromtimestamp(time_ms // 1000, UTC).astimezone()
     return local.strftime("%a %b %d %H:%M:%S %Z %Y")
-
-
-def _session(watcher: Watcher) -> int:
-    assert isinstance(watcher, ConnectionWatcher)
-    return watcher.session

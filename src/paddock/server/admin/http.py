@@ -38,11 +38,7 @@ class AdminServer:
     """Has a port after `bind`, and listens for HTTP after `start`."""
 
     def __init__(
-        self,
-        url: str,
-        idle_timeout: float,
-        wall_clock_ms: Callable[[], int],
-        hosts: AdminHosts,
+        self, url: str, idle_timeout: float, wall_clock_ms: Callable[[], int], hosts: AdminHosts
     ) -> None:
         # The path of the commands, without a slash at the end.
         self._url = url.rstrip("/")
@@ -98,15 +94,19 @@ class AdminServer:
         path, arguments = unquote(parts.path), dict(reversed(pairs))
         name = path[len(self._url) + 1 :] if path.startswith(f"{self._url}/") else ""
         data_command = DATA_COMMANDS.get(name)
-        changes = data_command is not None or self.commands.changes(name)
-        refusal = why_refused(request.headers, self._hosts, changes=changes)
+        refusal = why_refused(
+            request.headers,
+            self._hosts,
+            changes=data_command is not None or self.commands.changes(name),
+        )
         methods = METHODS.get(data_command or "", ("GET", "HEAD"))
         if refusal is not None:
             logger.warning("the admin server has refused a request: %s", refusal)
             connection.respond_text(403, refusal)
         elif method not in methods:
-            text = f"Served here: {' and '.join(methods)}."
-            connection.respond_text(405, text, [("Allow", ", ".join(methods))])
+            connection.respond_text(
+                405, f"Served here: {' and '.join(methods)}.", [("Allow", ", ".join(methods))]
+            )
         elif data_command is not None:
             assert self.data_commands is not None, "the admin server has not been started"
             transfer = Transfer(connection, self.pool, self.data_commands, data_command)

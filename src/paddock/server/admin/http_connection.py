@@ -4,10 +4,9 @@ A request is answered before the next one is read. A request body is not waited 
 `read_body`. Limits: the number of connections, the size of a request's head, the time in which a
 request must arrive, and how much waits to be sent.
 
-When the number of connections is at its limit, a new connection replaces another one: of the
-address with the most connections, the one that has waited longest for a request, or, if all are
-being answered, the one whose answer began first. So neither slow requests nor slow readers keep
-others out. A connection for which all data are sent or replaced stays.
+At the limit a new connection replaces another one: of the address with the most connections, the
+one that has waited longest for a request, or, if all are being answered, the one whose answer began
+first. A connection for which all data are sent or replaced stays.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ class ConnectionPool:
     def admit(self, new: HttpConnection) -> None:
         """Add a connection; at the limit, abort another one."""
         if len(self.connections) >= _CONNECTIONS_MAX:
-            counts = Counter(one.address for one in self.connections)
-            (busiest, _), *_ = counts.most_common(1)
+            (busiest, _), *_ = Counter(one.address for one in self.connections).most_common(1)
             candidates = [one for one in self.connections if one.address == busiest]
             candidates = [one for one in candidates if not one.is_at_work] or candidates
             victim = next((one for one in candidates if not one.is_answering), candidates[0])
@@ -92,8 +90,8 @@ class HttpConnection(asyncio.Protocol):
         # The task that will answer, and what wakes it when more of the body arrives.
         self._task: asyncio.Task[None] | None = None
         self._more = asyncio.Event()
-        # The file that the answer is read from.
-        self._file: IO[bytes] | None = None
+        # The file that the answer is read from; closed when it has been sent, or cannot be.
+        self.file: IO[bytes] | None = None
         # Whether the last answer was sent, and what arrives is discarded.
         self._is_draining = False
 
@@ -104,7 +102,7 @@ class HttpConnection(asyncio.Protocol):
     @property
     def is_at_work(self) -> bool:
         """Whether all data are being sent or replaced."""
-        return self._file is not None or self._task is not None
+        return self.file is not None or self._task is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -188,17 +186,12 @@ class HttpConnection(asyncio.Protocol):
             async with asyncio.timeout(self._pool.idle_timeout):
                 await self._more.wait()
 
-    def close_after_answer(self, file: IO[bytes]) -> None:
-        """Close a file when the answer has been sent, or cannot be."""
-        self._file = file
-
     def close_headers(self) -> Headers:
         """Return the header that closes the connection, if the request has a body.
 
         Without a body, the end of the request follows at once. A body is not waited for.
         """
-        has_body = not isinstance(self._http.next_event(), h11.EndOfMessage)
-        return [CLOSE] if has_body else []
+        return [] if isinstance(self._http.next_event(), h11.EndOfMessage) else [CLOSE]
 
     def respond_text(self, status: int, text: str, headers: Headers | None = None) -> None:
         """Answer with one line of text."""
@@ -234,13 +227,19 @@ class HttpConnection(asyncio.Protocol):
             size = len(first)
         if size is not None:
             extra = [*extra, ("Content-Length", str(size))]
-        date = formatdate(self._pool.wall_clock_ms() / 1000, usegmt=True)
-        fixed = [("Date", date), ("Content-Type", content_type), ("Cache-Control", "no-store")]
-        response = h11.Response(status_code=status, headers=[*fixed, *extra])
+        headers = [
+            ("Date", formatdate(self._pool.wall_clock_ms() / 1000, usegmt=True)),
+            ("Content-Type", content_type),
+            ("Cache-Control", "no-store"),
+            *extra,
+        ]
         body = chain([first], [] if second is None else [second], pieces)
         self._writer = PacedWriter(
             self._transport,
-            self._encoded(response, iter([]) if self._is_head else body),
+            self._encoded(
+                h11.Response(status_code=status, headers=headers),
+                iter([]) if self._is_head else body,
+            ),
             self._pool.idle_timeout,
             self._done,
             bytes_min=bytes_min,
@@ -291,18 +290,16 @@ class HttpConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _close_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self.file is not None:
+            self.file.close()
+            self.file = None
 
     def _start_deadline(self) -> None:
         """Start the timeout for a whole request; single bytes do not extend it."""
         self._cancel_deadline()
         self._pool.renew(self)
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._pool.idle_timeout, self.abort)
+        self._deadline = asyncio.get_running_loop().call_later(self._pool.idle_timeout, self.abort)
 
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-            self._deadline = None

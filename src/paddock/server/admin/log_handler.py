@@ -46,8 +46,7 @@ def escaped(text: str) -> str:
 
 def iso_time(seconds: float) -> str:
     """Return a time in UTC, to the millisecond."""
-    moment = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    return moment.replace("+00:00", "Z")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 class TextFormatter(logging.Formatter):
@@ -89,8 +88,6 @@ class JsonFormatter(logging.Formatter):
 
 class _Message:
     """The rate limit of one message: a token bucket."""
-
-    __slots__ = ("last", "suppressed", "tokens", "updated")
 
     def __init__(self, now: float) -> None:
         # Invariant: at most BURST; grows by one each INTERVAL.

@@ -18,8 +18,10 @@ from typing import Final
 from paddock import __version__
 from paddock.protocol import jute, operations
 from paddock.server.connections.core import Core
+from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
+from paddock.state.watcher import Watcher
 from paddock.storage.data_directory import DataDirectory
 from paddock.storage.snapshots import snapshot_name
 
@@ -42,8 +44,14 @@ def path_text(path: bytes) -> str:
     return text if text.isprintable() else text.translate(_CONTROL)
 
 
+def session_of(watcher: Watcher) -> int:
+    """Return the session of a watcher, which on a server is a connection's."""
+    assert isinstance(watcher, ConnectionWatcher)
+    return watcher.session
+
+
 def operation_name(operation: int) -> str:
-    """Give upstream's abbreviation of an operation."""
+    """Return upstream's abbreviation of an operation."""
     row = operations.BY_NUMBER.get(operation)
     return "NA" if row is None else row.abbreviation
 
@@ -87,9 +95,8 @@ class Metrics:
         """Return the answer to `srvr`."""
         service, counted = self.service, self.service.statistics
         latency = counted.latency_ms
-        shown = f"{int(latency.min)}/{_average(latency)}/{int(latency.max)}"
         return {
-            "Latency min/avg/max": shown,
+            "Latency min/avg/max": f"{int(latency.min)}/{_average(latency)}/{int(latency.max)}",
             "Received": counted.packets_received,
             "Sent": counted.packets_sent,
             "Connections": len(service.connections),
@@ -107,7 +114,7 @@ class Metrics:
         service, counted = self.service, self.service.statistics
         tree = service.machine.tree
         latency = counted.latency_ms
-        values: dict[str, str | int | float] = {
+        return {
             "version": VERSION,
             "server_state": self._mode(),
             "ephemerals_count": sum(len(paths) for paths in tree.ephemerals.values()),
@@ -133,9 +140,6 @@ class Metrics:
             "response_bytes": counted.bytes_sent,
             "connection_revalidate_count": counted.handshakes_again,
             "stale_sessions_expired": counted.sessions_expired,
-        }
-        return {
-            **values,
             **_rows("fsynctime", counted.sync_ms),
             **_rows("snapshottime", counted.snapshot_ms),
             **_rows("startup_txns_loaded", self._replayed),

@@ -17,9 +17,10 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
+
+from paddock.server.connections.ports import parse_address
 
 ANY_HOST: Final = "*"
 # The values of Sec-Fetch-Site for requests that are not cross-site.
@@ -37,13 +38,13 @@ class AdminHosts:
 
     def __init__(self, host: str, allowed: Iterable[str] = ()) -> None:
         self._any = ANY_HOST in allowed
-        names = {host, "localhost", socket.gethostname(), *allowed}
-        self._names = frozenset(map(_plain, names))
+        self._names = {*map(_plain, (host, "localhost", socket.gethostname(), *allowed))}
 
     def includes(self, host: str) -> bool:
         """Return whether a request may name this host, with or without a port."""
         name = _name_of(host)
-        return self._any or name in self._names or name.endswith(".localhost") or _is_address(name)
+        is_known = self._any or name in self._names or name.endswith(".localhost")
+        return is_known or parse_address(name) is not None
 
 
 def why_refused(
@@ -89,11 +90,3 @@ def _name_of(host: str) -> str:
 
 def _plain(name: str) -> str:
     return name.lower().rstrip(".")
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -376,10 +376,7 @@ class ServerConfig:
         True, "client.certReload", SWITCH, "Use changed files for new connections at once."
     )
     tls_handshake_timeout_ms: int = setting(
-        5_000,
-        "ssl.handshakeDetectionTimeoutMillis",
-        MILLISECONDS,
-        "Timeout of the TLS handshake.",
+        5_000, "ssl.handshakeDetectionTimeoutMillis", MILLISECONDS, "Timeout of the TLS handshake."
     )
     tls_max_handshakes: int = setting(
         1_000,

@@ -57,24 +57,18 @@ def positive_or(default: int, expected: str, metavar: str) -> Parser[int]:
 
 
 def text(expected: str, metavar: str, pattern: str = r"(?s).+") -> Parser[str]:
-    def parse(given: str) -> str:
-        if not re.fullmatch(pattern, given):
-            raise ValueError(given)
-        return given
-
-    return Parser(parse, expected, metavar)
+    return Parser(lambda given: _matching(pattern, given), expected, metavar)
 
 
 def one_of(metavar: str, *known: str, expected: str = "") -> Parser[str]:
     """Return a parser of one of these words, in upper or lower case."""
     by_lower = {word.lower(): word for word in known}
-
-    def parse(given: str) -> str:
-        if given.lower() not in by_lower:
-            raise ValueError(given)
-        return by_lower[given.lower()]
-
-    return Parser(parse, expected or " or ".join((", ".join(known[:-1]), known[-1])), metavar)
+    pattern = "|".join(by_lower)
+    return Parser(
+        lambda given: by_lower[_matching(pattern, given.lower())],
+        expected or " or ".join((", ".join(known[:-1]), known[-1])),
+        metavar,
+    )
 
 
 def words(
@@ -103,10 +97,14 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def _integer(given: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", given):
+def _matching(pattern: str, given: str) -> str:
+    if not re.fullmatch(pattern, given):
         raise ValueError(given)
-    return _within(int(given), -INT32_MAX - 1)
+    return given
+
+
+def _integer(given: str) -> int:
+    return _within(int(_matching(r"[+-]?[0-9]+", given)), -INT32_MAX - 1)
 
 
 def _within(value: int, low: int, high: int = INT32_MAX) -> int:
@@ -123,22 +121,12 @@ def _java_integer(given: str) -> int:
     return _within(int(match[match.lastindex], (16, 8, 10)[match.lastindex - 1]), 1)
 
 
-def _boolean(given: str) -> bool:
-    if given.lower() not in ("true", "false"):
-        raise ValueError(given)
-    return given.lower() == "true"
-
-
-def _false(given: str) -> bool:
-    if _boolean(given):
-        raise ValueError(given)
-    return False
+def _boolean(given: str, pattern: str = "true|false") -> bool:
+    return _matching(pattern, given.lower()) == "true"
 
 
 def _path(given: str) -> Path:
-    if not given:
-        raise ValueError(given)
-    return Path(given)
+    return Path(_matching("(?s).+", given))
 
 
 def _user_and_digest(given: str) -> str:
@@ -154,7 +142,9 @@ def _user_and_digest(given: str) -> str:
 
 SWITCH: Final = Parser(_boolean, "true or false", "")
 ONLY_FALSE: Final = Parser(
-    _false, "false: OCSP is not supported; revocation lists are (ssl.crl)", "false"
+    lambda given: _boolean(given, "false"),
+    "false: OCSP is not supported; revocation lists are (ssl.crl)",
+    "false",
 )
 MILLISECONDS: Final = number("milliseconds, 1 or more", "MS", 1)
 COUNT: Final = count("a number, 0 for no limit", "COUNT")

@@ -129,9 +129,9 @@ class Settings:
 
 def _why_not_a_key(key: str) -> str:
     reason = why_unused(key.removeprefix("zookeeper."))
-    if reason is not None:
-        return f"is not used by this server: {reason}"
-    return f"is not known{_meant(key, _BY_KEY)}"
+    return (
+        f"is not used by this server: {reason}" if reason else f"is not known{_meant(key, _BY_KEY)}"
+    )
 
 
 def _meant(name: str, known: Mapping[str, Setting]) -> str:

@@ -17,13 +17,7 @@ from paddock.protocol.framing import FrameBuffer
 from paddock.server.connections.core import Core
 from paddock.server.connections.handshake import Handshake, read_request
 from paddock.server.connections.paced_writer import PacedWriter
-from paddock.server.connections.request_handler import (
-    CLOSED,
-    CLOSING,
-    NEW,
-    OPEN,
-    RequestHandler,
-)
+from paddock.server.connections.request_handler import CLOSED, CLOSING, NEW, OPEN, RequestHandler
 from paddock.server.statistics import ConnectionReport
 
 logger: Final = logging.getLogger(__name__)
@@ -138,7 +132,7 @@ class Connection:
 
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
-        self._buffer.pause()
+        self._buffer.peer_reads = False
         if self._word_writer is not None:
             self._word_writer.pause()
             return
@@ -168,8 +162,9 @@ class Connection:
         self._buffer.abort()
 
     def drop(self) -> None:
-        session = self.handler.watcher.session
-        self._warn("session 0x%x does not read what it asks for; dropping it", session)
+        self._warn(
+            "session 0x%x does not read what it asks for; dropping it", self.handler.watcher.session
+        )
         self._buffer.give_up()
         self.abort()
 
@@ -198,9 +193,10 @@ class Connection:
 
     def report(self) -> ConnectionReport:
         handler, buffer, lost = self.handler, self._buffer, self._core.tracker.lost
-        unsent = buffer.transport is not None and buffer.transport.get_write_buffer_size() > 0
         # After a four-letter word nothing is read any more.
-        reads = not handler.is_paused and handler.stage != CLOSED
+        interest = 1 if not handler.is_paused and handler.stage != CLOSED else 0
+        if buffer.transport is not None and buffer.transport.get_write_buffer_size() > 0:
+            interest |= 4
         tally, liveness = handler.tally, handler.liveness
         session, timeout_ms = 0, 0
         if liveness is not None:
@@ -215,7 +211,7 @@ class Connection:
         return ConnectionReport(
             handler.address,
             self._port,
-            (1 if reads else 0) | (4 if unsent else 0),
+            interest,
             handler.queue.length,
             buffer.sent,
             session,

@@ -95,8 +95,9 @@ class Core:
             self.turns.ask(_WatchRemoval(self.watches, self.turns, watcher))
 
     def authenticator(self, address: str, tls: object = None) -> Authenticator:
-        certified = () if tls is None else self.recognise(tls)
-        return Authenticator(address, self.config.super_digest, certified)
+        return Authenticator(
+            address, self.config.super_digest, () if tls is None else self.recognise(tls)
+        )
 
     def is_serving(self) -> bool:
         """Return whether any sessions are served."""
@@ -109,8 +110,9 @@ class Core:
 
     def local_session_id(self) -> int:
         """Return the id of a read-only session, which the log never hears of."""
-        next_id = self.machine.sessions.next_id(self.wall_clock_ms())
-        self._last_local_id = max(next_id, self._last_local_id + 1)
+        self._last_local_id = max(
+            self.machine.sessions.next_id(self.wall_clock_ms()), self._last_local_id + 1
+        )
         return self._last_local_id
 
     def negotiate(self, timeout_ms: int) -> int:

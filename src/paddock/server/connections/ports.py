@@ -7,8 +7,17 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EPERM
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
 
 from paddock.errors import PaddockError
+
+_REASONS: Final = {
+    EADDRNOTAVAIL: "it is no address of this machine",
+    EADDRINUSE: "the port is taken by another program",
+    EACCES: "not permitted",
+    EPERM: "not permitted",
+}
 
 
 class PortError(PaddockError):
@@ -32,6 +41,14 @@ def address_of(sockets: Sequence[socket.socket]) -> tuple[str, int]:
     """Return the address of a port, with the number that the system has assigned."""
     host, port = sockets[0].getsockname()[:2]
     return str(host), int(port)
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an IP address; None if the text is none."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
 
 
 async def start_listening(listener: asyncio.Server) -> None:
@@ -58,10 +75,4 @@ def _reason(error: OSError, host: str) -> str:
     reason = error.strerror or str(error)
     if isinstance(error, socket.gaierror):
         return f"{host}: {reason}"
-    if error.errno == EADDRNOTAVAIL:
-        return "it is no address of this machine"
-    if error.errno == EADDRINUSE:
-        return "the port is taken by another program"
-    if error.errno in (EACCES, EPERM):
-        return "not permitted"
-    return reason
+    return _REASONS.get(error.errno or 0, reason)

@@ -155,10 +155,6 @@ class SendBuffer:
         if self.transport is not None:
             self.transport.abort()
 
-    def pause(self) -> None:
-        """Note that the peer does not take what we send."""
-        self.peer_reads = False
-
     def resume(self) -> None:
         """Note that the peer reads again."""
         self.peer_reads = True

@@ -1,8 +1,7 @@
 """Taking snapshots while the server serves.
 
 The event loop makes the pieces, between one slice of a batch and the next; a thread of its own
-writes them. The loop never waits for the disk: what changes faster than that takes old images stays
-in memory meanwhile. That is data which was there when the snapshot began, and is not copied.
+writes them. The loop never waits for the disk: old images of what changes faster stay in memory.
 """
 
 from __future__ import annotations
@@ -65,11 +64,12 @@ class Snapshotter:
         self._task: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
         self._writer: SnapshotWriter | None = None
-        # What the snapshot under way has handed to the thread without waiting for it.
+        # Writes of the snapshot under way that nothing waits for yet.
         self._spilled: list[Future[None]] = []
-        # Where the last snapshot was taken: as an index, and in entries and bytes applied since the
-        # start. What was replayed counts, or a server that is killed often would never take one.
-        self._index = restored.index
+        # Where the newest snapshot was taken: as an index, 0 without one, and in entries and bytes
+        # applied since the start. What was replayed counts, or a server that is killed often would
+        # never take one.
+        self.newest_index = restored.index
         self._entries = 0
         self._bytes = 0
         self._closing = False
@@ -78,17 +78,12 @@ class Snapshotter:
         # What the newest one holds, if this server has taken it.
         self._taken: Taken | None = None
 
-    @property
-    def newest_index(self) -> int:
-        """Where the newest snapshot was taken; 0 without one."""
-        return self._index
-
     def newest(self) -> Taken | None:
         """Return what the newest snapshot holds; None if that is not known."""
-        if self._replica.applied == self._index and self._replica.is_between_batches():
+        if self._replica.applied == self.newest_index and self._replica.is_between_batches():
             return self._described()
         taken = self._taken
-        return taken if taken is not None and taken.index == self._index else None
+        return taken if taken is not None and taken.index == self.newest_index else None
 
     def _described(self) -> Taken:
         """Describe the state as it is now."""
@@ -104,11 +99,10 @@ class Snapshotter:
     def look(self) -> None:
         """Begin a snapshot if it is time for one, and none is under way.
 
-        A larger tree waits for more entries, in proportion: so what snapshots cost a write does not
-        grow with the tree, nor what a restart replays beside what it loads. (With 200,000 nodes and
-        one every 100,000 entries, snapshots took a quarter of the writes a second.) Few entries may
-        be large, so their bytes count too: a snapshot is due when they are as many as those of the
-        tree, so that snapshots write no more than the log does, and a restart reads no more of it.
+        A larger tree waits for more entries, in proportion, so that the cost of snapshots per write
+        does not grow with the tree. (With 200,000 nodes and one every 100,000 entries, snapshots
+        took a quarter of the writes a second.) Bytes count, too: a snapshot is due when the log has
+        as many as the tree, so that snapshots write no more than the log does.
         """
         if self._task is None and self._is_due():
             self._task = self._loop.create_task(self._take())
@@ -116,13 +110,13 @@ class Snapshotter:
     def _is_due(self) -> bool:
         replica = self._replica
         tree = replica.machine.tree
-        if replica.applied_entries - self._entries >= self._every * max(1.0, len(tree) / _LARGE):
-            return True
-        due_bytes = max(self._every_bytes, tree.data_bytes)
-        return self._every_bytes > 0 and replica.applied_bytes - self._bytes >= due_bytes
+        entries, size = replica.applied_entries - self._entries, replica.applied_bytes - self._bytes
+        return entries >= self._every * max(1.0, len(tree) / _LARGE) or (
+            0 < self._every_bytes <= size and tree.data_bytes <= size
+        )
 
     async def take_now(self) -> int:
-        """Take a snapshot of the state as it is now, unless there is one; give its index.
+        """Take a snapshot of the state as it is now, unless there is one; return its index.
 
         Raises LogError if that cannot be done.
         """
@@ -131,20 +125,20 @@ class Snapshotter:
         if self._task is not None:
             # It may have been begun too early.
             await asyncio.wait([self._task])
-        if self._index < wanted and not self._closing:
+        if self.newest_index < wanted and not self._closing:
             if self._task is None:
                 self._task = self._loop.create_task(self._take())
             await asyncio.wait([self._task])
-        if self._index < wanted:
+        if self.newest_index < wanted:
             raise LogError("no snapshot could be taken; the server's log says why")
-        return self._index
+        return self.newest_index
 
     async def close(self) -> None:
-        """Finish with a snapshot of the last state, unless there is one, and let go."""
+        """Finish with a snapshot of the last state, unless there is one, and end the thread."""
         self._closing = True
         if self._task is not None:
             await self._task
-        if self._replica.applied != self._index:
+        if self._replica.applied != self.newest_index:
             await self._take()
         self._executor.shutdown()
 
@@ -170,10 +164,9 @@ class Snapshotter:
                 for one in spilled:
                     await asyncio.wrap_future(one)
             await self._loop.run_in_executor(self._executor, writer.commit)
-            self._index, self._taken = taken.index, taken
+            self.newest_index, self._taken = taken.index, taken
             self.newest_zxid = taken.zxid
-            seconds = self._loop.time() - begun
-            self._tell_taken(taken.index, taken.zxid, taken.nodes, writer.size, seconds)
+            self._log_taken(taken, writer.size, self._loop.time() - begun)
         except (LogError, MemoryError, RuntimeError) as error:
             logger.error("no snapshot was taken: %s", str(error) or "out of memory")
         else:
@@ -206,22 +199,19 @@ class Snapshotter:
         self._replica.between_batches(begin)
         return begun
 
-    def _tell_taken(self, index: int, zxid: int, nodes: int, size: int, seconds: float) -> None:
+    def _log_taken(self, taken: Taken, size: int, seconds: float) -> None:
         self._replica.statistics.snapshot_ms.add(seconds * 1000)
+        shown = {
+            "index": taken.index,
+            "zxid": taken.zxid,
+            "nodes": taken.nodes,
+            "bytes": size,
+            "seconds": seconds,
+        }
         logger.info(
             "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
-            index,
-            zxid,
-            nodes,
-            size,
-            seconds,
-            extra={
-                "index": index,
-                "zxid": zxid,
-                "nodes": nodes,
-                "bytes": size,
-                "seconds": seconds,
-            },
+            *shown.values(),
+            extra=shown,
         )
 
     async def _let_go(self) -> None:
@@ -248,7 +238,7 @@ class Snapshotter:
 
     def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> Future[None]:
         # One thread, so chunks are written in the order in which they were made.
-        return self._executor.submit(_append, writer, parts)
+        return self._executor.submit(lambda: writer.append(b"".join(parts)))
 
     async def _purge(self) -> None:
         retain = self._retain
@@ -268,7 +258,3 @@ class Snapshotter:
                     below,
                     extra={"retained": retain, "index": below},
                 )
-
-
-def _append(writer: SnapshotWriter, parts: list[bytes]) -> None:
-    writer.append(b"".join(parts))

@@ -1,9 +1,8 @@
-"""Notices of the state, written to the log: faults always, the rest no faster than one reads.
+"""Notices of the state, written to the log: faults always, exceeded quotas within a rate limit.
 
-A client can go over a quota as often as it can write. So there is at most one line a minute about
-each limit, and no more than a hundred lines a minute about all of them. This is decided here, by
-what a line is about, before the journal looks at how often the same sentence comes: one quota that
-is always over must not hide another, nor cost each write a sentence.
+A client can exceed a quota as often as it can write. So there is at most one line a minute about
+each limit, and a hundred lines a minute about all of them. The log's own rate limit does not do
+that: it goes by the message, so one quota would hide another.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Notices:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        # When each limit was last told of, the oldest first. Invariant: at most LINES_MAX.
+        # When each limit was last told of. Invariant: at most LINES_MAX.
         self._told: dict[tuple[bytes, str], float] = {}
 
     def tell(self, session: int, notice: Notice) -> None:
@@ -33,21 +32,12 @@ class Notices:
         if not isinstance(notice, QuotaNotice):
             logger.error("session 0x%x: %s", session, notice.sentence(), extra={"session": session})
         elif self._may_tell_of((notice.governed, notice.kind)):
-            path = notice.governed.decode("utf-8", "replace")
-            logger.warning(
-                "session 0x%x: %s",
-                session,
-                notice.sentence(),
-                extra={"session": session, "quota": path},
-            )
+            shown = {"session": session, "quota": notice.governed.decode("utf-8", "replace")}
+            logger.warning("session 0x%x: %s", session, notice.sentence(), extra=shown)
 
     def _may_tell_of(self, limit: tuple[bytes, str]) -> bool:
         now = self._now()
-        while self._told:
-            oldest = next(iter(self._told))
-            if now - self._told[oldest] < PAUSE:
-                break
-            del self._told[oldest]
+        self._told = {told: at for told, at in self._told.items() if now - at < PAUSE}
         if limit in self._told or len(self._told) >= LINES_MAX:
             return False
         self._told[limit] = now

@@ -38,19 +38,6 @@ class Submitter:
 class PendingBatch:
     """A batch on its way: proposed by us, or told by the log; then being applied."""
 
-    __slots__ = (
-        "applied",
-        "begun",
-        "entries",
-        "index",
-        "is_ours",
-        "record",
-        "seconds",
-        "size",
-        "submitters",
-        "synced",
-    )
-
     def __init__(self, entries: list[Entry], submitters: list[Submitter], size: int) -> None:
         self.entries = entries
         # The submitter of each entry; empty if they are not of this process.

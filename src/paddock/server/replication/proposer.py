@@ -123,7 +123,9 @@ class Proposer(Proposals):
 
     async def drain(self) -> None:
         """Wait until everything that was submitted has been told."""
-        while not self._halted and not self._is_idle():
+        while not self._halted and (
+            self._in_flight or self._replica.is_behind() or self._gathered.length
+        ):
             self._drained = self._loop.create_future()
             await self._drained
         self._halted = True
@@ -165,8 +167,7 @@ class Proposer(Proposals):
             logger.warning("there is room again, writes are accepted")
         # What gathers now may sync while this batch is applied; unless that takes long, for then a
         # small write that comes meanwhile had to wait for both.
-        seconds = self._pace * len(batch.entries)
-        if seconds <= _BATCH_SECONDS and batch.size <= _AHEAD_BYTES_MAX:
+        if self._pace * len(batch.entries) <= _BATCH_SECONDS and batch.size <= _AHEAD_BYTES_MAX:
             self._propose()
 
     def refuse(self, batch: PendingBatch, reason: str) -> None:
@@ -215,9 +216,6 @@ class Proposer(Proposals):
         if self._drained is not None:
             self._drained.set_result(None)
             self._drained = None
-
-    def _is_idle(self) -> bool:
-        return not self._in_flight and not self._replica.is_behind() and not self._gathered.length
 
     def _look(self) -> None:
         """Propose what has gathered, unless the replica has work that comes first."""

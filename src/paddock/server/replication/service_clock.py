@@ -1,20 +1,17 @@
-"""The time that entries are stamped with, and that TTLs are measured by.
+"""The service clock: stamps entries, and measures TTLs.
 
-The system's clock may jump: an operator sets it, a time server is broken, a machine sleeps. A stamp
-that is wrong stays wrong, and with it a TTL: a node would go a day early, or stay a day longer. So
-the service has a time of its own, in milliseconds since 1970. The rules:
+The system clock may jump: an operator sets it, a time server is broken, a machine sleeps. A wrong
+stamp stays in the log, and a TTL node would be deleted a day early or late. So the service has a
+clock of its own, in milliseconds since 1970. The rules:
 
-* It never goes back, also not behind the last stamp that the log holds.
-* It follows the system's clock as long as that goes as fast as time passes.
-* If the system's clock goes ahead by more than the time that has passed explains, it is not
-  believed at first: our time goes on as time passes. Once it has stayed ahead for a minute it is
-  followed; a machine that has slept is such a case.
-* While the system's clock is behind (it was set back, or the log was stamped ahead), our time goes
-  a tenth slower than it passes, until the system's clock has caught up. A TTL is wrong by a tenth
-  at most meanwhile.
+* It never goes back, not even behind the last stamp in the log.
+* It follows the system clock as long as that agrees with the monotonic clock.
+* If the system clock jumps ahead, the service clock follows the monotonic one. After a minute the
+  jump is accepted: the machine may have slept.
+* While the system clock is behind (it was set back, or the log was stamped ahead), the service
+  clock runs a tenth slower until the system clock has caught up.
 
-At a start nothing tells how much time has passed since the last stamp, so a system's clock that is
-ahead of it is believed.
+At a start the time since the last stamp is unknown, so a system clock that is ahead is accepted.
 """
 
 from __future__ import annotations
@@ -25,19 +22,16 @@ from typing import Final
 
 logger: Final = logging.getLogger(__name__)
 
-# What is not worth calling a jump: clocks are corrected, and read one after the other.
+# A smaller difference is no jump: clocks are corrected, and read one after the other.
 _TOLERANCE_MS: Final = 1000.0
-# The same for what gathers between two readings that are far apart: corrected clocks go faster.
+# The drift that is no jump: a clock that is being corrected runs faster.
 _DRIFT_MAX: Final = 0.01
-_BELIEVED_AFTER_MS: Final = 60_000.0
+_ACCEPTED_AFTER_MS: Final = 60_000.0
 _SLOW_RATE: Final = 0.9
 
 
 class ServiceClock:
-    """Reads the system's clock, and decides what to make of it.
-
-    `now` gives seconds that pass evenly, also within one step of the event loop.
-    """
+    """A clock that follows the system clock; `now` is the monotonic one, in seconds."""
 
     def __init__(
         self, wall_clock_ms: Callable[[], int], now: Callable[[], float], last_stamp_ms: int = 0
@@ -46,24 +40,24 @@ class ServiceClock:
         self._now = now
         self._read_at_ms = now() * 1000
         wall_ms = wall_clock_ms()
-        # Our time when we last looked. A fraction is kept: readings may be microseconds apart.
+        # The last reading. A fraction is kept: readings may be microseconds apart.
         self._time_ms = float(max(wall_ms, last_stamp_ms))
-        # While a jump ahead is not believed: since when, and how far it went.
+        # While a jump ahead is not accepted: since when, and how far it went.
         self._ahead_since_ms: float | None = None
         self._ahead_by_ms = 0.0
-        # Whether it was said that the system's clock is behind.
+        # Whether it was logged that the system clock is behind.
         self._is_behind = False
         self._tell_behind(wall_ms)
 
     def time_ms(self) -> int:
-        """Return the time, which is never before one that was returned earlier."""
+        """Return the time; it never goes back."""
         now_ms = self._now() * 1000
         passed_ms = max(now_ms - self._read_at_ms, 0.0)
         self._read_at_ms = now_ms
         wall_ms = self._wall_clock_ms()
         expected_ms = self._time_ms + passed_ms
         ahead_ms = wall_ms - expected_ms
-        if ahead_ms > _TOLERANCE_MS + passed_ms * _DRIFT_MAX and not self._is_believed(
+        if ahead_ms > _TOLERANCE_MS + passed_ms * _DRIFT_MAX and not self._is_accepted(
             ahead_ms, now_ms
         ):
             self._time_ms = expected_ms
@@ -73,21 +67,20 @@ class ServiceClock:
             self._tell_behind(wall_ms)
         return int(self._time_ms)
 
-    def _is_believed(self, ahead_ms: float, now_ms: float) -> bool:
-        """Return whether a clock that is so much ahead has been so for long enough."""
-        moved_ms = abs(ahead_ms - self._ahead_by_ms)
-        if self._ahead_since_ms is None or moved_ms > _TOLERANCE_MS:
+    def _is_accepted(self, ahead_ms: float, now_ms: float) -> bool:
+        """Return whether a jump of the system clock is accepted."""
+        if self._ahead_since_ms is None or abs(ahead_ms - self._ahead_by_ms) > _TOLERANCE_MS:
             # It has just jumped, or jumps about.
             if self._ahead_since_ms is None:
                 logger.warning(
                     "the system's clock is %.1f s ahead of the time that has passed; it is followed"
                     " if it stays so for %d s",
                     ahead_ms / 1000,
-                    _BELIEVED_AFTER_MS // 1000,
+                    _ACCEPTED_AFTER_MS // 1000,
                 )
             self._ahead_since_ms, self._ahead_by_ms = now_ms, ahead_ms
             return False
-        if now_ms - self._ahead_since_ms < _BELIEVED_AFTER_MS:
+        if now_ms - self._ahead_since_ms < _ACCEPTED_AFTER_MS:
             return False
         logger.warning(
             "the system's clock has stayed %.1f s ahead, and is followed now", ahead_ms / 1000

@@ -51,10 +51,8 @@ class Authenticator:
         return _with(identities, identity)
 
     def _is_super(self, digest: str) -> bool:
-        if self._super_digest is None:
-            return False
         # A settings file may hold bytes that are not text.
-        known = self._super_digest.encode("utf-8", "surrogateescape")
+        known = (self._super_digest or "").encode("utf-8", "surrogateescape")
         return hmac.compare_digest(digest.encode(), known)
 
 

@@ -113,11 +113,7 @@ class SessionLifecycle(SessionListener):
             logger.info(
                 "session 0x%x closed by its client",
                 entry.session,
-                extra={
-                    "session": entry.session,
-                    "address": submitter.address,
-                    "reason": "closed",
-                },
+                extra={"session": entry.session, "address": submitter.address, "reason": "closed"},
             )
         if connection is not None:
             connection.session_ended()

@@ -81,7 +81,9 @@ class Reaper:
                 if not len(tree.containers) + len(tree.ttls):
                     self._unseen = 0
                     break
-                self._switch_kind()
+                # The nodes of the other kind, from their end.
+                self._is_at_ttls = not self._is_at_ttls
+                self._left = len(tree.ttls if self._is_at_ttls else tree.containers)
                 continue
             budget -= 1
             self._left -= 1
@@ -89,18 +91,12 @@ class Reaper:
             node = tree.nodes[path]
             if self._is_due(node, now_ms):
                 self._room -= 1
-                entry = Entry(REAP, reap_body(path, node.czxid, node.mzxid))
-                self._proposer.submit(entry, self._ignored)
+                body = reap_body(path, node.czxid, node.mzxid)
+                self._proposer.submit(Entry(REAP, body), self._ignored)
         if self._unseen > 0 and self._room > 0:
             self._timer = asyncio.get_running_loop().call_soon(self._step)
         else:
             self.start()
-
-    def _switch_kind(self) -> None:
-        """Continue with the nodes of the other kind, from their end."""
-        tree = self._tree
-        self._is_at_ttls = not self._is_at_ttls
-        self._left = len(tree.ttls if self._is_at_ttls else tree.containers)
 
     def _is_due(self, node: Node, now_ms: int) -> bool:
         if node.child_count():

@@ -135,8 +135,8 @@ class SessionTracker:
         self._put(liveness)
 
     def _put(self, liveness: Liveness) -> None:
-        deadline = liveness.heard + liveness.timeout
-        liveness.bucket = max(self._next, int(deadline / self._tick) + 1)
+        bucket = int((liveness.heard + liveness.timeout) / self._tick) + 1
+        liveness.bucket = max(self._next, bucket)
         self._buckets.setdefault(liveness.bucket, {})[liveness.session] = liveness
 
     def _take_out(self, liveness: Liveness) -> None:

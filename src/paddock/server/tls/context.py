@@ -26,11 +26,7 @@ logger: Final = logging.getLogger(__name__)
 _CHECK_INTERVAL: Final = 2.0
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_CLIENT_AUTH: Final = {
-    "need": ssl.CERT_REQUIRED,
-    "want": ssl.CERT_OPTIONAL,
-    "none": ssl.CERT_NONE,
-}
+_CLIENT_AUTH: Final = {"need": ssl.CERT_REQUIRED, "want": ssl.CERT_OPTIONAL, "none": ssl.CERT_NONE}
 
 # The identity of a file's content: time, inode and size; None if there is no file.
 _Stamp = tuple[int, int, int] | None
@@ -43,9 +39,15 @@ class Credentials:
         """Read the files. Raises ConfigError."""
         self._config = config
         self._wall_clock_ms = wall_clock_ms
-        key_store, trust_store = config.tls_key_store, config.tls_trust_store
-        files = (key_store, config.tls_key_store_password_path, trust_store)
-        self._files = [path for path in files if path is not None]
+        self._files = [
+            path
+            for path in (
+                config.tls_key_store,
+                config.tls_key_store_password_path,
+                config.tls_trust_store,
+            )
+            if path is not None
+        ]
         # Taken before the files are read, so that a change meanwhile is not missed.
         self._stamps = self._look()
         self.context = self._read()
@@ -97,7 +99,8 @@ class Credentials:
     def _read(self) -> ssl.SSLContext:
         config = self._config
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        versions = [_VERSIONS[name] for name in _protocols(config)]
+        names = config.tls_protocols or ({config.tls_protocol} - {""}) or _VERSIONS
+        versions = [_VERSIONS[name] for name in names]
         context.minimum_version, context.maximum_version = min(versions), max(versions)
         # Repeated renegotiation by a client would only cost CPU.
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
@@ -135,17 +138,13 @@ class Credentials:
             logger.warning("%s: clients will refuse our certificate: %s", path, reason)
 
 
-def _protocols(config: ServerConfig) -> frozenset[str]:
-    if config.tls_protocols:
-        return config.tls_protocols
-    return frozenset({config.tls_protocol} if config.tls_protocol else _VERSIONS)
-
-
 def set_ciphers(context: ssl.SSLContext, names: str) -> None:
     """Choose cipher suites by Java's or OpenSSL's names, with commas between them."""
     listed = [name.strip() for name in names.split(",")]
     # Those of TLS 1.3 are few and all good, and cannot be chosen.
-    known = [_openssl_name(name) for name in listed if not _is_of_tls_1_3(name)]
+    known = [
+        _openssl_name(name) for name in listed if "_WITH_" in name or not name.startswith("TLS_")
+    ]
     if not known:
         return
     try:
@@ -154,10 +153,6 @@ def set_ciphers(context: ssl.SSLContext, names: str) -> None:
         raise ConfigError(
             f"ssl.ciphersuites = {names!r}: OpenSSL knows none of these cipher suites"
         ) from None
-
-
-def _is_of_tls_1_3(name: str) -> bool:
-    return name.startswith("TLS_") and "_WITH_" not in name
 
 
 def _openssl_name(name: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import Any
+
+from paddock.server.connections.ports import parse_address
 
 
 async def comes_from_its_host(certificate: Mapping[str, Any], address: str) -> bool:
@@ -32,12 +33,14 @@ def names_host(certificate: Mapping[str, Any], host: str) -> bool:
         if kind in ("DNS", "IP Address")
     ]
     if not alternatives:
-        common = _common_name(certificate)
-        return common is not None and _matches(host, common)
-    address = _address(host)
+        attributes = (one for level in certificate.get("subject", ()) for one in level)
+        names = [str(value) for keyword, value in attributes if keyword == "commonName"]
+        # The most specific one is the last.
+        return bool(names) and _matches(host, names[-1])
+    address = parse_address(host)
     if address is not None:
         return any(
-            kind == "IP Address" and _address(value) == address for kind, value in alternatives
+            kind == "IP Address" and parse_address(value) == address for kind, value in alternatives
         )
     return any(kind == "DNS" and _matches(host, value) for kind, value in alternatives)
 
@@ -52,20 +55,6 @@ def _matches(host: str, pattern: str) -> bool:
         return False
     middle = host[len(prefix) : len(host) - len(suffix)]
     return host.startswith(prefix) and host.endswith(suffix) and "." not in middle
-
-
-def _common_name(certificate: Mapping[str, Any]) -> str | None:
-    """Return the most specific one, which is the last."""
-    attributes = (one for level in certificate.get("subject", ()) for one in level)
-    names = [str(value) for keyword, value in attributes if keyword == "commonName"]
-    return names[-1] if names else None
-
-
-def _address(host: str) -> object:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
 
 
 async def _name_of(address: str) -> str | None:

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from typing import Final, cast
 
@@ -104,14 +104,12 @@ class TlsListener:
     def _pause(self) -> None:
         if self._resumption is not None:
             self._resumption.cancel()
-            self._resumption = None
         if self._is_accepting:
             self._is_accepting = False
             for listening in self._sockets:
                 asyncio.get_running_loop().remove_reader(listening)
 
     def _resume(self) -> None:
-        self._resumption = None
         if not self._is_accepting:
             self._is_accepting = True
             for listening in self._sockets:
@@ -221,12 +219,15 @@ class TlsListener:
         return gate if is_allowed else None
 
     async def _is_allowed(self, gate: _Gate, address: str) -> bool:
-        if len(gate.encoded_certificate()) > _CERTIFICATE_BYTES_MAX:
+        tls = gate.tls()
+        if tls is None:
+            return True
+        if len(tls.getpeercert(binary_form=True) or b"") > _CERTIFICATE_BYTES_MAX:
             logger.warning("%s: its certificate is too large; closing the connection", address)
             return False
-        if not self._config.tls_client_hostname_verification:
-            return True
-        if await comes_from_its_host(gate.certificate(), address):
+        if not self._config.tls_client_hostname_verification or await comes_from_its_host(
+            tls.getpeercert() or {}, address
+        ):
             return True
         logger.warning("%s: its certificate is not for this host; closing the connection", address)
         return False
@@ -249,15 +250,6 @@ class _Gate(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
 
-    def certificate(self) -> Mapping[str, object]:
-        """Return the peer's certificate; empty if it has shown none."""
-        tls = self._tls()
-        return {} if tls is None else tls.getpeercert() or {}
-
-    def encoded_certificate(self) -> bytes:
-        tls = self._tls()
-        return b"" if tls is None else tls.getpeercert(binary_form=True) or b""
-
     def open(self, connection: asyncio.Protocol) -> None:
         """Serve the connection, unless it is closed already."""
         transport = self._transport
@@ -276,11 +268,11 @@ class _Gate(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _tls(self) -> ssl.SSLObject | None:
+    def tls(self) -> ssl.SSLObject | None:
+        """Return our end of TLS; None if the connection is closed already."""
         if self._transport is None:
             return None
-        tls: ssl.SSLObject | None = self._transport.get_extra_info("ssl_object")
-        return tls
+        return cast(ssl.SSLObject, self._transport.get_extra_info("ssl_object"))
 
 
 async def _first_byte(accepted: socket.socket) -> int | None:

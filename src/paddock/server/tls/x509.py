@@ -134,11 +134,8 @@ def _attribute(attribute: _Value) -> str:
 def _escaped(text: str) -> str:
     marked = ["\\" + one if one in _TO_ESCAPE else "\\00" if one == "\0" else one for one in text]
     # Blanks are escaped at the ends only, where they would be lost.
-    begin, end = 0, len(marked)
-    while begin < end and marked[begin] in " \r":
-        begin += 1
-    while end > begin and marked[end - 1] in " \r":
-        end -= 1
+    begin = len(text) - len(text.lstrip(" \r"))
+    end = max(begin, len(text.rstrip(" \r")))
     blanks = ["\\" + one for one in marked]
     return "".join([*blanks[:begin], *marked[begin:end], *blanks[end:]])
 

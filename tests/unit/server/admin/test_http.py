@@ -153,7 +153,7 @@ def test_those_for_which_all_data_are_taken_out_stay() -> None:
     async def scenario() -> None:
         server = admin_server()
         peers = [Peer(server) for _ in range(100)]
-        peers[0].connection.close_after_answer(BytesIO())
+        peers[0].connection.file = BytesIO()
         Peer(server)
         assert [one.transport.is_open for one in peers[:3]] == [True, False, True]
 
