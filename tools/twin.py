@@ -22,7 +22,7 @@ rules, by which a class is read:
   called as it is, on the loop's thread: it must be quick, and make no calls.
 * A method of an owner that returns another owner gives that one a bridge of its own.
 * What a class inherits is written as its own, unless its base has a twin: it is exported, too, or
-  several classes come from it.
+  several classes have more than one method from it.
 * Docstrings are kept, without `await`. What in them still speaks of asyncio is refused.
 
 What fits no rule is refused, so nothing is ever passed on wrongly. Recipes are found by their names
@@ -63,7 +63,6 @@ _CLIENT: Final = Rules(
     builders=frozenset({"Transaction", "MultiRead"}),
     made_inside=frozenset(
         {
-            "Background",
             "BaseGrant",
             "BaseHolder",
             "Holder",

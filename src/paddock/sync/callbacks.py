@@ -153,10 +153,7 @@ class Handlers:
         return outcome
 
     def _run(
-        self,
-        handler: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        outcome: asyncio.Future[Any],
+        self, handler: Callable[..., Any], arguments: tuple[Any, ...], outcome: asyncio.Future[Any]
     ) -> None:
         result, failure = None, None
         try:

@@ -22,7 +22,7 @@ import threading
 import weakref
 from asyncio import _get_running_loop as running_loop
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from paddock._loops import new_event_loop
 from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
@@ -81,12 +81,10 @@ class _Call(Generic[T]):
 
     def begin(self) -> bool:
         """Start it; return whether it is still under way then."""
-        if self.is_given_up:
-            self.error = asyncio.CancelledError()
-            self.settled.release()
-            return False
         positional, named = self._arguments
         try:
+            if self.is_given_up:
+                raise asyncio.CancelledError
             self.future = asyncio.ensure_future(self._function(*positional, **named))
         except BaseException as error:
             self.error = error
@@ -140,13 +138,6 @@ class _Call(Generic[T]):
             del error
 
 
-class Source(Protocol):
-    """What a stream reads from, on the loop."""
-
-    def drain(self) -> Awaitable[None]:
-        """Take what is left, for those who read it after the end."""
-
-
 class Portal:
     """A thread with an event loop, which runs while it has holders."""
 
@@ -155,8 +146,8 @@ class Portal:
         self._lock = threading.RLock()
         # Those who hold it open, and how each is closed at exit.
         self._holders: dict[object, Callable[[], Awaitable[object]] | None] = {}
-        # What is drained before the end, while anybody may read it.
-        self._sources: weakref.WeakSet[Source] = weakref.WeakSet()
+        # What streams read from: it is drained before the end.
+        self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_over = False
         self._is_exiting = False
         # Whether this is the copy of another process' portal, without its thread.
@@ -189,7 +180,7 @@ class Portal:
         with self._lock:
             self._holders[holder] = close
 
-    def drain_at_end(self, source: Source) -> None:
+    def drain_at_end(self, source: Any) -> None:
         with self._lock:
             self._sources.add(source)
 
@@ -235,9 +226,8 @@ class Portal:
     ) -> T:
         """Do as `call`, also when the time is up already: what was begun has to be concluded."""
         seconds = deadline.remaining()
-        if seconds is not None and seconds <= 0:
-            seconds = None
-        return self._ask(_Call(function, (arguments, named)), seconds)
+        is_late = seconds is not None and seconds <= 0
+        return self._ask(_Call(function, (arguments, named)), None if is_late else seconds)
 
     def run(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Call a function that waits for nothing on the loop, and give its result."""
@@ -260,7 +250,7 @@ class Portal:
                 is_over = self._is_over
                 if not is_over:
                     self._loop.call_soon_threadsafe(self._begin, call)
-            if is_over and not self._is_left_to_die():
+            if is_over and (not self._is_exiting or _is_main_thread()):
                 # All clients are closed, and their loop with them.
                 raise SessionExpiredError(call.name, call.path, "the client is closed")
             if not call.wait(seconds):
@@ -279,10 +269,6 @@ class Portal:
             # Not by us: the client was closed by another thread.
             raise ConnectionLostError(call.name, call.path)
         return call.outcome()
-
-    def _is_left_to_die(self) -> bool:
-        """Return whether this thread ends with the interpreter, at once, and is not told before."""
-        return self._is_exiting and threading.current_thread() is not threading.main_thread()
 
     def _check(self) -> None:
         if running_loop() is not None:
@@ -347,6 +333,11 @@ class Portal:
         elif not future.cancelled():
             # Or the loop would complain that nobody has looked.
             future.exception()
+
+
+def _is_main_thread() -> bool:
+    """Return whether this thread outlives the exit; all others end with it, and are not told."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def cancellation(future: asyncio.Future[Any]) -> asyncio.CancelledError:

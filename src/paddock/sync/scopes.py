@@ -118,12 +118,12 @@ class _Held:
     def outcome(self, error: BaseException | None) -> bool:
         """Return the outcome once it has ended, for a body that has raised this or nothing."""
         assert self._task is not None, "it was entered"
-        ended: BaseException | None
-        if self._task.cancelled():
-            # By the end of the loop: what loses a scope otherwise has an error for it.
-            ended = SessionExpiredError("leave", None, "the client is closed")
-        else:
-            ended = self._task.exception()
+        # By the end of the loop: what loses a scope otherwise has an error for it.
+        ended = (
+            SessionExpiredError("leave", None, "the client is closed")
+            if self._task.cancelled()
+            else self._task.exception()
+        )
         if ended is None:
             return self._task.result()
         if error is None or self._is_told:

@@ -38,11 +38,16 @@ from paddock.protocol.paths import child_path
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot
 from paddock.recipes.common.recreated_node import RecreatedNode, SessionRenewer
-from paddock.recipes.common.retry import check_recipe, delete_first, list_children, request_each
+from paddock.recipes.common.retry import (
+    check_name,
+    check_recipe,
+    delete_first,
+    list_children,
+    request_each,
+)
 from paddock.recipes.discovery.instance import (
     MalformedInstanceError,
     ServiceInstance,
-    check_name,
     decoded,
     encoded,
 )
@@ -126,8 +131,8 @@ class ServiceRegistry:
 
         async def read(client: Client) -> list[ServiceInstance]:
             paths = [child_path(path, one) for one in await list_children(client, path)]
-            answers = zip(paths, await request_each(client.get, paths), strict=True)
-            nodes = [CachedNode(one, *answer) for one, answer in answers if answer is not None]
+            found = await request_each(client.get, paths)
+            nodes = [CachedNode(one, *node) for one, node in found.items()]
             return _in_order(filter(None, map(_instance_of, nodes)))
 
         return await self._renewer.ask(read)

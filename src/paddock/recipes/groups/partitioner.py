@@ -47,7 +47,7 @@ from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import Signal, read_node, retry, watch_signal
 from paddock.recipes.groups.division import Division, decoded, divide, encoded
 from paddock.recipes.locks.claim import Claim
-from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
+from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Contender, Line, Place
 
 # The prefix of a member's node.
@@ -122,7 +122,7 @@ class Partitioner(Recipe):
         with place.left_on_error():
             await place.enter()
         self._grant = grant = Grant(place)
-        grant.add_listener(self._on_grant)
+        grant.add_listener(self._wake)
         self._scope = GrantScope(grant)
         self._coordinating = self._client.start_task(self._coordinate(place))
         self._coordinating.add_done_callback(self._on_done)
@@ -187,8 +187,7 @@ class Partitioner(Recipe):
                 self._check(grant)
                 entries = self._line.in_order(
                     await retry(
-                        self._client,
-                        lambda: self._client.children(self._line.path, watch=signal),
+                        self._client, lambda: self._client.children(self._line.path, watch=signal)
                     )
                 )
                 division = await self._read_division(signal)
@@ -280,7 +279,7 @@ class Partitioner(Recipe):
             self._wake()
             await claim.reach()
         self._grants[item] = grant = Grant(claim)
-        grant.add_listener(self._on_grant)
+        grant.add_listener(self._wake)
 
     def _on_claimed(self, item: str, task: asyncio.Task[None]) -> None:
         del self._claiming[item]
@@ -340,10 +339,6 @@ class Partitioner(Recipe):
 
     # How it goes.
 
-    def _on_grant(self, event: GrantEvent) -> None:
-        if event is GrantEvent.LOST:
-            self._wake()
-
     def _on_done(self, task: asyncio.Task[Any]) -> None:
         error = None if task.cancelled() else task.exception()
         # Our grant says so when the session is over or our node was deleted.
@@ -351,7 +346,7 @@ class Partitioner(Recipe):
             self._failure = error
             self._wake()
 
-    def _wake(self) -> None:
+    def _wake(self, *_: object) -> None:
         for signal in self._waiting:
             signal.set()
 

@@ -35,6 +35,7 @@ from paddock.protocol.paths import child_path
 from paddock.recipes.common.departure import Departure
 from paddock.recipes.common.encoding import NUMBER, in_order
 from paddock.recipes.common.retry import (
+    RetryLimit,
     check_recipe,
     delete_if_exists,
     discard,
@@ -126,11 +127,10 @@ class Line:
         if entries is None:
             entries = await self.entries()
         paths = [child_path(self.path, entry.name) for entry in entries]
-        answers = await retry(self.client, lambda: request_each(self.client.get, paths))
+        found = await retry(self.client, lambda: request_each(self.client.get, paths))
         return [
             Contender(path, node.data, node.stat.ephemeral_owner, node.stat.czxid)
-            for path, node in zip(paths, answers, strict=True)
-            if node is not None
+            for path, node in found.items()
         ]
 
     def in_order(self, names: Sequence[str]) -> list[Entry]:
@@ -279,7 +279,7 @@ class Place(Contending):
                 except NoNodeError:
                     await self.line.make()
 
-        return await write_once(self.client, create, self._find)
+        return await write_once(self.client, create, self._find, RetryLimit())
 
     async def _find(self) -> Created | None:
         for path in await self._own_paths():

@@ -31,11 +31,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.errors import (
-    LockStateError,
-    NodeExistsError,
-    TransactionFailedError,
-)
+from paddock.errors import LockStateError, NodeExistsError, TransactionFailedError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import delete_if_exists, retry

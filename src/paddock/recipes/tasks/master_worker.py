@@ -253,13 +253,12 @@ class Worker:
         task = Task(self, grant, name, data, stat.version)
         try:
             result = checked_size("result", await self._handler(task))
-        except asyncio.CancelledError as error:
+        except (Exception, asyncio.CancelledError) as error:
             doing = asyncio.current_task()
-            if doing is None or doing.cancelling():
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            if is_cancelled and (doing is None or doing.cancelling()):
+                # Our own task, and not one that the handler has waited for.
                 raise
-            # Not our own task, but one that the handler has waited for.
-            await self._record(grant, task, TaskState.RETRYING, reason_of(error))
-        except Exception as error:
             await self._record(grant, task, TaskState.RETRYING, reason_of(error))
         else:
             await self._record(grant, task, TaskState.DONE, result)

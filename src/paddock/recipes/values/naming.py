@@ -25,17 +25,12 @@ from functools import partial
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_bytes
-from paddock.errors import (
-    InvalidArgumentError,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
-    RecipeError,
-)
+from paddock.errors import NodeExistsError, NoNodeError, NotEmptyError, RecipeError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import (
+    check_name,
     delete_first,
     list_children,
     make_node,
@@ -114,9 +109,7 @@ class Naming(Recipe):
         return stat.version
 
     def _node(self, name: str) -> VersionedNode:
-        given: object = name
-        if not isinstance(given, str) or not given or "/" in given:
-            raise InvalidArgumentError(f"name: {name!r} is no name, which is text without a slash")
+        check_name("name", name)
         return VersionedNode(self._client, child_path(self._names, name), self._acl)
 
     async def _wait_for_markers(self, path: str) -> None:
