@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Final, Self, TypeAlias
 
@@ -231,10 +231,9 @@ class ServiceRegistry:
         """Return a random number of 128 bits."""
         return int(self._renewer.client.new_mark(), 16)
 
-    def start_task(self, work: Any) -> asyncio.Task[None]:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that ends with the user's client."""
-        task: asyncio.Task[None] = self._renewer.first.start_task(work)
-        return task
+        return self._renewer.first.start_task(work)
 
     def _check(self) -> None:
         if self._is_closed:

@@ -36,12 +36,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
-from paddock.errors import (
-    LockStateError,
-    NodeExistsError,
-    NoNodeError,
-    TransactionFailedError,
-)
+from paddock.errors import LockStateError, NodeExistsError, NoNodeError, TransactionFailedError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.common.background import Recipe

@@ -123,7 +123,6 @@ class Membership(Recipe):
         finally:
             self._is_joining = False
         self._presence, self._grant = presence, grant
-        mates = [one for one in roster.members if one.token < presence.token]
         if told:
             notifying = self._client.start_task(_notify(roster, presence.token, told))
             # Its last request may set a watch before it ends.
@@ -136,7 +135,7 @@ class Membership(Recipe):
 
             grant.add_listener(stop)
             stop(GrantEvent.ACQUIRED)
-        return mates
+        return [one for one in roster.members if one.token < presence.token]
 
     @asynccontextmanager
     async def joined(

@@ -104,15 +104,15 @@ class Partitioner(Recipe):
         self._asking: set[str] = set()
         # Let go when the next share is requested.
         self._going: dict[str, Grant] = {}
-        # The last share.
-        self._told: frozenset[str] = frozenset()
+        # The items of the last share.
+        self.items: frozenset[str] = frozenset()
         self._is_read = False
         # A failure in the background, and the waiters to wake.
         self._failure: BaseException | None = None
         self._waiting: set[Signal] = set()
 
     def __repr__(self) -> str:
-        state = "not joined" if self._place is None else f"{len(self._told)} items"
+        state = "not joined" if self._place is None else f"{len(self.items)} items"
         return f"<Partitioner {self._path} {state}>"
 
     async def __aenter__(self) -> Self:
@@ -136,18 +136,13 @@ class Partitioner(Recipe):
             claiming.cancel()
         held = [*self._grants.values(), *self._going.values()]
         letting_go = [self._client.start_task(one.release()) for one in held]
-        self._grants, self._going, self._told = {}, {}, frozenset()
+        self._grants, self._going, self.items = {}, {}, frozenset()
         for signal in self._waiting:
             self._client.forget_watcher(signal)
         self._wake()
         await self._scope.__aexit__(*raised)
         if letting_go:
             await asyncio.wait(letting_go)
-
-    @property
-    def items(self) -> frozenset[str]:
-        """The items of the last share."""
-        return self._told
 
     def grant(self, item: str) -> Grant:
         """Return the grant of an item that is ours, or about to be let go.
@@ -193,7 +188,7 @@ class Partitioner(Recipe):
                 division = await self._read_division(signal)
                 is_of_the_present = division.keys() == {entry.name for entry in entries}
                 wanted = division.get(place.name)
-                is_ours = wanted is not None and self._told == frozenset(wanted)
+                is_ours = wanted is not None and self.items == frozenset(wanted)
                 if is_of_the_present and is_ours and not self._going:
                     return
                 await signal.wait()
@@ -234,7 +229,7 @@ class Partitioner(Recipe):
                     continue
                 if wanted is not None:
                     self._claim(wanted)
-                    told, held = self._told, frozenset(filter(self._holds, wanted))
+                    told, held = self.items, frozenset(filter(self._holds, wanted))
                     is_first = not has_told and (held or not wanted)
                     # Gains are told together; removals at once.
                     if told - held or (not self._asking and (held != told or is_first)):
@@ -266,7 +261,7 @@ class Partitioner(Recipe):
             if item not in wanted:
                 task.cancel()
         for item in [*self._grants]:
-            if item not in wanted and item not in self._told:
+            if item not in wanted and item not in self.items:
                 # Claimed too late, and in no share.
                 self._client.start_task(self._grants.pop(item).release())
 
@@ -289,8 +284,8 @@ class Partitioner(Recipe):
 
     def _tell(self, held: frozenset[str]) -> None:
         """Note a new share; removed items are ours until the next one is requested."""
-        self._going = {one: self._grants.pop(one) for one in self._told - held}
-        self._told = held
+        self._going = {one: self._grants.pop(one) for one in self.items - held}
+        self.items = held
         self._wake()
 
     def _let_go(self) -> None:

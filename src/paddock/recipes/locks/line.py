@@ -119,8 +119,9 @@ class Line:
 
     async def entries(self, watcher: Watcher | None = None) -> list[Entry]:
         """Return all who stand in the line, in order; the watcher is called when that changes."""
-        names = await retry(self.client, lambda: list_children(self.client, self.path, watcher))
-        return self.in_order(names)
+        return self.in_order(
+            await retry(self.client, lambda: list_children(self.client, self.path, watcher))
+        )
 
     async def contenders(self, entries: Sequence[Entry] | None = None) -> list[Contender]:
         """Return those who stand in the line, or some of them, in order, with their data."""

@@ -28,7 +28,7 @@ from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType
 from paddock.errors import ConnectionLostError
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.retry import Signal, list_children, request_each, retry
+from paddock.recipes.common.retry import Signal, request_each, retry
 
 # The prefixes of the nodes.
 CHANNEL: Final = "channel-"
@@ -190,7 +190,8 @@ class RoomReader:
         watcher.has_gap = False
         created: dict[str, _Change] = {}
         deleted: dict[int, _Change] = {}
-        channels = in_order(await list_children(self._client, self._path), CHANNEL)
+        listed = await request_each(self._client.children, [self._path])
+        channels = in_order(listed.get(self._path, []), CHANNEL)
         paths = [child_path(self._path, one.name) for one in channels]
         lists = await request_each(self._client.children, paths)
         for channel, path in zip(channels, paths, strict=True):
@@ -269,8 +270,7 @@ class RoomReader:
         progress.next = number + 1
         if content is None:
             return None
-        zxid = content.stat.czxid
+        entry = LogEntry(change.channel, number, content.data, content.stat.czxid)
         after = self._after
-        if after is not None and (zxid, number) <= (after.zxid, after.number):
-            return None
-        return LogEntry(change.channel, number, content.data, zxid)
+        is_old = after is not None and (entry.zxid, number) <= (after.zxid, after.number)
+        return None if is_old else entry

@@ -109,8 +109,7 @@ class QueuePaths:
         await asyncio.shield(self._making)
 
     async def _make(self) -> None:
-        await make_container(self._client, self.path)
-        for above in (self.entries, self.taken, self.receipts, self.dead):
+        for above in (self.path, self.entries, self.taken, self.receipts, self.dead):
             await make_container(self._client, above)
 
 

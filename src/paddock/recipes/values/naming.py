@@ -84,8 +84,7 @@ class Naming(Recipe):
 
     async def names(self) -> list[str]:
         """Return all names that are bound, sorted."""
-        names = await retry(self._client, lambda: list_children(self._client, self._names))
-        return sorted(names)
+        return sorted(await retry(self._client, lambda: list_children(self._client, self._names)))
 
     def watch(self, name: str) -> AsyncIterator[bytes | None]:
         """Return a stream of the bytes that a name is bound to; None while it is free.
