@@ -1,8 +1,7 @@
 """Scopes for blocking code: an async context manager that the loop holds, as a plain one.
 
 A scope may end before its body does, as that of a lock that is lost. A body in a thread cannot be
-stopped, so it hears of it when it leaves: by the scope's error, or if it raises one of its own, by
-that one with the scope's as its context.
+stopped, so leaving raises the scope's error, or adds it as the context of the body's own error.
 """
 
 from __future__ import annotations

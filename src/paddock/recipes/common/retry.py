@@ -170,7 +170,7 @@ async def request_each(
 async def make_container(client: Client, path: str) -> None:
     """Create a container and its parents, unless it exists.
 
-    The service removes it some time after its last child has gone, so nothing piles up.
+    The service deletes it some time after its last child.
     """
 
     async def make() -> None:

@@ -37,14 +37,9 @@ from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot
+from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.recreated_node import RecreatedNode, SessionRenewer
-from paddock.recipes.common.retry import (
-    check_name,
-    check_recipe,
-    delete_first,
-    list_children,
-    request_each,
-)
+from paddock.recipes.common.retry import check_name, delete_first, list_children, request_each
 from paddock.recipes.discovery.instance import (
     MalformedInstanceError,
     ServiceInstance,
@@ -58,7 +53,7 @@ logger = logging.getLogger(__name__)
 InstancesListener: TypeAlias = Callable[[list[ServiceInstance]], None]
 
 
-class ServiceRegistry:
+class ServiceRegistry(Recipe):
     """All services below a node, and our own registrations.
 
         registry = ServiceRegistry(client, "/services")
@@ -70,9 +65,8 @@ class ServiceRegistry:
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        check_recipe(client, base, acl)
+        super().__init__(client, base, acl)
         self.base: Final = base
-        self._acl = acl
         self._renewer = SessionRenewer(client)
         # Our registrations, by their paths.
         self._own: dict[str, RecreatedNode] = {}

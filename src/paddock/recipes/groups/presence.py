@@ -1,8 +1,7 @@
 """A presence: an ephemeral node at the path of a name, with what its member says about itself.
 
-If the name is taken, by another process or by an older session of our own, it waits. After a create
-with a lost reply, a node of our session is ours: within one client a name is taken by one presence
-at a time, by a lock here, since the service cannot tell two of them apart.
+If the name is taken, by another process or an older session of our own, it waits. After a lost
+reply, a node of our session is ours: a lock allows each client one presence of a name at a time.
 """
 
 from __future__ import annotations

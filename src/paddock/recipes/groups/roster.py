@@ -1,8 +1,7 @@
 """The roster of a group: the ephemeral nodes below a path, read again after each change.
 
-Changes are found by comparison, not from events: each list comes with a watch for the next change,
-and is compared with the list before. So nothing in between is missed; only a member that comes and
-goes between two reads is never seen.
+Changes are found by comparing each list with the one before; it comes with a watch for the next
+change. So only a member that comes and goes between two reads is never seen.
 """
 
 from __future__ import annotations

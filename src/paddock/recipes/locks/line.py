@@ -1,12 +1,9 @@
 """The line of contenders: one ephemeral sequential node each, the lowest number first.
 
-A contender's `Place` begins before its node does: the node's name has a mark that was chosen first,
-so that leaving finds the node even if the reply to its create never came. The names are those of
-Curator's recipes, `_c_<mark>-lock-0000000007`, so both can stand in one line; other nodes below the
-line's node are ignored.
-
-There is no herd effect: each contender watches only the one that it waits for, and reads the line
-again when that one has gone.
+A contender's `Place` begins before its node: the node's name has a mark that was chosen first, so
+that leaving finds the node even if the reply to its create was lost. The names are those of
+Curator's recipes, `_c_<mark>-lock-0000000007`, so both can stand in one line; other nodes are
+ignored. There is no herd effect: each contender watches only the one that it waits for.
 """
 
 from __future__ import annotations

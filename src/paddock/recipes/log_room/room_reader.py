@@ -6,13 +6,12 @@ recognises them after a lost reply. Nothing else is created below them, so the s
 without a gap, from 0.
 
 An event names the created node, so new nodes are read without a list. Lists are needed at the
-beginning, and when events may have been missed: the connection was lost, or there were more events
-than are kept. Then the nodes of the lists and of concurrent events are put in the order of
-creation. That is complete: a node that was created before the last list is in a list, or in an
-event that came before it.
+beginning, and when events may have been missed: after a lost connection, or more events than are
+kept. Then the nodes of the lists and of concurrent events are sorted by creation. That is complete:
+a node that was created before the last list is in a list, or in an event before it.
 
-The last number of each channel is remembered, so nothing is yielded twice; an entry that was
-deleted before it could be read is left out, never waited for.
+The last number of each channel is remembered, so nothing is yielded twice. An entry that was
+deleted before it could be read is left out.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ from paddock.recipes.common.retry import (
     delete_if_exists,
     make_node,
     name_of,
+    newest_stat,
     retry,
 )
 from paddock.recipes.locks.grant import Grant, GrantListener
@@ -299,8 +300,7 @@ class Worker:
                 return
 
     async def _is_there(self, path: str) -> bool:
-        await retry(self._client, self._client.sync)
-        return await retry(self._client, lambda: self._client.exists(path)) is not None
+        return await retry(self._client, lambda: newest_stat(self._client, path)) is not None
 
 
 class Master:
