@@ -26,7 +26,8 @@ rules, by which a class is read:
 * Docstrings are kept, without `await`. What in them still speaks of asyncio is refused.
 
 What fits no rule is refused, so nothing is ever passed on wrongly. Recipes are found by their names
-in `paddock.recipes`: what is exported there has a twin in `paddock.sync.recipes`.
+in `paddock.recipes`: what is exported there has a twin in `paddock.sync.recipes`, in one module for
+each folder.
 """
 
 from __future__ import annotations
