@@ -22,11 +22,11 @@ rules:
   called on the loop's thread: it must be quick, and make no calls.
 * If a method of an owner returns another owner, that one gets its own bridge.
 * Inherited members are written as the class's own, unless the base has a twin: a base that is
-  exported, or that several classes share.
+  exported, or that gives several classes more than one method.
 * Docstrings are kept, without `await`. A docstring that still mentions asyncio is refused.
 
 A signature that fits no rule is refused, so no argument is ever passed wrongly. Every recipe that
-`paddock.recipes` exports has a twin in `paddock.sync.recipes`.
+`paddock.recipes` exports has a twin in `paddock.sync.recipes`, in one module for each folder.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ _CLIENT: Final = Rules(
     builders=frozenset({"Transaction", "MultiRead"}),
     made_inside=frozenset(
         {
-            "Background",
             "BaseGrant",
             "BaseHolder",
             "Holder",

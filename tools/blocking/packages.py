@@ -109,8 +109,8 @@ def shared_bases(things: list[Any], root: str) -> list[type[Any]]:
     for kind in kinds:
         for base in kind.__mro__[1:]:
             is_ours = base.__module__.startswith(root) and not base.__name__.startswith("_")
-            if all(name.startswith("_") for name in vars(base)):
-                # There is nothing to write of it.
+            if sum(not name.startswith("_") for name in vars(base)) < 2:
+                # One method is written where it is inherited.
                 continue
             if is_ours and base not in kinds and not is_shared(base):
                 below.setdefault(base, set()).add(kind)

@@ -10,17 +10,19 @@
             print(change.data)  # b'blue'
             break
 
-A client may be used by many threads. Callbacks, such as watchers, are called on a thread of their
-own, one after the other, and may make calls themselves. All clients of a process share one
-background thread, which does the work; a thread that runs an event loop of its own, and a forked
-child with its parent's client, get a UsageError.
+A client may be used by many threads. All clients of a process share one background thread with an
+event loop. A thread that runs an event loop of its own, and a forked child with its parent's
+client, get a UsageError.
 
 `paddock.sync.recipes` has the recipes, with the same names as `paddock.recipes`. A scope that is
-lost, as that of a lock, cannot stop its body here: it raises its error when it is left. What a
-recipe calls is one of three. A listener, which gives nothing back, is called as callbacks are. A
-handler does some work and gives its result: each call of one has a thread of its own, where it may
-block and make calls. Any other function is called by the background thread itself, so it must be
-quick; calls that it makes raise UsageError.
+lost, such as that of a lock, cannot stop its body: it raises its error when it is left.
+
+There are three kinds of functions that a client or a recipe calls:
+
+* Callbacks, such as watchers and listeners, return nothing. They run one after the other on a
+  thread of their own, and may make calls.
+* Handlers return a result. Each call has a thread of its own, where it may block and make calls.
+* Other functions run on the background thread. They must be quick; calls in them raise UsageError.
 """
 
 from paddock.sync.api import connect

@@ -1,4 +1,4 @@
-"""What the generated classes stand on: an asyncio object of theirs, and the way to it.
+"""The base of the generated classes: an asyncio object, and a bridge to its event loop.
 
 Nothing here knows a particular class. A `Twin` is a blocking class whose asyncio object does the
 work; all twins that come from one client share its `Bridge`.
@@ -34,19 +34,19 @@ C = TypeVar("C", bound=Closable)
 
 
 class Bridge:
-    """The way of one client to the loop, and back to its callbacks and handlers."""
+    """The calls of one client to the loop, and of the loop to its callbacks and handlers."""
 
     def __init__(self) -> None:
         self.portal: Final[Portal] = open_portal(self)
         self.callbacks: Final = Callbacks()
         self.handlers: Final = Handlers(self.portal)
         self.is_over = False
-        # What nearly every call of a user goes through, without a step in between.
+        # Nearly every call of a user goes through these, without a step in between.
         self.call = self.portal.call
         self.run = self.portal.run
 
     def own(self, make: Callable[P, C], *arguments: P.args, **named: P.kwargs) -> C:
-        """Make the object that this is the way to; it is closed at exit at the latest."""
+        """Make the object that the bridge leads to; it is closed at exit at the latest."""
         try:
             owned = self.run(make, *arguments, **named)
         except BaseException:
@@ -56,7 +56,7 @@ class Bridge:
         return owned
 
     def leave(self) -> None:
-        """Let go of the loop, when those who are to be called have been."""
+        """Release the loop, after callbacks and handlers have run."""
         self.is_over = True
         self.callbacks.end()
         self.callbacks.wait()
@@ -74,12 +74,12 @@ class Bridge:
 
 
 class Twin(Generic[T]):
-    """A blocking class; everything it does its asyncio object does."""
+    """A blocking class; its asyncio object does the work."""
 
     def __init__(self, bridge: Bridge, inner: T, owner: object = None) -> None:
         self._bridge = bridge
         self._inner = inner
-        # What has to live as long as this: a client without references is closed.
+        # Kept alive: a client without references is closed.
         self._owner = owner
         # The scopes that each thread has entered and not left.
         self._scopes: dict[int, list[Scope[Any]]] = {}
@@ -152,9 +152,9 @@ def bridge_of(name: str, owner: object) -> Bridge:
 
 
 class Owner(Twin[C]):
-    """A twin that everything else comes from, such as a client; it keeps the loop running."""
+    """A twin that all others come from, such as a client; it keeps the loop running."""
 
-    # Another twin of the same object, as an attribute gives it, may go without a word.
+    # Other twins of the same object, from attributes, need not be closed.
     _is_first = False
 
     def __init__(self, bridge: Bridge, inner: C) -> None:
@@ -175,7 +175,7 @@ class Owner(Twin[C]):
         try:
             self._bridge.call(enter)
         except UsageError:
-            # Not from here, or not again; what there is stays as it is.
+            # Not from here, or not again; an open session stays open.
             raise
         except BaseException:
             self._bridge.leave()

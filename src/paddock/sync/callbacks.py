@@ -19,15 +19,13 @@ import time
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 from queue import SimpleQueue
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeAlias
 
 from paddock.errors import InvalidArgumentError
 from paddock.sync.portal import Portal
 from paddock.sync.threads import Thread, new_queue
 
 logger: Final = logging.getLogger(__name__)
-
-V = TypeVar("V")
 
 Callback: TypeAlias = Callable[..., object]
 # Returns the arguments of a callback as blocking code expects them.
@@ -45,17 +43,10 @@ class Callbacks:
         self._thread: Thread | None = None
         self._is_over = False
 
-    @overload
-    def relay(self, value: V) -> V: ...
-
-    @overload
-    def relay(self, value: object, wrap: Wrap) -> Any: ...
-
     def relay(self, value: object, wrap: Wrap | None = None) -> Any:
-        """Return what the loop may call in the place of a callback; what is none stays as it is.
+        """Return what the loop may call in the place of a callback, with wrapped arguments.
 
-        So does a coroutine function, which would never be awaited: the client refuses it.
-        What it is told is wrapped, if there is a way given.
+        Anything else is returned as it is, also a coroutine function: the client refuses it.
         """
         if not callable(value) or iscoroutinefunction(value):
             return value
@@ -76,7 +67,7 @@ class Callbacks:
         self._queue.put(None)
 
     def wait(self) -> None:
-        """Wait until those who were due have been called, but not for ever."""
+        """Wait until the queued callbacks have run, but not for ever."""
         thread = self._thread
         if thread is not None and not thread.is_current:
             thread.join(_END_SECONDS_MAX)
@@ -87,9 +78,9 @@ class Callbacks:
             try:
                 callback(*arguments)
             except BaseException:
-                # Whatever it was, it must not end the calls of others.
+                # It must not end the calls of others.
                 logger.exception("the callback %r failed", callback)
-            # What was told is not kept until the next event.
+            # Nothing is kept alive until the next event.
             del due, callback, arguments
 
 
@@ -126,7 +117,7 @@ class Handlers:
         self._threads: set[Thread] = set()
 
     def relay(self, value: object, wrap: Wrap | None = None) -> Any:
-        """Return what the loop may await in the place of a handler; what is none stays as it is."""
+        """Return what the loop may await in the place of a handler; or the value, if it is none."""
         if iscoroutinefunction(value):
             raise InvalidArgumentError(
                 f"{value!r} is a coroutine function; blocking code has plain ones for handlers"
@@ -153,10 +144,7 @@ class Handlers:
         return outcome
 
     def _run(
-        self,
-        handler: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        outcome: asyncio.Future[Any],
+        self, handler: Callable[..., Any], arguments: tuple[Any, ...], outcome: asyncio.Future[Any]
     ) -> None:
         result, failure = None, None
         try:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 import time
-from types import TracebackType
 from typing import Final, Self
 
 from paddock.client.requests.arguments import check_seconds
@@ -46,12 +45,7 @@ class Timeout:
             _limit.at = at if self._outer is None else min(at, self._outer)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _limit.at = self._outer
 
 

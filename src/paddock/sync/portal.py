@@ -1,14 +1,13 @@
-"""The way from any thread to the event loop that all blocking clients of a process share.
+"""The portal: an event loop in a background thread, shared by all blocking clients of a process.
 
-One background thread runs the loop, from the first client on until the last is closed: a session
-needs its heartbeats while its user computes. A call goes there, and its thread waits for the
-outcome. The rules:
+The loop runs from the first client until the last one is closed, since a session needs heartbeats
+while its user computes. A call runs on the loop, and the calling thread waits for its result:
 
-* Every wait can be ended: by its deadline, by Ctrl-C, by the end of the client. What was under way
-  is then cancelled on the loop, and the client stays usable.
-* A thread that runs an event loop of its own is refused: it would block that loop.
-* A forked child has no thread that could answer, so it is refused too; it makes clients of its own.
-* A client that is not closed is closed when the interpreter exits, if that is quick.
+* A wait ends at its deadline, by Ctrl-C, or when the client is closed. The call is then cancelled
+  on the loop, and the client stays usable.
+* A thread with an event loop of its own gets a UsageError: the call would block that loop.
+* So does a forked child, which does not have the parent's thread; it opens clients of its own.
+* At exit of the interpreter, clients that are still open are closed, if that is quick.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import threading
 import weakref
 from asyncio import _get_running_loop as running_loop
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from paddock._loops import new_event_loop
 from paddock.errors import ConnectionLostError, SessionExpiredError, UsageError
@@ -34,17 +33,17 @@ logger: Final = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# How long a thread waits before it looks whether a signal has come.
+# How long a thread waits before it checks for signals.
 _TURN_SECONDS: Final = 0.2
-# How long the exit of the interpreter waits for sessions to be closed, and for all of it.
+# How long the interpreter's exit waits for sessions to be closed, and in all.
 _CLOSE_SECONDS_MAX: Final = 2.0
 _EXIT_SECONDS_MAX: Final = 5.0
-# How long the end of a portal waits for streams, which as a rule end with their client.
+# How long the end of a portal waits for streams, which usually end with their client.
 _DRAIN_SECONDS_MAX: Final = 1.0
 
 
 class _Call(Generic[T]):
-    """Something asked of the loop, and the lock on which its thread waits for the outcome."""
+    """A call on the loop, and the lock that its thread waits for."""
 
     __slots__ = ("error", "future", "is_given_up", "result", "settled", "_arguments", "_function")
 
@@ -58,9 +57,9 @@ class _Call(Generic[T]):
         self.future: asyncio.Future[T] | None = None
         self.result: T | None = None
         self.error: BaseException | None = None
-        # Whether its thread does not want it any more.
+        # Whether its thread waits no more.
         self.is_given_up = False
-        # Free when there is a result or an error.
+        # Released when there is a result or an error.
         self.settled = threading.Lock()
         self.settled.acquire()
 
@@ -70,23 +69,21 @@ class _Call(Generic[T]):
 
     @property
     def path(self) -> str | None:
-        """The node that it is about, which operations take first."""
+        """The path, which is the first argument of operations."""
         first = next(iter(self._arguments[0]), self._arguments[1].get("path"))
         return first if isinstance(first, str) and first.startswith("/") else None
 
     @property
     def subject(self) -> str:
-        """What an error calls it."""
+        """The call in an error message."""
         return self.name if self.path is None else f"{self.name} {self.path}"
 
     def begin(self) -> bool:
-        """Start it; return whether it is still under way then."""
-        if self.is_given_up:
-            self.error = asyncio.CancelledError()
-            self.settled.release()
-            return False
+        """Start it; return whether it is in progress then."""
         positional, named = self._arguments
         try:
+            if self.is_given_up:
+                raise asyncio.CancelledError
             self.future = asyncio.ensure_future(self._function(*positional, **named))
         except BaseException as error:
             self.error = error
@@ -98,7 +95,7 @@ class _Call(Generic[T]):
         return True
 
     def settle(self, future: asyncio.Future[T]) -> None:
-        """Take the outcome, and wake its thread."""
+        """Keep the result or error, and wake the thread."""
         # It holds the error, whose traceback will hold us.
         self.future = None
         if future.cancelled():
@@ -110,10 +107,9 @@ class _Call(Generic[T]):
         self.settled.release()
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait until it is settled, or for so long; return whether it is.
+        """Wait until it is settled, or for some seconds; return whether it is.
 
-        In turns: a signal that comes just before the lock is waited for is only seen after that,
-        and Ctrl-C must not depend on luck.
+        In turns: a signal that comes just before a wait is handled only after it.
         """
         while seconds is None or seconds > _TURN_SECONDS:
             if self.settled.acquire(timeout=_TURN_SECONDS):
@@ -129,7 +125,7 @@ class _Call(Generic[T]):
             self.future.cancel()
 
     def outcome(self) -> T:
-        """Return the result, or raise the error, with no trace of itself left in it."""
+        """Return the result, or raise the error without keeping a reference to it."""
         error, self.error = self.error, None
         if error is None:
             return self.result  # type: ignore[return-value]
@@ -140,30 +136,22 @@ class _Call(Generic[T]):
             del error
 
 
-class Source(Protocol):
-    """What a stream reads from, on the loop."""
-
-    def drain(self) -> Awaitable[None]:
-        """Take what is left, for those who read it after the end."""
-
-
 class Portal:
-    """A thread with an event loop, which runs while it has holders."""
+    """A thread with an event loop, which runs while something holds it open."""
 
     def __init__(self) -> None:
-        # Reentrant, because a stream that is collected as garbage comes here at any moment.
+        # Reentrant: the garbage collector may finish a stream at any moment.
         self._lock = threading.RLock()
-        # Those who hold it open, and how each is closed at exit.
+        # What holds it open, and how each is closed at exit.
         self._holders: dict[object, Callable[[], Awaitable[object]] | None] = {}
-        # What is drained before the end, while anybody may read it.
-        self._sources: weakref.WeakSet[Source] = weakref.WeakSet()
+        # What streams read from: it is drained before the end.
+        self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_over = False
         self._is_exiting = False
-        # Whether this is the copy of another process' portal, without its thread.
+        # Whether this is a forked child's copy, without the thread.
         self.is_left_behind = False
-        # What was begun and has no outcome yet. Only the loop's thread touches it.
+        # Calls in progress, and tasks such as those of scopes; only for the loop's thread.
         self._under_way: set[_Call[Any]] = set()
-        # What is kept until its thread has done with it, such as a scope. The same.
         self._kept: set[asyncio.Task[Any]] = set()
         self._loop = new_event_loop()
         check_loop()
@@ -171,11 +159,9 @@ class Portal:
         self._thread = Thread(self._run, "paddock")
         self._thread.start()
 
-    # Who holds it open.
-
     @property
     def is_open(self) -> bool:
-        """Whether something may be asked, for all that we know."""
+        """Whether calls are accepted."""
         return not (self._is_over or self.is_left_behind)
 
     def hold(self, holder: object) -> bool:
@@ -189,12 +175,12 @@ class Portal:
         with self._lock:
             self._holders[holder] = close
 
-    def drain_at_end(self, source: Source) -> None:
+    def drain_at_end(self, source: Any) -> None:
         with self._lock:
             self._sources.add(source)
 
     def release(self, holder: object) -> None:
-        """Let go of it; with the last holder it ends, after what is under way."""
+        """Hold it no more; without a holder it ends."""
         with self._lock:
             self._holders.pop(holder, None)
             if self._holders:
@@ -202,16 +188,15 @@ class Portal:
         self.end()
 
     def exit(self) -> None:
-        """End because the interpreter does, whatever is open.
+        """End because the interpreter exits.
 
-        Only threads that die with it can wait for something now. They are not told: their last
-        words would be an error about a client that is not needed any more.
+        Threads that still wait end with the interpreter, and get no error about a closed client.
         """
         self._is_exiting = True
         self.end(_EXIT_SECONDS_MAX)
 
     def end(self, seconds_max: float | None = None) -> None:
-        """Close what is still held, cancel what is under way, and end the thread."""
+        """Close what still holds it, cancel what is in progress, and end the thread."""
         with self._lock:
             if not self._is_over:
                 self._is_over = True
@@ -219,10 +204,8 @@ class Portal:
         if not self._thread.is_current:
             self._thread.join(seconds_max)
 
-    # What is asked.
-
     def call(self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
-        """Call a function on the loop and wait for what it promises."""
+        """Call a function on the loop, and wait for its result."""
         call = _Call(function, (arguments, named))
         seconds = deadline.remaining()
         if seconds is not None and seconds <= 0:
@@ -233,20 +216,19 @@ class Portal:
     def conclude(
         self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
     ) -> T:
-        """Do as `call`, also when the time is up already: what was begun has to be concluded."""
+        """Do as `call`, also after the deadline: what was begun has to be concluded."""
         seconds = deadline.remaining()
-        if seconds is not None and seconds <= 0:
-            seconds = None
-        return self._ask(_Call(function, (arguments, named)), seconds)
+        is_late = seconds is not None and seconds <= 0
+        return self._ask(_Call(function, (arguments, named)), None if is_late else seconds)
 
     def run(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Call a function that waits for nothing on the loop, and give its result."""
+        """Call a plain function on the loop, and return its result."""
         return self.call(_at_once(function), *arguments, **named)
 
     def post(
         self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
     ) -> None:
-        """Have a function called on the loop, and do not wait; any thread may do this, any time."""
+        """Call a function on the loop without waiting; from any thread, at any time."""
         if not self.is_left_behind:
             with self._lock:
                 if not self._is_over:
@@ -260,12 +242,11 @@ class Portal:
                 is_over = self._is_over
                 if not is_over:
                     self._loop.call_soon_threadsafe(self._begin, call)
-            if is_over and not self._is_left_to_die():
+            if is_over and (not self._is_exiting or _is_main_thread()):
                 # All clients are closed, and their loop with them.
                 raise SessionExpiredError(call.name, call.path, "the client is closed")
             if not call.wait(seconds):
-                # Cancelled, it may still clean up after itself; and if it was done just now, then
-                # its result is not lost.
+                # It may clean up after the cancellation; or it is done by now, and has a result.
                 self._give_up(call)
                 call.wait(None)
                 if isinstance(call.error, asyncio.CancelledError):
@@ -279,10 +260,6 @@ class Portal:
             # Not by us: the client was closed by another thread.
             raise ConnectionLostError(call.name, call.path)
         return call.outcome()
-
-    def _is_left_to_die(self) -> bool:
-        """Return whether this thread ends with the interpreter, at once, and is not told before."""
-        return self._is_exiting and threading.current_thread() is not threading.main_thread()
 
     def _check(self) -> None:
         if running_loop() is not None:
@@ -302,12 +279,10 @@ class Portal:
             if not self._is_over:
                 self._loop.call_soon_threadsafe(call.give_up)
 
-    # What the thread does.
-
     def keep(self, task: asyncio.Task[Any]) -> None:
-        """Own a task of the loop until it has ended; the end of the portal cancels it.
+        """Own a task until it has ended; the end of the portal cancels it.
 
-        Only the loop's thread does this. Nobody may ever ask for the outcome, which is fine.
+        Only for the loop's thread. The result need not be retrieved.
         """
         self._kept.add(task)
         task.add_done_callback(self._kept.discard)
@@ -319,11 +294,11 @@ class Portal:
 
     async def _serve(self) -> None:
         await self._end
-        # Everything that was asked before the end has been begun by now.
+        # All earlier calls have begun by now.
         with self._lock:
             closes = [close for close in self._holders.values() if close is not None]
         await _within(_CLOSE_SECONDS_MAX, closes)
-        # A stream that is collected as garbage meanwhile is taken out by whichever thread that is.
+        # The garbage collector may remove a stream, in any thread.
         with self._lock:
             drains = [] if self._is_exiting else [one.drain for one in self._sources]
         await _within(_DRAIN_SECONDS_MAX, drains)
@@ -345,12 +320,17 @@ class Portal:
         if not self._is_exiting:
             call.settle(future)
         elif not future.cancelled():
-            # Or the loop would complain that nobody has looked.
+            # Retrieved, or the loop would log it.
             future.exception()
 
 
+def _is_main_thread() -> bool:
+    """Return whether this thread outlives the exit; all others end with it, and are not told."""
+    return threading.current_thread() is threading.main_thread()
+
+
 def cancellation(future: asyncio.Future[Any]) -> asyncio.CancelledError:
-    """Return the error of a cancelled future, whose notes say what it waited for."""
+    """Return the error of a cancelled future; its notes say what it waited for."""
     try:
         future.exception()
     except asyncio.CancelledError as error:
@@ -359,14 +339,14 @@ def cancellation(future: asyncio.Future[Any]) -> asyncio.CancelledError:
 
 
 async def _within(seconds: float, functions: Sequence[Callable[[], Awaitable[object]]]) -> None:
-    """Call some functions, and wait for all of them, but not longer than this."""
+    """Call functions, and wait for all of them, at most some seconds."""
     begun = [asyncio.ensure_future(function()) for function in functions]
     if begun:
         await asyncio.wait(begun, timeout=seconds)
 
 
 def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """Return a function that does the same, to be awaited."""
+    """Return a coroutine function that does the same."""
 
     @functools.wraps(function)
     async def at_once(*arguments: P.args, **named: P.kwargs) -> T:
@@ -376,7 +356,7 @@ def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
 
 def _logged(function: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[None]]:
-    """Return a function that does the same and logs its errors: it is not waited for."""
+    """Return a function that does the same and logs its errors."""
 
     async def logged(*arguments: P.args, **named: P.kwargs) -> None:
         try:
@@ -387,14 +367,14 @@ def _logged(function: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[N
     return logged
 
 
-# The portal of this process, while there is one; and all of them, also those that have ended.
+# The portal of this process, if there is one; and all of them, also ended ones.
 _portal: Portal | None = None
 _portal_lock = threading.Lock()
 _portals: weakref.WeakSet[Portal] = weakref.WeakSet()
 
 
 def open_portal(holder: object) -> Portal:
-    """Return the portal of this process, kept open for a holder until that releases it."""
+    """Return the portal of this process, kept open until the holder releases it."""
     global _portal
     if running_loop() is not None:
         raise UsageError(
@@ -410,7 +390,7 @@ def open_portal(holder: object) -> Portal:
 
 
 def _forked() -> None:
-    """In a forked child: leave the parent's portal alone, and be ready for one of our own."""
+    """Forget the parent's portals, in a forked child."""
     global _portal, _portal_lock
     for portal in _portals:
         portal.is_left_behind = True

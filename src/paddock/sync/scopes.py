@@ -1,8 +1,7 @@
 """Scopes for blocking code: an async context manager that the loop holds, as a plain one.
 
 A scope may end before its body does, as that of a lock that is lost. A body in a thread cannot be
-stopped, so it hears of it when it leaves: by the scope's error, or if it raises one of its own, by
-that one with the scope's as its context.
+stopped, so leaving raises the scope's error, or adds it as the context of the body's own error.
 """
 
 from __future__ import annotations
@@ -118,12 +117,12 @@ class _Held:
     def outcome(self, error: BaseException | None) -> bool:
         """Return the outcome once it has ended, for a body that has raised this or nothing."""
         assert self._task is not None, "it was entered"
-        ended: BaseException | None
-        if self._task.cancelled():
-            # By the end of the loop: what loses a scope otherwise has an error for it.
-            ended = SessionExpiredError("leave", None, "the client is closed")
-        else:
-            ended = self._task.exception()
+        # By the end of the loop: what loses a scope otherwise has an error for it.
+        ended = (
+            SessionExpiredError("leave", None, "the client is closed")
+            if self._task.cancelled()
+            else self._task.exception()
+        )
         if ended is None:
             return self._task.result()
         if error is None or self._is_told:

@@ -21,11 +21,11 @@ _DRAINED_MAX: Final = 10_000
 
 
 class Stream(Iterator[T]):
-    """What comes one after the other, as a plain iterator that waits for the next.
+    """An iterator that waits for the next item.
 
-    It ends when it is closed, when its scope is left, or when its last reference goes, as
-    after a `break`. A wait that was given up, by `timeout` or Ctrl-C, loses nothing: the next one
-    goes on. Threads that share a stream take turns.
+    It ends when it is closed, when its scope is left, or when its last reference goes, as after a
+    `break`. A wait that ends by `timeout` or Ctrl-C loses nothing: the next one goes on. Threads
+    that share a stream take turns.
 
         with client.watch("/config") as changes:
             for change in changes:

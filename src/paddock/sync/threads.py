@@ -37,9 +37,8 @@ def check_loop() -> None:
 
 def new_queue() -> SimpleQueue[Any]:
     """Return a queue between such threads; gevent's is one between greenlets of one thread."""
-    make = _unpatched("queue", "SimpleQueue") or SimpleQueue
-    queue: SimpleQueue[Any] = make()
-    return queue
+    make: type[SimpleQueue[Any]] = _unpatched("queue", "SimpleQueue") or SimpleQueue
+    return make()
 
 
 class Thread(threading.Thread):

@@ -19,6 +19,15 @@ def test_no_twin_is_left_of_a_recipe_that_is_no_more() -> None:
     assert twin.orphans() == [], "run `make generated`"
 
 
+def test_the_recipes_of_a_folder_have_one_module() -> None:
+    targets = {
+        pair.target
+        for pair in twin.rules().pairs
+        if pair.source.startswith("paddock.recipes.locks.")
+    }
+    assert targets == {"paddock.sync.recipes.locks"}
+
+
 def test_the_exceptions_are_of_something_that_is_there() -> None:
     rules = twin.rules()
     classes = {

@@ -307,7 +307,8 @@ class Cache(Background):
         for path, found in answers:
             old = self._tree.get(path)
             if old is not None and (found is None or found.stat.czxid != old.stat.czxid):
-                gone[path] = self._made_anew(path, found)
+                since = 0 if path in self._hidden else math.inf
+                gone[path] = since if found is None else found.stat.czxid
                 old = None
             if found is not None and (old is None or found.stat.mzxid != old.stat.mzxid):
                 # In the order of the service; within one transaction, parents first.
@@ -330,18 +331,11 @@ class Cache(Background):
             self._tree.put(node)
             self._tell(node.path, old, node)
 
-    def _made_anew(self, path: str, found: NodeData | None) -> float:
-        """Return the zxid from which on a node that was replaced may have descendants."""
-        if found is not None:
-            return found.stat.czxid
-        return 0 if path in self._hidden else math.inf
-
     def _has_place(self, path: str) -> bool:
         """Return whether the parent of a node is known."""
-        if path == self.path:
-            return True
-        above = parent_path(path)
-        return above in self._hidden or self._tree.get(above) is not None
+        return path == self.path or (
+            (above := parent_path(path)) in self._hidden or self._tree.get(above) is not None
+        )
 
     def _tell(self, path: str, old: CachedNode | None, new: CachedNode | None) -> None:
         for backlog in self._backlogs:
@@ -393,8 +387,5 @@ class _Backlog(Signal):
         if not self._pending:
             return None
         path, (old, new) = self._pending.popitem(last=False)
-        if old is None:
-            kind = ChangeKind.CREATED
-        else:
-            kind = ChangeKind.CHANGED if new is not None else ChangeKind.DELETED
-        return CacheChange(kind, path, old, new)
+        kind = ChangeKind.CHANGED if new is not None else ChangeKind.DELETED
+        return CacheChange(ChangeKind.CREATED if old is None else kind, path, old, new)

@@ -1,7 +1,7 @@
 """A tree of nodes in memory, and immutable snapshots of it.
 
-A snapshot costs nothing: it shares everything with the tree (copy on write). After a snapshot the
-tree copies the branches from the root down to a node before it changes that node.
+A snapshot costs nothing, since it shares everything with the tree (copy on write): the tree copies
+the branches from the root down to a node before it changes that node.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from paddock.errors import (
     SessionExpiredError,
 )
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.protocol.paths import parent_path
+from paddock.protocol.paths import is_valid, parent_path
 from paddock.protocol.records import Stat
 
 T = TypeVar("T")
@@ -48,6 +48,13 @@ def check_client(client: object) -> None:
     if not isinstance(client, Client):
         hint = "; use paddock.sync.recipes with it" if hasattr(client, "_bridge") else ""
         raise InvalidArgumentError(f"client: expected one of paddock.connect, not {client!r}{hint}")
+
+
+def check_name(what: str, name: object) -> None:
+    """Raise InvalidArgumentError unless it can be the name of a node."""
+    is_text = isinstance(name, str) and name and "/" not in name
+    if not is_text or not is_valid(f"/{name}".encode("utf-8", "surrogatepass")):
+        raise InvalidArgumentError(f"{what}: {name!r} cannot be the name of a node")
 
 
 def name_of(path: str) -> str:
@@ -146,25 +153,24 @@ async def request_each(
     request: Callable[[str], Awaitable[T]],
     paths: Sequence[str],
     missing: type[ServiceError] | tuple[type[ServiceError], ...] = NoNodeError,
-) -> list[T | None]:
-    """Send a request for each of many nodes, in batches; None stands for a missing node."""
-    found: list[T | None] = []
+) -> dict[str, T]:
+    """Send a request for each of many nodes, in batches; missing nodes are left out."""
+    found: dict[str, T] = {}
     for start in range(0, len(paths), _IN_FLIGHT_MAX):
         batch = paths[start : start + _IN_FLIGHT_MAX]
-        for answer in await asyncio.gather(*map(request, batch), return_exceptions=True):
-            if isinstance(answer, missing):
-                found.append(None)
-            elif isinstance(answer, BaseException):
+        answers = await asyncio.gather(*map(request, batch), return_exceptions=True)
+        for path, answer in zip(batch, answers, strict=True):
+            if not isinstance(answer, BaseException):
+                found[path] = answer
+            elif not isinstance(answer, missing):
                 raise answer
-            else:
-                found.append(answer)
     return found
 
 
 async def make_container(client: Client, path: str) -> None:
     """Create a container and its parents, unless it exists.
 
-    The service removes it some time after its last child has gone, so nothing piles up.
+    The service deletes it some time after its last child.
     """
 
     async def make() -> None:
@@ -203,9 +209,12 @@ async def write_once(
     client: Client,
     write: Callable[[], Awaitable[T]],
     find: Callable[[], Awaitable[T | None]],
+    limit: RetryLimit | None = None,
 ) -> T:
-    """Send a write until it has happened, once; after a lost reply `find` returns its result."""
-    limit = RetryLimit()
+    """Send a write until it has happened, once; after a lost reply `find` returns its result.
+
+    `limit` is for a request that may be too large for the servers.
+    """
     while True:
         try:
             return await write()
@@ -215,7 +224,8 @@ async def write_once(
             found = await retry(client, find)
             if found is not None:
                 return found
-            limit.count(error)
+            if limit is not None:
+                limit.count(error)
 
 
 def random_fraction(client: Client) -> float:
@@ -241,7 +251,7 @@ async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequen
         return next((name for name in names if mark in name), None)
 
     # If the client gives up looking for the node, we do not.
-    return name_of(await write_once(client, create, find))
+    return name_of(await write_once(client, create, find, RetryLimit()))
 
 
 class Signal:

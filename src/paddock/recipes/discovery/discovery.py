@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Final, Self, TypeAlias
 
@@ -37,12 +37,12 @@ from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot
+from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.recreated_node import RecreatedNode, SessionRenewer
-from paddock.recipes.common.retry import check_recipe, delete_first, list_children, request_each
+from paddock.recipes.common.retry import check_name, delete_first, list_children, request_each
 from paddock.recipes.discovery.instance import (
     MalformedInstanceError,
     ServiceInstance,
-    check_name,
     decoded,
     encoded,
 )
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 InstancesListener: TypeAlias = Callable[[list[ServiceInstance]], None]
 
 
-class ServiceRegistry:
+class ServiceRegistry(Recipe):
     """All services below a node, and our own registrations.
 
         registry = ServiceRegistry(client, "/services")
@@ -65,9 +65,8 @@ class ServiceRegistry:
     """
 
     def __init__(self, client: Client, base: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
-        check_recipe(client, base, acl)
+        super().__init__(client, base, acl)
         self.base: Final = base
-        self._acl = acl
         self._renewer = SessionRenewer(client)
         # Our registrations, by their paths.
         self._own: dict[str, RecreatedNode] = {}
@@ -126,8 +125,8 @@ class ServiceRegistry:
 
         async def read(client: Client) -> list[ServiceInstance]:
             paths = [child_path(path, one) for one in await list_children(client, path)]
-            answers = zip(paths, await request_each(client.get, paths), strict=True)
-            nodes = [CachedNode(one, *answer) for one, answer in answers if answer is not None]
+            found = await request_each(client.get, paths)
+            nodes = [CachedNode(one, *node) for one, node in found.items()]
             return _in_order(filter(None, map(_instance_of, nodes)))
 
         return await self._renewer.ask(read)
@@ -226,10 +225,9 @@ class ServiceRegistry:
         """Return a random number of 128 bits."""
         return int(self._renewer.client.new_mark(), 16)
 
-    def start_task(self, work: Any) -> asyncio.Task[None]:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that ends with the user's client."""
-        task: asyncio.Task[None] = self._renewer.first.start_task(work)
-        return task
+        return self._renewer.first.start_task(work)
 
     def _check(self) -> None:
         if self._is_closed:

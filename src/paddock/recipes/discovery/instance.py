@@ -13,6 +13,7 @@ from typing import Final
 from paddock.client.requests.arguments import check_count
 from paddock.errors import InvalidArgumentError
 from paddock.recipes.common.encoding import decode_object
+from paddock.recipes.common.retry import check_name
 
 _PORT_MAX: Final = 65535
 # Curator's word for an ephemeral instance.
@@ -53,12 +54,6 @@ class ServiceInstance:
             raise InvalidArgumentError(f"port: {port!r} is no port")
         check_count("weight", self.weight)
         encoded(self)
-
-
-def check_name(what: str, name: object) -> None:
-    """Raise InvalidArgumentError unless it can be the name of a node."""
-    if not isinstance(name, str) or not name or "/" in name or name in (".", ".."):
-        raise InvalidArgumentError(f"{what}: {name!r} cannot be the name of a node")
 
 
 def encoded(instance: ServiceInstance) -> bytes:

@@ -27,8 +27,9 @@ from paddock.client.requests.arguments import check_count, check_seconds
 from paddock.errors import InvalidArgumentError
 from paddock.recipes.cache.cache import Cache
 from paddock.recipes.common.background import Background
+from paddock.recipes.common.retry import check_name
 from paddock.recipes.discovery.discovery import ServiceRegistry
-from paddock.recipes.discovery.instance import ServiceInstance, check_name
+from paddock.recipes.discovery.instance import ServiceInstance
 
 
 class ServiceCache(Background):
@@ -48,15 +49,11 @@ class ServiceCache(Background):
         super().__init__(f"the cache of service {name}")
         self.name: Final = name
         self._registry = registry
-        self._instances: tuple[ServiceInstance, ...] = ()
+        # All known instances, in the order of their ids.
+        self.instances: tuple[ServiceInstance, ...] = ()
         # Where they come from.
         self._cache: Cache | None = None
         self._is_ready = False
-
-    @property
-    def instances(self) -> tuple[ServiceInstance, ...]:
-        """All known instances, in the order of their ids."""
-        return self._instances
 
     @property
     def is_stale(self) -> bool:
@@ -80,8 +77,8 @@ class ServiceCache(Background):
         await self.wait_ready()
         told: tuple[ServiceInstance, ...] | None = None
         while not self._is_over:
-            if told != self._instances:
-                told = self._instances
+            if told != self.instances:
+                told = self.instances
                 yield told
             else:
                 await self._changed.wait()
@@ -96,7 +93,7 @@ class ServiceCache(Background):
         try:
             async with aclosing(self._registry.follow_cached(self.name)) as states:
                 async for instances, self._cache in states:
-                    self._instances = tuple(instances)
+                    self.instances = tuple(instances)
                     self._is_ready = True
                     self._wake()
             self._failure = self._closed()

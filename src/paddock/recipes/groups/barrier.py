@@ -36,14 +36,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
-from paddock.errors import (
-    ConnectionLostError,
-    LockStateError,
-    NodeExistsError,
-    NoNodeError,
-    NotReadOnlyError,
-    TransactionFailedError,
-)
+from paddock.errors import LockStateError, NodeExistsError, NoNodeError, TransactionFailedError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.common.background import Recipe
@@ -56,8 +49,8 @@ from paddock.recipes.common.retry import (
     read_node,
     retry,
     wait_gone,
-    wait_writable,
     watch_signal,
+    write_once,
 )
 from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Entry, Line, Place
@@ -91,9 +84,25 @@ class Barrier(Recipe):
         """Close it, if it is open."""
         # Others may open it before our reply comes; then it must not be closed again.
         receipt_path = f"{self._path}-closed-{self._client.new_mark()}"
+
+        async def create() -> bool:
+            while True:
+                transaction = self._client.transaction().create(self._path, acl=self._acl)
+                try:
+                    await transaction.create(receipt_path, acl=self._acl, ephemeral=True).commit()
+                    return True
+                except TransactionFailedError as refusal:
+                    if isinstance(refusal.results[0], NodeExistsError):
+                        return True
+                    if not isinstance(refusal.results[0], NoNodeError):
+                        raise
+                await make_node(self._client, parent_path(self._path))
+
+        async def find() -> bool | None:
+            return await newest_stat(self._client, receipt_path) is not None or None
+
         try:
-            while not await self._close_once(receipt_path):
-                pass
+            await write_once(self._client, create, find)
         finally:
             self._sweeper.add(receipt_path)
 
@@ -105,26 +114,6 @@ class Barrier(Recipe):
     async def wait(self) -> None:
         """Wait until it is open; it may be closed again by then. Raises SessionExpiredError."""
         await wait_gone(self._client, self._path)
-
-    async def _close_once(self, receipt_path: str) -> bool:
-        """Try to close it; return whether it is, or was, closed."""
-        transaction = self._client.transaction().create(self._path, acl=self._acl)
-        try:
-            await transaction.create(receipt_path, acl=self._acl, ephemeral=True).commit()
-        except NotReadOnlyError:
-            await wait_writable(self._client)
-            return False
-        except ConnectionLostError:
-            receipt = await retry(self._client, lambda: newest_stat(self._client, receipt_path))
-            return receipt is not None
-        except TransactionFailedError as refusal:
-            if isinstance(refusal.results[0], NodeExistsError):
-                return True
-            if not isinstance(refusal.results[0], NoNodeError):
-                raise
-            await make_node(self._client, parent_path(self._path))
-            return False
-        return True
 
 
 class _Round(NamedTuple):
@@ -166,9 +155,7 @@ class DoubleBarrier(Recipe):
         # From the beginning of `enter` to the end of `leave`.
         self._is_busy = False
         # Set while we are a member.
-        self._grant: Grant | None = None
-        self._place: Place | None = None
-        self._round: _Round | None = None
+        self._inside: tuple[Grant, Place, _Round] | None = None
         self._scope: GrantScope | None = None
 
     def __repr__(self) -> str:
@@ -177,7 +164,7 @@ class DoubleBarrier(Recipe):
     @property
     def is_entered(self) -> bool:
         """Whether we have entered, and are surely a member, at this moment."""
-        return self._grant is not None and self._grant.is_held
+        return self._inside is not None and self._inside[0].is_held
 
     async def enter(self) -> None:
         """Wait until as many members have come as the size says.
@@ -192,11 +179,11 @@ class DoubleBarrier(Recipe):
         try:
             with place.left_on_error(), watch_signal(self._client) as signal:
                 await place.enter()
-                self._round = await self._wait_for_round(place, signal)
+                own_round = await self._wait_for_round(place, signal)
         except BaseException:
             self._is_busy = False
             raise
-        self._place, self._grant = place, Grant(place)
+        self._inside = Grant(place), place, own_round
 
     async def leave(self) -> None:
         """Wait until all members of our round have left or died.
@@ -204,9 +191,9 @@ class DoubleBarrier(Recipe):
         Raises LockStateError if it was not entered; GrantLostError if we were not a member any
         more, so that the others may have left without us; SessionExpiredError.
         """
-        grant, place, own_round = self._grant, self._place, self._round
-        if grant is None or place is None or own_round is None:
+        if self._inside is None:
             raise LockStateError(f"{self._path}: it has not been entered")
+        grant, place, own_round = self._inside
         try:
             if grant.is_lost:
                 raise grant.lost()
@@ -216,13 +203,13 @@ class DoubleBarrier(Recipe):
             self._client.start_task(grant.release())
             raise
         finally:
-            self._grant = None
+            self._inside = None
             self._is_busy = False
 
     async def __aenter__(self) -> Self:
         await self.enter()
-        assert self._grant is not None, "it was entered"
-        self._scope = GrantScope(self._grant)
+        assert self._inside is not None, "it was entered"
+        self._scope = GrantScope(self._inside[0])
         return self
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
@@ -236,7 +223,7 @@ class DoubleBarrier(Recipe):
                 await scope.__aexit__(type(failure), failure, failure.__traceback__)
                 raise
         else:
-            self._grant = None
+            self._inside = None
             self._is_busy = False
         await scope.__aexit__(kind, error, traceback)
 

@@ -29,12 +29,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
 from paddock.client.client import Client
-from paddock.client.requests.arguments import check_watcher, checked_bytes, checked_path
-from paddock.errors import InvalidArgumentError, LockStateError, SessionExpiredError
+from paddock.client.requests.arguments import check_watcher, checked_bytes
+from paddock.errors import LockStateError, SessionExpiredError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.listeners import Listeners
+from paddock.recipes.common.retry import check_name
 from paddock.recipes.groups.presence import Presence
 from paddock.recipes.groups.roster import (
     Member,
@@ -94,7 +95,7 @@ class Membership(Recipe):
         Waits as long as another member has the name. Raises SessionExpiredError; and LockStateError
         if we are a member already.
         """
-        node = _checked_node(self._path, name)
+        check_name("name", name)
         checked_bytes("payload", payload)
         told: dict[MembershipChange, Listeners[Member]] = {}
         for key, listener, change in (
@@ -108,7 +109,7 @@ class Membership(Recipe):
         if self._is_joining or (self._grant is not None and not _is_over(self._grant)):
             raise LockStateError(f"{self._path}: we have joined already; make another one")
         self._is_joining = True
-        presence = Presence(self._client, node, payload, self._acl)
+        presence = Presence(self._client, child_path(self._path, name), payload, self._acl)
         roster = Roster(self._client, self._path, watches=bool(told))
         try:
             await presence.enter()
@@ -122,7 +123,6 @@ class Membership(Recipe):
         finally:
             self._is_joining = False
         self._presence, self._grant = presence, grant
-        mates = [one for one in roster.members if one.token < presence.token]
         if told:
             notifying = self._client.start_task(_notify(roster, presence.token, told))
             # Its last request may set a watch before it ends.
@@ -135,7 +135,7 @@ class Membership(Recipe):
 
             grant.add_listener(stop)
             stop(GrantEvent.ACQUIRED)
-        return mates
+        return [one for one in roster.members if one.token < presence.token]
 
     @asynccontextmanager
     async def joined(
@@ -236,14 +236,3 @@ async def _notify(
 
 def _is_over(grant: Grant) -> bool:
     return grant.is_released or grant.is_lost
-
-
-def _checked_node(path: str, name: object) -> str:
-    if not isinstance(name, str) or not name or "/" in name:
-        raise InvalidArgumentError(f"name: expected text without a slash, not {name!r}")
-    node = child_path(path, name)
-    try:
-        checked_path(node)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"name: {error}") from None
-    return node

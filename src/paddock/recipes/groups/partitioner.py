@@ -47,7 +47,7 @@ from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import Signal, read_node, retry, watch_signal
 from paddock.recipes.groups.division import Division, decoded, divide, encoded
 from paddock.recipes.locks.claim import Claim
-from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
+from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Contender, Line, Place
 
 # The prefix of a member's node.
@@ -104,15 +104,15 @@ class Partitioner(Recipe):
         self._asking: set[str] = set()
         # Let go when the next share is requested.
         self._going: dict[str, Grant] = {}
-        # The last share.
-        self._told: frozenset[str] = frozenset()
+        # The items of the last share.
+        self.items: frozenset[str] = frozenset()
         self._is_read = False
         # A failure in the background, and the waiters to wake.
         self._failure: BaseException | None = None
         self._waiting: set[Signal] = set()
 
     def __repr__(self) -> str:
-        state = "not joined" if self._place is None else f"{len(self._told)} items"
+        state = "not joined" if self._place is None else f"{len(self.items)} items"
         return f"<Partitioner {self._path} {state}>"
 
     async def __aenter__(self) -> Self:
@@ -122,7 +122,7 @@ class Partitioner(Recipe):
         with place.left_on_error():
             await place.enter()
         self._grant = grant = Grant(place)
-        grant.add_listener(self._on_grant)
+        grant.add_listener(self._wake)
         self._scope = GrantScope(grant)
         self._coordinating = self._client.start_task(self._coordinate(place))
         self._coordinating.add_done_callback(self._on_done)
@@ -136,18 +136,13 @@ class Partitioner(Recipe):
             claiming.cancel()
         held = [*self._grants.values(), *self._going.values()]
         letting_go = [self._client.start_task(one.release()) for one in held]
-        self._grants, self._going, self._told = {}, {}, frozenset()
+        self._grants, self._going, self.items = {}, {}, frozenset()
         for signal in self._waiting:
             self._client.forget_watcher(signal)
         self._wake()
         await self._scope.__aexit__(*raised)
         if letting_go:
             await asyncio.wait(letting_go)
-
-    @property
-    def items(self) -> frozenset[str]:
-        """The items of the last share."""
-        return self._told
 
     def grant(self, item: str) -> Grant:
         """Return the grant of an item that is ours, or about to be let go.
@@ -187,14 +182,13 @@ class Partitioner(Recipe):
                 self._check(grant)
                 entries = self._line.in_order(
                     await retry(
-                        self._client,
-                        lambda: self._client.children(self._line.path, watch=signal),
+                        self._client, lambda: self._client.children(self._line.path, watch=signal)
                     )
                 )
                 division = await self._read_division(signal)
                 is_of_the_present = division.keys() == {entry.name for entry in entries}
                 wanted = division.get(place.name)
-                is_ours = wanted is not None and self._told == frozenset(wanted)
+                is_ours = wanted is not None and self.items == frozenset(wanted)
                 if is_of_the_present and is_ours and not self._going:
                     return
                 await signal.wait()
@@ -235,7 +229,7 @@ class Partitioner(Recipe):
                     continue
                 if wanted is not None:
                     self._claim(wanted)
-                    told, held = self._told, frozenset(filter(self._holds, wanted))
+                    told, held = self.items, frozenset(filter(self._holds, wanted))
                     is_first = not has_told and (held or not wanted)
                     # Gains are told together; removals at once.
                     if told - held or (not self._asking and (held != told or is_first)):
@@ -267,7 +261,7 @@ class Partitioner(Recipe):
             if item not in wanted:
                 task.cancel()
         for item in [*self._grants]:
-            if item not in wanted and item not in self._told:
+            if item not in wanted and item not in self.items:
                 # Claimed too late, and in no share.
                 self._client.start_task(self._grants.pop(item).release())
 
@@ -280,7 +274,7 @@ class Partitioner(Recipe):
             self._wake()
             await claim.reach()
         self._grants[item] = grant = Grant(claim)
-        grant.add_listener(self._on_grant)
+        grant.add_listener(self._wake)
 
     def _on_claimed(self, item: str, task: asyncio.Task[None]) -> None:
         del self._claiming[item]
@@ -290,8 +284,8 @@ class Partitioner(Recipe):
 
     def _tell(self, held: frozenset[str]) -> None:
         """Note a new share; removed items are ours until the next one is requested."""
-        self._going = {one: self._grants.pop(one) for one in self._told - held}
-        self._told = held
+        self._going = {one: self._grants.pop(one) for one in self.items - held}
+        self.items = held
         self._wake()
 
     def _let_go(self) -> None:
@@ -340,10 +334,6 @@ class Partitioner(Recipe):
 
     # How it goes.
 
-    def _on_grant(self, event: GrantEvent) -> None:
-        if event is GrantEvent.LOST:
-            self._wake()
-
     def _on_done(self, task: asyncio.Task[Any]) -> None:
         error = None if task.cancelled() else task.exception()
         # Our grant says so when the session is over or our node was deleted.
@@ -351,7 +341,7 @@ class Partitioner(Recipe):
             self._failure = error
             self._wake()
 
-    def _wake(self) -> None:
+    def _wake(self, *_: object) -> None:
         for signal in self._waiting:
             signal.set()
 

@@ -1,8 +1,7 @@
 """A presence: an ephemeral node at the path of a name, with what its member says about itself.
 
-If the name is taken, by another process or by an older session of our own, it waits. After a create
-with a lost reply, a node of our session is ours: within one client a name is taken by one presence
-at a time, by a lock here, since the service cannot tell two of them apart.
+If the name is taken, by another process or an older session of our own, it waits. After a lost
+reply, a node of our session is ours: a lock allows each client one presence of a name at a time.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from paddock.recipes.common.retry import (
     delete_if_exists,
     make_container,
     newest_stat,
+    read_node,
     retry,
     wait_gone,
     wait_writable,
@@ -88,28 +88,23 @@ class Presence(OwnedNode):
 
     async def update(self, payload: bytes) -> bool:
         """Write another payload; return whether the node is still ours."""
-        limit = RetryLimit()
+        return await retry(self.client, lambda: self._write(payload), RetryLimit())
+
+    async def _write(self, payload: bytes) -> bool:
         while True:
             try:
                 stat = await self.client.set(self.path, payload, version=self._version)
+                self._version = stat.version
+                return True
             except NoNodeError:
                 return False
-            except ConnectionLostError as error:
-                limit.count(error)
-                await self.client.wait_connected()
-            except NotReadOnlyError:
-                await wait_writable(self.client)
             except BadVersionError:
                 # Written by us, and the reply was lost; or by another client.
-                try:
-                    data, stat = await retry(self.client, lambda: self.client.get(self.path))
-                except NoNodeError:
-                    return False
-                self._version = stat.version
-                if stat.czxid != self.token or data == payload:
-                    return stat.czxid == self.token
-            else:
-                self._version = stat.version
+                found = await read_node(self.client, self.path)
+            if found is None or found.stat.czxid != self.token:
+                return False
+            self._version = found.stat.version
+            if found.data == payload:
                 return True
 
     async def leave(self) -> None:

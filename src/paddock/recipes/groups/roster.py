@@ -1,8 +1,7 @@
 """The roster of a group: the ephemeral nodes below a path, read again after each change.
 
-Changes are found by comparison, not from events: each list comes with a watch for the next change,
-and is compared with the list before. So nothing in between is missed; only a member that comes and
-goes between two reads is never seen.
+Changes are found by comparing each list with the one before; it comes with a watch for the next
+change. So only a member that comes and goes between two reads is never seen.
 """
 
 from __future__ import annotations
@@ -103,15 +102,14 @@ class Roster(Signal):
     async def _read_all_but(self, known: set[str]) -> dict[str, Member]:
         names = {*await self._list()}
         found = {name: self._members[name] for name in names & known}
-        wanted = sorted(names - {*found})
         # A node may be gone by now, as an event will tell; or not be readable.
         answers = await request_each(
             lambda name: self._client.get(child_path(self._path, name), watch=self._watcher),
-            wanted,
+            sorted(names - {*found}),
             (NoNodeError, NoAuthError),
         )
-        for name, answer in zip(wanted, answers, strict=True):
-            if answer is not None and (member := member_of(name, answer)) is not None:
+        for name, answer in answers.items():
+            if (member := member_of(name, answer)) is not None:
                 found[name] = member
         return found
 

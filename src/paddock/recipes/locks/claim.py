@@ -1,9 +1,8 @@
 """A claim: one ephemeral node at a path that all contenders know; its creator holds it.
 
-A second node, whose name has a mark, is created beside it in the same transaction. It tells our
-claim from all others after a lost reply: from that of another contender on our own session, from
-that of an older session of ours which the service has not ended yet, and from the next holder's at
-the same path. So a guarded write checks both.
+A second node, whose name has a mark, is created beside it in the same transaction. It identifies
+our claim after a lost reply, among those of other contenders on our session, of older sessions of
+ours, and of later holders. So a guarded write checks both.
 """
 
 from __future__ import annotations

@@ -84,12 +84,7 @@ class Election(Recipe):
     """
 
     def __init__(
-        self,
-        client: Client,
-        path: str,
-        *,
-        data: bytes = b"",
-        acl: Sequence[ACL] = OPEN_TO_ALL,
+        self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
     ) -> None:
         super().__init__(client, path, acl)
         self._line = Line(client, path, [_KIND], data, acl)
@@ -303,11 +298,10 @@ class Election(Recipe):
         error = None if background.cancelled() else background.exception()
         if self._is_stopped:
             self._become(ElectionEvent.STOPPED)
-        elif isinstance(error, Exception):
-            self._fail(error)
         else:
             # Only the client cancels it, when it is closed.
-            self._fail(SessionExpiredError("elect", self._path))
+            closed = SessionExpiredError("elect", self._path)
+            self._fail(error if isinstance(error, Exception) else closed)
 
     def _on_leadership(self, event: GrantEvent) -> None:
         """Publish at once that a scope has lost its leadership."""

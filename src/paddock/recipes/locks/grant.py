@@ -124,11 +124,9 @@ class BaseGrant(ABC):
 
     async def wait_over(self) -> None:
         """Wait until it is released or lost."""
-        if self._is_over:
-            return
-        if self._over is None:
-            self._over = asyncio.Event()
-        await self._over.wait()
+        if not self._is_over:
+            self._over = self._over or asyncio.Event()
+            await self._over.wait()
 
     def add_listener(self, listener: GrantListener) -> None:
         """Call a function with every later event of this grant.

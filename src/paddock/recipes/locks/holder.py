@@ -84,10 +84,9 @@ class BaseHolder:
         raise LockStateError("this task has not entered the scope that it leaves")
 
     def _check_free(self) -> None:
-        if self._is_waiting:
-            raise LockStateError(f"{self._name}: it is waited for already; make another one")
-        if self.is_held:
-            raise LockStateError(f"{self._name}: it is held already; make another one")
+        if self._is_waiting or self.is_held:
+            state = "waited for" if self._is_waiting else "held"
+            raise LockStateError(f"{self._name}: it is {state} already; make another one")
 
     async def _within(self, seconds: float, waiting: Coroutine[Any, Any, T]) -> T:
         """Wait; after some seconds raise a TimeoutError that names the holder."""

@@ -1,12 +1,9 @@
 """The line of contenders: one ephemeral sequential node each, the lowest number first.
 
-A contender's `Place` begins before its node does: the node's name has a mark that was chosen first,
-so that leaving finds the node even if the reply to its create never came. The names are those of
-Curator's recipes, `_c_<mark>-lock-0000000007`, so both can stand in one line; other nodes below the
-line's node are ignored.
-
-There is no herd effect: each contender watches only the one that it waits for, and reads the line
-again when that one has gone.
+A contender's `Place` begins before its node: the node's name has a mark that was chosen first, so
+that leaving finds the node even if the reply to its create was lost. The names are those of
+Curator's recipes, `_c_<mark>-lock-0000000007`, so both can stand in one line; other nodes are
+ignored. There is no herd effect: each contender watches only the one that it waits for.
 """
 
 from __future__ import annotations
@@ -35,6 +32,7 @@ from paddock.protocol.paths import child_path
 from paddock.recipes.common.departure import Departure
 from paddock.recipes.common.encoding import NUMBER, in_order
 from paddock.recipes.common.retry import (
+    RetryLimit,
     check_recipe,
     delete_if_exists,
     discard,
@@ -118,19 +116,19 @@ class Line:
 
     async def entries(self, watcher: Watcher | None = None) -> list[Entry]:
         """Return all who stand in the line, in order; the watcher is called when that changes."""
-        names = await retry(self.client, lambda: list_children(self.client, self.path, watcher))
-        return self.in_order(names)
+        return self.in_order(
+            await retry(self.client, lambda: list_children(self.client, self.path, watcher))
+        )
 
     async def contenders(self, entries: Sequence[Entry] | None = None) -> list[Contender]:
         """Return those who stand in the line, or some of them, in order, with their data."""
         if entries is None:
             entries = await self.entries()
         paths = [child_path(self.path, entry.name) for entry in entries]
-        answers = await retry(self.client, lambda: request_each(self.client.get, paths))
+        found = await retry(self.client, lambda: request_each(self.client.get, paths))
         return [
             Contender(path, node.data, node.stat.ephemeral_owner, node.stat.czxid)
-            for path, node in zip(paths, answers, strict=True)
-            if node is not None
+            for path, node in found.items()
         ]
 
     def in_order(self, names: Sequence[str]) -> list[Entry]:
@@ -279,7 +277,7 @@ class Place(Contending):
                 except NoNodeError:
                     await self.line.make()
 
-        return await write_once(self.client, create, self._find)
+        return await write_once(self.client, create, self._find, RetryLimit())
 
     async def _find(self) -> Created | None:
         for path in await self._own_paths():

@@ -88,10 +88,9 @@ class MultiLock(BaseHolder):
         return self._enter(await self.acquire())
 
     async def _take_all(self) -> MultiGrant:
-        while True:
-            taken = await self._take(waits=True)
-            if taken is not None:
-                return self._hold(MultiGrant(self._client, taken))
+        while (taken := await self._take(waits=True)) is None:
+            pass
+        return self._hold(MultiGrant(self._client, taken))
 
     async def _take(self, *, waits: bool) -> list[Grant] | None:
         """Acquire one after the other; return None if one is not free, or was lost meanwhile."""

@@ -31,11 +31,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.errors import (
-    LockStateError,
-    NodeExistsError,
-    TransactionFailedError,
-)
+from paddock.errors import LockStateError, NodeExistsError, TransactionFailedError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import delete_if_exists, retry
@@ -86,9 +82,9 @@ class ReadLock(_Side):
     """The side of a read-write lock for readers."""
 
     def _new_place(self) -> Place | _DowngradedPlace:
-        writing = self._whole.write._held_grant
-        if writing is not None:
-            return _DowngradedPlace(self._line, writing)
+        writing = self._whole.write
+        if writing._grant is not None and writing.is_held:
+            return _DowngradedPlace(self._line, writing._grant)
         return self._line.new_place(_READ, _last_writer)
 
     def _grant_of(self, place: Contending) -> Grant:
@@ -100,11 +96,6 @@ class ReadLock(_Side):
 
 class WriteLock(_Side):
     """The side of a read-write lock for writers."""
-
-    @property
-    def _held_grant(self) -> Grant | None:
-        """The grant, while it is held."""
-        return self._grant if self.is_held else None
 
     def _new_place(self) -> Place:
         if self._whole.read.is_held:

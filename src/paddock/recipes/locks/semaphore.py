@@ -34,7 +34,7 @@ from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.retry import check_recipe, watch_signal
+from paddock.recipes.common.retry import watch_signal
 from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Contender, Line
 
@@ -63,9 +63,8 @@ class Semaphore(Holder):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
     ) -> None:
-        check_recipe(client, path)
-        check_count("leases", leases)
         super().__init__(client, path)
+        check_count("leases", leases)
         self._count = leases
         self._turns = Line(client, child_path(path, "locks"), [_TURN], data, acl, within=path)
         self._leases = Line(client, child_path(path, "leases"), [_LEASE], data, acl, within=path)

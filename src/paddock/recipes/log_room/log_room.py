@@ -163,13 +163,11 @@ class LogChannel:
 
     async def entries(self) -> list[LogEntry]:
         """Return all entries, by their numbers."""
-        listed = await self._listed()
-        paths = [child_path(self.path, one.name) for one in listed]
-        nodes = await retry(self._client, lambda: request_each(self._client.get, paths))
+        numbers = {child_path(self.path, one.name): one.number for one in await self._listed()}
+        found = await retry(self._client, lambda: request_each(self._client.get, [*numbers]))
         return [
-            LogEntry(self.number, one.number, node.data, node.stat.czxid)
-            for one, node in zip(listed, nodes, strict=True)
-            if node is not None
+            LogEntry(self.number, numbers[path], node.data, node.stat.czxid)
+            for path, node in found.items()
         ]
 
     async def close(self, *, grant: Grant | None = None) -> None:

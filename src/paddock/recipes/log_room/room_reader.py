@@ -6,22 +6,21 @@ recognises them after a lost reply. Nothing else is created below them, so the s
 without a gap, from 0.
 
 An event names the created node, so new nodes are read without a list. Lists are needed at the
-beginning, and when events may have been missed: the connection was lost, or there were more events
-than are kept. Then the nodes of the lists and of concurrent events are put in the order of
-creation. That is complete: a node that was created before the last list is in a list, or in an
-event that came before it.
+beginning, and when events may have been missed: after a lost connection, or more events than are
+kept. Then the nodes of the lists and of concurrent events are sorted by creation. That is complete:
+a node that was created before the last list is in a list, or in an event before it.
 
-The last number of each channel is remembered, so nothing is yielded twice; an entry that was
-deleted before it could be read is left out, never waited for.
+The last number of each channel is remembered, so nothing is yielded twice. An entry that was
+deleted before it could be read is left out.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.results import NodeData
@@ -174,8 +173,8 @@ class RoomReader:
             while True:
                 try:
                     changes = await self._survey(watcher) if watcher.has_gap else watcher.take()
-                    for batch in _batches(changes):
-                        for event in await self._read(batch):
+                    for start in range(0, len(changes), _BATCH_MAX):
+                        for event in await self._read(changes[start : start + _BATCH_MAX]):
                             yield event
                 except ConnectionLostError:
                     watcher.has_gap = True
@@ -190,15 +189,15 @@ class RoomReader:
         watcher.has_gap = False
         created: dict[str, _Change] = {}
         deleted: dict[int, _Change] = {}
-        [listed] = await request_each(self._client.children, [self._path])
-        channels = in_order(listed or [], CHANNEL)
+        listed = await request_each(self._client.children, [self._path])
+        channels = in_order(listed.get(self._path, []), CHANNEL)
         paths = [child_path(self._path, one.name) for one in channels]
         lists = await request_each(self._client.children, paths)
-        for channel, path, names in zip(channels, paths, lists, strict=True):
+        for channel, path in zip(channels, paths, strict=True):
             if channel.number > self._newest:
                 created[path] = _Change(True, path, channel.number, None)
             told = self._channels.get(channel.number, _Progress()).next
-            for entry in in_order(names or [], ENTRY):
+            for entry in in_order(lists.get(path, []), ENTRY):
                 if entry.number >= told:
                     below = child_path(path, entry.name)
                     created[below] = _Change(True, below, channel.number, entry.number)
@@ -218,20 +217,20 @@ class RoomReader:
 
     async def _by_creation(self, created: list[_Change]) -> list[_Change]:
         stats = await request_each(self._client.exists, [one.path for one in created])
-        # Nodes that are gone come last, and are found to be missing.
-        zxids = [math.inf if stat is None else stat.czxid for stat in stats]
-        keys = [
+
+        def key(change: _Change) -> tuple[float, int, int]:
+            stat = stats.get(change.path)
+            # Nodes that are gone come last, and are found to be missing.
+            zxid = math.inf if stat is None else stat.czxid
             # One transaction may have created several entries.
-            (zxid, change.channel, -1 if change.entry is None else change.entry)
-            for zxid, change in zip(zxids, created, strict=True)
-        ]
-        return [created[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
+            return zxid, change.channel, -1 if change.entry is None else change.entry
+
+        return sorted(created, key=key)
 
     async def _read(self, changes: Sequence[_Change]) -> list[RoomEvent]:
         """Return the events of some changes, and note them."""
         wanted = [one.path for one in changes if one.entry is not None and self._is_unread(one)]
-        found = await request_each(self._client.get, wanted)
-        contents = dict(zip(wanted, found, strict=True))
+        contents = await request_each(self._client.get, wanted)
         events: list[RoomEvent | None] = []
         for one in changes:
             if one.entry is not None:
@@ -251,10 +250,9 @@ class RoomReader:
         if channel <= self._newest:
             return None
         self._newest = channel
-        progress = _Progress()
-        if self._after is not None and self._after.channel == channel:
-            progress.next = self._after.number + 1
-        self._channels[channel] = progress
+        after = self._after
+        is_after = after is not None and after.channel == channel
+        self._channels[channel] = _Progress(after.number + 1 if after and is_after else 0)
         return ChannelOpened(channel)
 
     def _deleted(self, channel: int) -> ChannelDeleted | None:
@@ -271,13 +269,7 @@ class RoomReader:
         progress.next = number + 1
         if content is None:
             return None
-        zxid = content.stat.czxid
+        entry = LogEntry(change.channel, number, content.data, content.stat.czxid)
         after = self._after
-        if after is not None and (zxid, number) <= (after.zxid, after.number):
-            return None
-        return LogEntry(change.channel, number, content.data, zxid)
-
-
-def _batches(all_of_them: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(all_of_them), _BATCH_MAX):
-        yield all_of_them[start : start + _BATCH_MAX]
+        is_old = after is not None and (entry.zxid, number) <= (after.zxid, after.number)
+        return None if is_old else entry

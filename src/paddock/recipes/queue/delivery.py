@@ -1,15 +1,13 @@
 """One delivery of an item to a consumer: taken, then acknowledged or given back.
 
-Taking an item is one transaction: our ephemeral node in `taken`, which no other client can create
-as well, and the next version of the item's `attempts`. So attempts are counted even if the consumer
-is killed, and the version tells one attempt from all others: a slow consumer can neither
-acknowledge nor give back an item that was taken again.
+Taking an item is one transaction: our ephemeral node in `taken`, and the next version of the item's
+`attempts`. So attempts are counted even if the consumer is killed, and the version tells them
+apart: a slow consumer can neither acknowledge nor give back an item that was taken again.
 
 Each step is recognised after a lost reply:
 
 * Taken: both nodes have our mark.
-* Acknowledged: the item is deleted, but our node in `taken` stays a little longer. If the item is
-  gone while that node existed all the time, it was us.
+* Acknowledged: the item is gone, while our node in `taken`, which is deleted later, exists.
 * Given back: it is refused if it has happened before.
 """
 

@@ -40,23 +40,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.client.requests.arguments import (
-    check_count,
-    check_seconds,
-    checked_data,
-)
+from paddock.client.requests.arguments import check_count, check_seconds, checked_data
 from paddock.client.transaction import Transaction
-from paddock.errors import (
-    InvalidArgumentError,
-    LockStateError,
-    NoNodeError,
-    TransactionFailedError,
-)
+from paddock.errors import InvalidArgumentError, LockStateError, NoNodeError, TransactionFailedError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.departure import Sweeper
 from paddock.recipes.common.retry import (
+    RetryLimit,
     Signal,
     list_children,
     newest_stat,
@@ -251,7 +243,7 @@ class Queue(Recipe):
             now_ms = await self._index.clock.earliest_ms()
         found = await self._read(self._paths.entries, entries)
         paths = [self._paths.attempts(entry) for entry, _ in found]
-        counters = await retry(self._client, lambda: request_each(self._client.exists, paths))
+        stats = await retry(self._client, lambda: request_each(self._client.exists, paths))
         return [
             QueueEntry(
                 entry.id,
@@ -262,7 +254,7 @@ class Queue(Recipe):
                 entry.id in taken,
                 entry.due_ms > now_ms,
             )
-            for (entry, data), counter in zip(found, counters, strict=True)
+            for (entry, data), counter in zip(found, map(stats.get, paths), strict=True)
         ]
 
     async def dead_letters(self) -> list[DeadLetter]:
@@ -316,7 +308,7 @@ class Queue(Recipe):
             return next((entry.id for entry in entries if entry.id == item_id), None)
 
         try:
-            return await write_once(self._client, create, find)
+            return await write_once(self._client, create, find, RetryLimit())
         finally:
             self._sweeper.add(receipt_path)
 
@@ -387,7 +379,7 @@ class Queue(Recipe):
             if delivery.is_gone:
                 self._index.forget(entry)
             elif not seen.is_checked:
-                self._index.expect_others()
+                self._index.is_shared = True
                 break
             else:
                 choice *= 2
@@ -415,9 +407,9 @@ class Queue(Recipe):
 
     async def _read(self, above: str, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:
         """Return the items that still exist, with their data."""
-        paths = [child_path(above, entry.name) for entry in entries]
-        found = await retry(self._client, lambda: request_each(self._client.get, paths))
-        return [(one, node.data) for one, node in zip(entries, found, strict=True) if node]
+        named = {child_path(above, entry.name): entry for entry in entries}
+        found = await retry(self._client, lambda: request_each(self._client.get, [*named]))
+        return [(named[path], node.data) for path, node in found.items()]
 
 
 async def _wait(signal: Signal, seconds: float | None) -> None:

@@ -109,8 +109,7 @@ class QueuePaths:
         await asyncio.shield(self._making)
 
     async def _make(self) -> None:
-        await make_container(self._client, self.path)
-        for above in (self.entries, self.taken, self.receipts, self.dead):
+        for above in (self.path, self.entries, self.taken, self.receipts, self.dead):
             await make_container(self._client, above)
 
 
@@ -128,16 +127,12 @@ class QueueIndex:
         self._children = 0
         self._created = (0, 0)
         # Whether other consumers may have taken some: then we list these.
-        self._is_shared = True
+        self.is_shared = True
 
     def forget(self, entry: Entry) -> None:
         """Remove an item that is gone."""
         if self._known.pop(entry.name, None) is not None:
             self._children -= 1
-
-    def expect_others(self) -> None:
-        """Note that other consumers have taken items."""
-        self._is_shared = True
 
     async def free(self, own: Set[str], signal: Signal | None = None) -> AvailableItems:
         """Return the items that may be taken, in order; some may be gone or taken by now.
@@ -151,7 +146,7 @@ class QueueIndex:
         if names is not None:
             taken, count = set(names), len(entries)
             entries = [entry for entry in entries if entry.id not in taken]
-            self._is_shared = len(entries) < count
+            self.is_shared = len(entries) < count
         if not self._has_delayed:
             return AvailableItems(entries, is_checked, None)
         now_ms = await self.clock.earliest_ms()
@@ -167,7 +162,7 @@ class QueueIndex:
             listing = self._list(signal) if is_listed else None
             asking = None if is_listed else self._client.exists(self._paths.entries)
             taken = None
-            if signal is not None or self._is_shared:
+            if signal is not None or self.is_shared:
                 taken = self._client.children(self._paths.taken, watch=signal)
             try:
                 if asking is not None and not self._is_known(await asking):

@@ -7,6 +7,7 @@ check the versions they are based on: a write that is refused has everything rea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from paddock.client.transaction import Transaction
@@ -97,12 +98,10 @@ class Assigner:
 
     async def _meet(self, worker: str) -> None:
         path = child_path(self._paths.workers, worker)
-        try:
+        # It may be gone again, or no worker.
+        with suppress(NoNodeError, ValueError):
             data, _ = await retry(self._client, lambda: self._client.get(path))
             self._known[worker] = decode_worker(data)
-        except (NoNodeError, ValueError):
-            # It is gone again, or no worker.
-            pass
 
     async def _tidy(self) -> bool:
         """Take back the tasks of dead workers; return False if a write was refused."""

@@ -45,6 +45,7 @@ from paddock.recipes.common.retry import (
     delete_if_exists,
     make_node,
     name_of,
+    newest_stat,
     retry,
 )
 from paddock.recipes.locks.grant import Grant, GrantListener
@@ -253,13 +254,12 @@ class Worker:
         task = Task(self, grant, name, data, stat.version)
         try:
             result = checked_size("result", await self._handler(task))
-        except asyncio.CancelledError as error:
+        except (Exception, asyncio.CancelledError) as error:
             doing = asyncio.current_task()
-            if doing is None or doing.cancelling():
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            if is_cancelled and (doing is None or doing.cancelling()):
+                # Our own task, and not one that the handler has waited for.
                 raise
-            # Not our own task, but one that the handler has waited for.
-            await self._record(grant, task, TaskState.RETRYING, reason_of(error))
-        except Exception as error:
             await self._record(grant, task, TaskState.RETRYING, reason_of(error))
         else:
             await self._record(grant, task, TaskState.DONE, result)
@@ -300,8 +300,7 @@ class Worker:
                 return
 
     async def _is_there(self, path: str) -> bool:
-        await retry(self._client, self._client.sync)
-        return await retry(self._client, lambda: self._client.exists(path)) is not None
+        return await retry(self._client, lambda: newest_stat(self._client, path)) is not None
 
 
 class Master:

@@ -92,8 +92,10 @@ class Configuration(Background, Generic[T]):
         self._validate = validate
         self._value: T | None = None
         self._has_value = False
-        self._error: PaddockError | None = None
-        self._is_default = False
+        # Why the update that the service has was dropped; None if it is our value.
+        self.error: PaddockError | None = None
+        # Whether `value` is the default: there is no node, or it was not valid at the start.
+        self.is_default: bool = False
         self._has_begun = asyncio.Event()
         self._listeners = Listeners[T]()
         self._error_listeners = Listeners[PaddockError]()
@@ -108,16 +110,6 @@ class Configuration(Background, Generic[T]):
             raise UsageError(f"{self.path}: start the configuration first")
         return self._value  # type: ignore[return-value]
 
-    @property
-    def error(self) -> PaddockError | None:
-        """Why the update that the service has was dropped; None if it is our value."""
-        return self._error
-
-    @property
-    def is_default(self) -> bool:
-        """Whether `value` is the default: there is no node, or it was not valid at the start."""
-        return self._is_default
-
     async def start(self) -> None:
         """Read it, and follow it until it is closed.
 
@@ -131,8 +123,8 @@ class Configuration(Background, Generic[T]):
         try:
             await self._has_begun.wait()
             if not self._has_value:
-                assert self._error is not None
-                raise self._error
+                assert self.error is not None
+                raise self.error
         except BaseException:
             self._stop()
             raise
@@ -222,25 +214,23 @@ class Configuration(Background, Generic[T]):
                 self._become(self._default, is_default=True)
             self._fail(error)
         else:
-            if data is None and not self._is_default:
+            if data is None and not self.is_default:
                 # Not set yet is no trouble; deleted is.
                 level = logging.WARNING if self._has_value else logging.INFO
                 logger.log(level, "%s: no such node; the default is used", self.path)
-            self._error = None
+            self.error = None
             self._become(value, is_default=data is None)
 
     def _become(self, value: T, *, is_default: bool) -> None:
-        self._is_default = is_default
-        if self._has_value and value == self._value:
-            return
-        is_first = not self._has_value
+        self.is_default = is_default
+        is_newer = self._has_value and value != self._value
         self._value, self._has_value = value, True
-        if not is_first:
+        if is_newer:
             self._listeners.notify(value)
             self._wake()
 
     def _fail(self, error: PaddockError) -> None:
-        self._error = error
+        self.error = error
         self._error_listeners.notify(error)
 
     def _give_up(self, error: PaddockError) -> None:

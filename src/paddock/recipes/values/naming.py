@@ -25,17 +25,12 @@ from functools import partial
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_bytes
-from paddock.errors import (
-    InvalidArgumentError,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
-    RecipeError,
-)
+from paddock.errors import NodeExistsError, NoNodeError, NotEmptyError, RecipeError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import (
+    check_name,
     delete_first,
     list_children,
     make_node,
@@ -89,8 +84,7 @@ class Naming(Recipe):
 
     async def names(self) -> list[str]:
         """Return all names that are bound, sorted."""
-        names = await retry(self._client, lambda: list_children(self._client, self._names))
-        return sorted(names)
+        return sorted(await retry(self._client, lambda: list_children(self._client, self._names)))
 
     def watch(self, name: str) -> AsyncIterator[bytes | None]:
         """Return a stream of the bytes that a name is bound to; None while it is free.
@@ -114,9 +108,7 @@ class Naming(Recipe):
         return stat.version
 
     def _node(self, name: str) -> VersionedNode:
-        given: object = name
-        if not isinstance(given, str) or not given or "/" in given:
-            raise InvalidArgumentError(f"name: {name!r} is no name, which is text without a slash")
+        check_name("name", name)
         return VersionedNode(self._client, child_path(self._names, name), self._acl)
 
     async def _wait_for_markers(self, path: str) -> None:

@@ -10,6 +10,7 @@ import enum
 import json
 import types
 import typing
+from contextlib import suppress
 from typing import Any, Literal, Union
 
 
@@ -41,9 +42,7 @@ def _fit(kind: Any, value: Any, where: str) -> Any:
         return value
     if origin in (Union, types.UnionType):
         return _fit_one_of(typing.get_args(kind), value, where)
-    if origin is Literal:
-        if value not in typing.get_args(kind):
-            raise _misfit(where, kind, value)
+    if origin is Literal and value in typing.get_args(kind):
         return value
     if origin in (list, tuple) or kind in (list, tuple):
         _check_misfit(list, kind, value, where)
@@ -62,17 +61,14 @@ def _fit(kind: Any, value: Any, where: str) -> Any:
 
 
 def _fit_plain(kind: Any, value: Any, where: str) -> Any:
-    if kind in (None, types.NoneType) and value is None:
-        return None
     if kind is float and type(value) is int:
         return float(value)
-    if kind in (bool, int, float, str) and type(value) is kind:
+    is_none = kind in (None, types.NoneType) and value is None
+    if is_none or (kind in (bool, int, float, str) and type(value) is kind):
         return value
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        try:
+        with suppress(ValueError):
             return kind(value)
-        except ValueError:
-            pass
     raise _misfit(where, kind, value)
 
 

@@ -1,14 +1,12 @@
 """A node whose writes happen exactly once, also if replies are lost.
 
-A write is a transaction of two parts: the data, if the node has the version that was read, and a
-*marker*, an ephemeral node below it with a unique name. If the reply is lost, the same transaction
-is sent again. At most one of them succeeds, since the version has changed then; and if one is
-refused, the marker tells whether an earlier one has succeeded. A marker is deleted as soon as the
-reply is there.
+A write is a transaction: the data, if the node has the version that was read, and a *marker*, an
+ephemeral node below it with a unique name. If the reply is lost, the transaction is sent again. At
+most one succeeds, since the version has changed then; if one is refused, the marker tells whether
+an earlier one has succeeded. A marker is deleted after the reply.
 
-A write that was lost before its node was deleted, or before its session ended, has an unknown
-outcome, and raises ConnectionLostError. A node that is deleted and re-created counts its versions
-anew, so it cannot be told from the old one at the same version.
+A lost write whose node is deleted, or whose session ends, has an unknown outcome, and raises
+ConnectionLostError. Versions begin anew in a node that is deleted and re-created.
 """
 
 from __future__ import annotations

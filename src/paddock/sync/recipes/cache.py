@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from paddock import recipes
 from paddock.recipes import CacheChange, CachedNode, Snapshot
+from paddock.sync.bridge import ScopedTwin
 from paddock.sync.client import Client
-from paddock.sync.recipes.common import Background
 from paddock.sync.streams import Stream
 
 
-class Cache(Background):
+class Cache(ScopedTwin[recipes.Cache]):
     """A node and its descendants, in memory.
 
         with Cache(client, "/app", depth=1) as cache:
@@ -21,8 +21,6 @@ class Cache(Background):
     With depth 0 it has the node alone, with depth 1 its children, too, and so on; without a depth
     the whole tree. The node need not exist. Entering the scope waits until everything was read.
     """
-
-    _inner: recipes.Cache
 
     def __init__(self, client: Client, path: str, *, depth: int | None = None) -> None:
         self._make("client", client, lambda bridge: recipes.Cache(client._inner, path, depth=depth))
@@ -94,3 +92,7 @@ class Cache(Background):
         session is over.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.changes))
+
+    def close(self) -> None:
+        """Stop; what is known stays. Closing twice is fine."""
+        self._bridge.call(self._inner.close)

@@ -12,7 +12,6 @@ from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes import Choice, InstancesListener, ServiceInstance
 from paddock.sync.bridge import ScopedTwin
 from paddock.sync.client import Client
-from paddock.sync.recipes.common import Background
 from paddock.sync.streams import Stream
 
 
@@ -98,7 +97,7 @@ class ServiceRegistry(ScopedTwin[recipes.ServiceRegistry]):
         self._bridge.call(self._inner.close)
 
 
-class ServiceCache(Background):
+class ServiceCache(ScopedTwin[recipes.ServiceCache]):
     """The instances of one service, in memory.
 
         with ServiceCache(registry, "search") as cache:
@@ -106,8 +105,6 @@ class ServiceCache(Background):
 
     Entering the scope waits until they were read.
     """
-
-    _inner: recipes.ServiceCache
 
     def __init__(self, registry: ServiceRegistry, name: str) -> None:
         self._make("registry", registry, lambda bridge: recipes.ServiceCache(registry._inner, name))
@@ -140,6 +137,10 @@ class ServiceCache(Background):
         It ends when this is closed.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.watch))
+
+    def close(self) -> None:
+        """Stop; what is known stays. Closing twice is fine."""
+        self._bridge.call(self._inner.close)
 
 
 class ServiceProvider(ServiceCache):

@@ -12,13 +12,12 @@ from paddock import recipes
 from paddock.errors import PaddockError
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.values.configuration import T
-from paddock.sync.bridge import Twin
+from paddock.sync.bridge import ScopedTwin, Twin
 from paddock.sync.client import Client
-from paddock.sync.recipes.common import Background
 from paddock.sync.streams import Stream
 
 
-class Configuration(Background, Generic[T]):
+class Configuration(ScopedTwin[recipes.Configuration[T]], Generic[T]):
     """A shared value of a type: the last valid one.
 
     The type is a dataclass, or anything that JSON has; every field is checked. With `parse` and
@@ -27,8 +26,6 @@ class Configuration(Background, Generic[T]):
 
     These functions must be quick and make no calls. If they raise, the value is not valid.
     """
-
-    _inner: recipes.Configuration[T]
 
     def __init__(
         self,
@@ -63,11 +60,6 @@ class Configuration(Background, Generic[T]):
         return self._inner.path
 
     @property
-    def value(self) -> T:
-        """The last valid value; raises UsageError before the start."""
-        return self._inner.value
-
-    @property
     def error(self) -> PaddockError | None:
         """Why the update that the service has was dropped; None if it is our value."""
         return self._inner.error
@@ -76,6 +68,11 @@ class Configuration(Background, Generic[T]):
     def is_default(self) -> bool:
         """Whether `value` is the default: there is no node, or it was not valid at the start."""
         return self._inner.is_default
+
+    @property
+    def value(self) -> T:
+        """The last valid value; raises UsageError before the start."""
+        return self._inner.value
 
     def start(self) -> None:
         """Read it, and follow it until it is closed.
@@ -127,6 +124,10 @@ class Configuration(Background, Generic[T]):
     def remove_error_listener(self, listener: Callable[[PaddockError], None]) -> None:
         """Remove a listener, if it is there."""
         self._bridge.run(self._inner.remove_error_listener, self._bridge.callbacks.relay(listener))
+
+    def close(self) -> None:
+        """Stop; what is known stays. Closing twice is fine."""
+        self._bridge.call(self._inner.close)
 
 
 class Counter(Twin[recipes.Counter]):
@@ -227,7 +228,7 @@ class Naming(Twin[recipes.Naming]):
         return self._bridge.call(self._inner.new_id)
 
 
-class PersistentNode(Background):
+class PersistentNode(ScopedTwin[recipes.PersistentNode]):
     """A node that is re-created whenever it is gone, until it is closed.
 
         node = PersistentNode(client, "/workers/7", b"ready")
@@ -238,8 +239,6 @@ class PersistentNode(Background):
     `recreate` it is re-created only after session expiry: a node that is deleted while the session
     lives stays deleted. One client keeps a path only once. Parents are created as needed.
     """
-
-    _inner: recipes.PersistentNode
 
     def __init__(
         self,
