@@ -1,10 +1,8 @@
 """Signals and service manager notifications of a server process.
 
-SIGTERM and SIGINT end it in good order: what is under way is answered, a snapshot is written, the
-status is 0. A second one ends it at once; nothing that was acknowledged is lost by that either, but
-the next start has to read more of the log. SIGHUP does nothing, since files that were moved or
-renewed are noticed without it; but it does not end the process. A service manager that wants to
-know is told of all this, and that we are alive.
+SIGTERM and SIGINT stop it in good order: requests in flight are answered, a snapshot is written,
+the status is 0. A second one ends it at once; nothing acknowledged is lost, but the next start
+reads more of the log. SIGHUP does nothing: files that were moved or renewed are noticed without it.
 """
 
 import asyncio
@@ -14,6 +12,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from paddock.server.admin.log_handler import INTERVAL, LogHandler
@@ -37,19 +36,8 @@ class Notifier:
         elif not self._address.startswith("/"):
             self._address = ""
 
-    def ready(self, status: str) -> None:
-        self._send("READY=1", f"STATUS={status}")
-
-    def stopping(self, status: str) -> None:
-        self._send("STOPPING=1", f"STATUS={status}")
-
-    def status(self, status: str) -> None:
-        self._send(f"STATUS={status}")
-
-    def alive(self) -> None:
-        self._send("WATCHDOG=1")
-
-    def _send(self, *lines: str) -> None:
+    def send(self, *lines: str) -> None:
+        """Send lines of systemd's protocol, such as `READY=1`."""
         if not self._address:
             return
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
@@ -76,22 +64,20 @@ class Lifetime:
         # Called before we leave at once.
         self.on_leaving: Callable[[], None] | None = None
         self._log_handler = log_handler
-        self._notifier = notifier
+        self.notifier = notifier
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._asked_to_stop, number)
-        self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+        says = "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
+        self._loop.add_signal_handler(signal.SIGHUP, logger.info, says)
         self._repeat(INTERVAL, log_handler.flush_suppressed)
 
-    def loading(self, status: str) -> None:
-        self._notifier.status(status)
-
     def ready(self, status: str) -> None:
-        self._notifier.ready(status)
-        interval = self._notifier.watchdog_interval
+        self.notifier.send("READY=1", f"STATUS={status}")
+        interval = self.notifier.watchdog_interval
         if interval is not None:
             # From the loop itself: if it hangs, so do all clients.
-            self._repeat(interval, self._notifier.alive)
+            self._repeat(interval, partial(self.notifier.send, "WATCHDOG=1"))
 
     def over(self) -> None:
         """Log what was suppressed."""
@@ -106,13 +92,9 @@ class Lifetime:
             self.over()
             os._exit(128 + number)
         logger.info("%s: stopping", name)
-        self._notifier.stopping("Answering what is under way, writing a snapshot")
+        doing = "Answering what is under way, writing a snapshot"
+        self.notifier.send("STOPPING=1", f"STATUS={doing}")
         self.stop.set()
-
-    def _hung_up(self) -> None:
-        logger.info(
-            "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
-        )
 
     def _repeat(self, interval: float, action: Callable[[], None]) -> None:
         def again() -> None:

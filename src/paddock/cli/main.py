@@ -15,46 +15,50 @@ import click
 
 from paddock.cli.version import print_version
 
-# By name: the module and the function in it, and what the list of commands says.
-_COMMANDS = {
-    "shell": ("shell.entry:shell", "Run commands of ZooKeeper's shell, as zkCli does."),
-    "serve": ("commands.serve:serve", "Run a server."),
-    "backup": (
-        "commands.backup:backup",
-        "Write a backup of a data folder, also while a server runs.",
-    ),
-    "restore": ("commands.restore:restore", "Restore a backup, also while a server runs."),
-    "fsck": ("commands.fsck:fsck", "Check a data folder, and repair a copy of it."),
-    "export": ("commands.export:export", "Write a tree of a service to a file."),
-    "import": ("commands.importing:import_", "Read a tree from a file, or from another service."),
-    "upgrade": ("commands.upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
-    "ls": ("commands.reading:ls", "List the children of a node."),
-    "get": ("commands.reading:get", "Write the data of a node to stdout."),
-    "set": ("commands.writing:set_", "Replace the data of a node."),
-    "create": ("commands.writing:create", "Create a node and print its path."),
-    "delete": ("commands.writing:delete", "Delete nodes, or whole trees."),
-    "acl": ("commands.acl:acl", "Show or replace the ACL of a node."),
-    "stat": ("commands.reading:stat", "Say what is known of a node beside its data."),
-    "tree": ("commands.reading:tree", "Draw a node and everything below it."),
-    "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
-    "status": ("commands.status:command", "Show how servers are, live."),
-    "bench": ("commands.bench:command", "Measure how fast a service is."),
-    "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
-    "lock": ("commands.lock:lock", "Run a command while holding a lock."),
-    "elect": ("commands.lock:elect", "Run a command while leading."),
-    "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
-}
-
-# How the list of commands is divided; a new one has its place here, too.
+# By section and name: the module and the function in it, and what the list of commands says.
 _SECTIONS = {
-    "Try it": ("demo", "shell"),
-    "Run a server": ("serve", "status", "bench", "backup", "restore", "fsck", "upgrade"),
-    "Look at nodes and change them": (
-        *("ls", "get", "set", "create", "delete", "stat", "acl", "tree", "find"),
-        *("watch", "export", "import"),
-    ),
-    "Coordinate programs": ("lock", "elect"),
+    "Try it": {
+        "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
+        "shell": ("shell.entry:shell", "Run commands of ZooKeeper's shell, as zkCli does."),
+    },
+    "Run a server": {
+        "serve": ("commands.serve:serve", "Run a server."),
+        "status": ("commands.status:command", "Show how servers are, live."),
+        "bench": ("commands.bench:command", "Measure how fast a service is."),
+        "backup": (
+            "commands.backup:backup",
+            "Write a backup of a data folder, also while a server runs.",
+        ),
+        "restore": ("commands.restore:restore", "Restore a backup, also while a server runs."),
+        "fsck": ("commands.fsck:fsck", "Check a data folder, and repair a copy of it."),
+        "upgrade": (
+            "commands.upgrade:upgrade",
+            "Take over the data of an Apache ZooKeeper server.",
+        ),
+    },
+    "Look at nodes and change them": {
+        "ls": ("commands.reading:ls", "List the children of a node."),
+        "get": ("commands.reading:get", "Write the data of a node to stdout."),
+        "set": ("commands.writing:set_", "Replace the data of a node."),
+        "create": ("commands.writing:create", "Create a node and print its path."),
+        "delete": ("commands.writing:delete", "Delete nodes, or whole trees."),
+        "stat": ("commands.reading:stat", "Say what is known of a node beside its data."),
+        "acl": ("commands.acl:acl", "Show or replace the ACL of a node."),
+        "tree": ("commands.reading:tree", "Draw a node and everything below it."),
+        "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
+        "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
+        "export": ("commands.export:export", "Write a tree of a service to a file."),
+        "import": (
+            "commands.importing:import_",
+            "Read a tree from a file, or from another service.",
+        ),
+    },
+    "Coordinate programs": {
+        "lock": ("commands.lock:lock", "Run a command while holding a lock."),
+        "elect": ("commands.lock:elect", "Run a command while leading."),
+    },
 }
+_COMMANDS = {name: one for section in _SECTIONS.values() for name, one in section.items()}
 
 # What stands here for a flag of zkCli's command of the same name.
 _FLAGS_OF_ZKCLI = {
@@ -109,7 +113,10 @@ class _Commands(click.Group):
             sys.stdout.flush()
         except BrokenPipeError:
             # As `paddock ls / | head -1` ends. Click would make it status 1, that of a failure.
-            _let_go_of_stdout()
+            # The interpreter flushes stdout at exit, and would fail.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
             return _BROKEN_PIPE
         return status
 
@@ -118,7 +125,7 @@ class _Commands(click.Group):
         width = max(map(len, _COMMANDS))
         for title, names in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), _COMMANDS[name][1]) for name in names])
+                formatter.write_dl([(name.ljust(width), says) for name, (_, says) in names.items()])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -149,27 +156,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         said = " ".join(error.format_message().split())
         if isinstance(error, click.NoSuchOption):
-            said += _hint_for_fingers_of_zkcli(error)
+            # What stands here for a flag of zkCli; the one of `paddock shell` is upstream's.
+            command = "" if error.ctx is None else error.ctx.info_name or ""
+            if meant := _FLAGS_OF_ZKCLI.get((command, error.option_name)):
+                said += f" zkCli's {error.option_name} is {meant} here."
         click.echo(f"paddock: {said}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         # Ctrl-C before there was anything to stop.
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def _hint_for_fingers_of_zkcli(error: click.NoSuchOption) -> str:
-    """Name what stands here for a flag that zkCli has; the one of `paddock shell` is upstream's."""
-    command = None if error.ctx is None else error.ctx.info_name
-    meant = _FLAGS_OF_ZKCLI.get((command or "", error.option_name))
-    return f" zkCli's {error.option_name} is {meant} here." if meant else ""
-
-
-def _let_go_of_stdout() -> None:
-    """Redirect stdout to /dev/null: the interpreter flushes it at exit, and would fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _occupy_standard_streams() -> None:
@@ -181,9 +177,7 @@ def _occupy_standard_streams() -> None:
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(opened, True)
     os.close(opened)
-    if sys.stdin is None:
-        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened_as = "w" if number else "r"
+            setattr(sys, name, os.fdopen(number, opened_as, encoding="utf-8", closefd=False))

@@ -114,7 +114,13 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     except ValueError as error:
         figures.problem = str(error)
     else:
-        _read_mntr(details, figures)
+        found = dict(line.split("\t", 1) for line in details.splitlines() if "\t" in line)
+        figures.has_details = "zk_server_state" in found
+        if figures.has_details:
+            for name, key in _IN_MNTR.items():
+                setattr(figures, name, _number(int, found.get(key)))
+            uptime_ms = _number(float, found.get("zk_uptime"))
+            figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
     return figures
 
 
@@ -153,7 +159,8 @@ def _read_srvr(said: str, figures: Figures) -> None:
     if "Mode" not in found:
         raise ValueError("gave no answer that a ZooKeeper server would give")
     figures.mode, figures.zxid = found["Mode"], found.get("Zxid")
-    figures.version = _version(found.get("Zookeeper version"))
+    version = _VERSION.fullmatch(found.get("Zookeeper version", ""))
+    figures.version = None if version is None else version[1]
     latencies = [_number(float, one) for one in found.get("Latency min/avg/max", "").split("/")]
     if len(latencies) == 3:
         figures.latency_min_ms, figures.latency_avg_ms, figures.latency_max_ms = latencies
@@ -161,16 +168,6 @@ def _read_srvr(said: str, figures: Figures) -> None:
         setattr(figures, name, _number(int, found.get(key)))
     if figures.clients is not None:
         figures.clients = max(0, figures.clients - 1)
-
-
-def _read_mntr(said: str, figures: Figures) -> None:
-    found = dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
-    figures.has_details = "zk_server_state" in found
-    if figures.has_details:
-        for name, key in _IN_MNTR.items():
-            setattr(figures, name, _number(int, found.get(key)))
-        uptime_ms = _number(float, found.get("zk_uptime"))
-        figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
 
 
 def _reason(error: OSError, has_tls: bool) -> str:
@@ -182,11 +179,6 @@ def _reason(error: OSError, has_tls: bool) -> str:
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error) or "cannot be reached"
-
-
-def _version(said: str | None) -> str | None:
-    match = None if said is None else _VERSION.fullmatch(said)
-    return None if match is None else match[1]
 
 
 def _number(kind: type[_T], said: str | None) -> _T | None:

@@ -5,10 +5,9 @@ be how long it looked for a server.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from paddock.cli.bench.load import FanOut, Load, asking
 from paddock.cli.bench.plan import Cell, Plan
@@ -61,24 +60,25 @@ class _Bench:
         self._client = client
         self._site = site
         self._data = data
-        self._lost = asyncio.Event()
-        self._look_after(client)
+        self._is_lost = False
+        self._running: asyncio.Future[None] | None = None
+        client.add_listener(self._on_state)
 
     async def measure(self, cell: Cell, crew: list[Client]) -> Measurement:
         """Measure one; raises CannotBeDone if a connection is lost meanwhile."""
         tally = Tally()
-        running = asyncio.ensure_future(self._run(cell, crew, tally))
-        losing = asyncio.ensure_future(self._lost.wait())
+        self._running = asyncio.ensure_future(self._run(cell, crew, tally))
+        if self._is_lost:
+            self._running.cancel()
         try:
-            await asyncio.wait((running, losing), return_when=asyncio.FIRST_COMPLETED)
-            if self._lost.is_set():
+            await self._running
+        except BaseException:
+            if self._is_lost:
                 raise CannotBeDone(
                     f"the connection to {self._service.hosts} was lost"
                     f" while {cell.operation} was measured"
-                )
-            await running
-        finally:
-            await _give_up(running, losing)
+                ) from None
+            raise
         return tally.result(cell)
 
     async def _run(self, cell: Cell, crew: list[Client], tally: Tally) -> None:
@@ -109,26 +109,15 @@ class _Bench:
                     f" maxClientCnxns allow them?): {error}"
                 ) from None
             for client in clients:
-                self._look_after(client)
+                client.add_listener(self._on_state)
             yield clients
         finally:
             for client in clients:
                 client.remove_listener(self._on_state)
             await asyncio.gather(*(client.close() for client in clients))
 
-    def _look_after(self, client: Client) -> None:
-        client.add_listener(self._on_state)
-
     def _on_state(self, state: SessionState) -> None:
         if not state.is_connected:
-            self._lost.set()
-
-
-async def _give_up(*futures: asyncio.Future[Any]) -> None:
-    """End what still runs; why it has failed is known, or of no interest any more."""
-    for future in futures:
-        future.cancel()
-    await asyncio.wait(futures)
-    for future in futures:
-        with contextlib.suppress(asyncio.CancelledError):
-            future.exception()
+            self._is_lost = True
+            if self._running is not None:
+                self._running.cancel()

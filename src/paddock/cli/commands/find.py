@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from paddock.cli.arguments import JSON_LINES, WholeNumber, parse_age, parse_size
-from paddock.cli.output import long_line, print_node, tell_problem
+from paddock.cli.commands.reading import print_node
+from paddock.cli.output import long_line, tell_problem
 from paddock.cli.service import NODE_PATH, client_command
 from paddock.client.client import Client
 from paddock.protocol.records import Stat

@@ -15,7 +15,6 @@ from paddock.cli.output import (
     long_line,
     owner_text,
     print_json,
-    print_node,
     shown_data,
     size_text,
     stat_fields,
@@ -27,10 +26,17 @@ from paddock.client.client import Client
 from paddock.client.operations.walk import WalkedNode
 from paddock.errors import NoNodeError
 from paddock.protocol.acl import format_acl
-from paddock.protocol.records import Stat
 
 _LINES = ("├── ", "└── ", "│   ")
 _ASCII = ("|-- ", "`-- ", "|   ")
+
+
+def print_node(found: WalkedNode, line: str, as_json: bool) -> None:
+    """Print a node as a line, or as a JSON object."""
+    if as_json:
+        print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
+    else:
+        print(line)
 
 
 @click.command()
@@ -42,7 +48,7 @@ _ASCII = ("|-- ", "`-- ", "|   ")
     is_flag=True,
     help="With version, bytes, number of children, time of the last write, owner.",
 )
-@recursive_option("Everything below it, as whole paths.")
+@recursive_option(help="Everything below it, as whole paths.")
 @JSON_LINES
 @client_command
 async def ls(client: Client, path: str, is_long: bool, recursive: bool, as_json: bool) -> int:
@@ -148,9 +154,8 @@ async def tree(
 class _Document:
     """A tree as JSON, written piece by piece."""
 
-    def __init__(self) -> None:
-        # How deep the node is that was written last; its children may follow.
-        self._depth = -1
+    # How deep the node is that was written last; its children may follow.
+    _depth = -1
 
     def add(self, found: WalkedNode) -> None:
         is_first = found.depth == self._depth + 1
@@ -205,7 +210,10 @@ class _Drawing:
             below = before + ("    " if ends else self._along)
         notes = ", ".join(self._notes(found))
         name = found.name if found.depth else found.path
-        self._print(first, below, name, _style(found.stat), f"  {notes}" if notes else "")
+        style = ""
+        if (stat := found.stat) is not None:
+            style = "cyan" if stat.ephemeral_owner else "bold" if stat.num_children else ""
+        self._print(first, below, name, style, f"  {notes}" if notes else "")
         # Children of which none is shown are only counted.
         self._above.append((below, 0 if found.is_leaf else found.omitted))
 
@@ -252,9 +260,3 @@ def _can_be_written(text: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def _style(stat: Stat | None) -> str:
-    if stat is None:
-        return ""
-    return "cyan" if stat.ephemeral_owner else "bold" if stat.num_children else ""

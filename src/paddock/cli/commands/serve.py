@@ -6,14 +6,19 @@ use) with status 1, each with one line. The few lines about where to find the se
 the log goes to stderr.
 """
 
+import asyncio
 import contextlib
 import dataclasses
+import gc
+import logging
 import os
+import secrets
 import shlex
 import shutil
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,11 +28,6 @@ from paddock.cli.output import CannotBeDone, one_line
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
-    from paddock.server.admin.log_handler import LogHandler
 
 DEFAULT_DATA = Path("data")
 # Made now: when it is needed there is no memory.
@@ -136,13 +136,11 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
     from paddock._loops import run
     from paddock.storage.layout import FolderInUseError
 
-    log_handler = _open_log_handler(config)
-    _warn(config, warnings)
     _raise_file_limit()
     _tune_interpreter()
     with one_line():
         try:
-            run(_serve_until_signal(config, log_handler))
+            run(_serve_until_signal(config, warnings))
         except ConfigError as error:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
@@ -150,36 +148,20 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
             raise CannotBeDone(f"{error}; --data takes another folder") from None
 
 
-def _open_log_handler(config: ServerConfig) -> "LogHandler":
-    import logging
-    import time
-
+async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None:
+    from paddock.cli.lifetime import Lifetime, Notifier
     from paddock.server.admin.log_handler import LogHandler
+    from paddock.server.server import Server
+    from paddock.server.supervisor import Supervisor
 
     log_handler = LogHandler(sys.stderr, config.log_format, time.monotonic)
     logging.basicConfig(level=config.log_level.upper(), handlers=[log_handler])
-    return log_handler
-
-
-def _warn(config: ServerConfig, warnings: list[str]) -> None:
-    import logging
-
     for warning in warnings:
         if config.log_format == "json":
             logging.getLogger(__name__).warning("%s", warning)
         else:
             # Without time and level: it is about the command line.
             click.echo(f"paddock: warning: {warning}", err=True)
-
-
-async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -> None:
-    import asyncio
-    import secrets
-    import time
-
-    from paddock.cli.lifetime import Lifetime, Notifier
-    from paddock.server.server import Server
-    from paddock.server.supervisor import Supervisor
 
     def wall_clock_ms() -> int:
         return time.time_ns() // 1_000_000
@@ -203,7 +185,7 @@ async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -
     lifetime = Lifetime(log_handler, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.on_leaving = supervisor.abandon
-    lifetime.loading(f"Loading {config.data_directory or 'nothing'}")
+    lifetime.notifier.send(f"STATUS=Loading {config.data_directory or 'nothing'}")
     await supervisor.start()
     host, port = supervisor.address
     lifetime.ready(f"Serving on {host}:{port}")
@@ -212,7 +194,7 @@ async def _serve_until_signal(config: ServerConfig, log_handler: "LogHandler") -
     lifetime.over()
 
 
-def _take_note(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
+def _take_note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Report what a callback of the event loop has failed with.
 
     Without memory for a callback of the loop itself nothing goes on, and a loop that only fails
@@ -234,25 +216,20 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
         where = f"Its data is in {config.data_directory.absolute()}"
     if secure is not None:
         where = f"TLS is spoken on {secure[0]}:{secure[1]}\n{where}"
-    try:
-        if secure == (host, port):
-            # Nothing short can be tried here: it takes certificates.
-            click.echo(f"Paddock {__version__} listens on {host}:{port}\n{where}\nCtrl-C stops it.")
-            return
+    says = f"Paddock {__version__} listens on {host}:{port}\n{where}\n"
+    if secure != (host, port):
+        # Where TLS is spoken nothing short can be tried: it takes certificates.
         command, server = _own_command(), shlex.quote(bracketed)
-        click.echo(
-            f"Paddock {__version__} listens on {host}:{port}\n"
-            f"{where}\n"
+        says += (
             f"Try it:     {command} shell -server {server}\n"
             f"            {command} status --server {server}\n"
             f"            {command} ls --server {server} /\n"
             f'in Python:  with paddock.sync.connect("{bracketed}") as client: '
             f'print(client.children("/"))\n'
-            f"Ctrl-C stops it."
         )
-    except BrokenPipeError:
-        # The greeting need not be read.
-        pass
+    # The greeting need not be read.
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"{says}Ctrl-C stops it.")
 
 
 def _own_command() -> str:
@@ -275,8 +252,6 @@ def _tune_interpreter() -> None:
     full collection over a million nodes would stop the server for a second: nodes are in no cycles,
     nor is anything else here that lives long, so the oldest generation is left alone.
     """
-    import gc
-
     sys.setswitchinterval(0.0005)
     gc.set_threshold(50_000, 20, 1_000_000)
 

@@ -6,6 +6,7 @@ is wanted, comes what is there already: `present`, or `absent` for a watched nod
 
 import asyncio
 import json
+import math
 import os
 import stat
 import sys
@@ -83,24 +84,28 @@ async def node_changes(
                 yield NodeChange(change, node, data, stat, time.time_ns() // 1_000_000)
 
 
+@dataclass(slots=True)
 class ExecOnChange:
-    """What is done with changes."""
+    """What is done with changes.
 
-    def __init__(
-        self, script: str, service: ServiceOptions, signals: Signals, *, as_json: bool
-    ) -> None:
-        self._script = script
-        self._service = service
-        self._signals = signals
-        self._as_json = as_json
-        # How the last command ended.
-        self.status = 0
+    One command runs at a time, and the next change waits for it: the stream of changes folds what
+    happens meanwhile, so nothing piles up, and the last state of every node always comes. The
+    command ends with us, as one under a lock does (`warden`).
+    """
+
+    _script: str
+    _service: ServiceOptions
+    _signals: Signals
+    _as_json: bool
+    # How the last command ended.
+    status: int = 0
 
     async def run(self, change: NodeChange) -> None:
         """Run the command for a change; ends when it has, with all that it has started."""
         terminal = Terminal()
         with tempfile.TemporaryFile() as stdin:
-            stdin.write(self._input(change))
+            in_json = json.dumps(change.fields()).encode() + b"\n"
+            stdin.write(in_json if self._as_json else change.data or b"")
             stdin.seek(0)
             command = ChildProcess(
                 ["sh", "-c", self._script],
@@ -110,7 +115,8 @@ class ExecOnChange:
                 stdin=stdin,
             )
         with self._signals.passed_on_to(command, shares_terminal=terminal.is_there):
-            command.live()
+            # As long as we do.
+            command.live_until(math.inf)
             self.status = (await command.wait()).status
         terminal.close()
         if self.status:
@@ -118,11 +124,6 @@ class ExecOnChange:
             click.echo(f"paddock: {what}", err=True)
         if self._signals.asked_to_end is not None:
             raise click.exceptions.Exit(128 + self._signals.asked_to_end)
-
-    def _input(self, change: NodeChange) -> bytes:
-        if self._as_json:
-            return json.dumps(change.fields()).encode() + b"\n"
-        return change.data or b""
 
     def _environment(self, change: NodeChange) -> dict[str, str]:
         variables = {
@@ -143,7 +144,7 @@ Telling: TypeAlias = Callable[[NodeChange], Awaitable[None]]
 
 @click.command()
 @click.argument("path", type=NODE_PATH)
-@recursive_option("Also everything below it.")
+@recursive_option(help="Also everything below it.")
 @click.option("--initial", is_flag=True, help="First say what is there now.")
 @click.option(
     "--count", "-n", metavar="N", type=WholeNumber(min=1), help="End after so many lines."
@@ -179,7 +180,14 @@ def command(
 
     async def watching(client: Client, tell: Telling) -> None:
         tell_states(client)
-        await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
+        told = 0
+        changes = node_changes(client, path, recursive=recursive, initially=initial)
+        async with aclosing(changes):
+            async for change in changes:
+                await tell(change)
+                told += 1
+                if told == count:
+                    return
 
     async def printing(client: Client) -> None:
         async with _until_stdout_closes():
@@ -190,33 +198,12 @@ def command(
         return 0
 
     async def executing(signals: Signals) -> int:
-        executor = ExecOnChange(script, service, signals, as_json=as_json)
+        executor = ExecOnChange(script, service, signals, as_json)
         async with service.connect() as client:
             await watching(client, executor.run)
         return executor.status
 
     return run(lambda: run_with_signals(executing))
-
-
-async def watch(
-    client: Client,
-    path: str,
-    tell: Telling,
-    *,
-    recursive: bool = False,
-    initial: bool = False,
-    count: int | None = None,
-) -> None:
-    """Report changes, `count` of them or without end."""
-    told = 0
-    async with aclosing(
-        node_changes(client, path, recursive=recursive, initially=initial)
-    ) as stream:
-        async for change in stream:
-            await tell(change)
-            told += 1
-            if told == count:
-                return
 
 
 @asynccontextmanager

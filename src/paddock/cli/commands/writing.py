@@ -47,14 +47,10 @@ GUARD = click.option(
     help="Only while this node is there, as $PADDOCK_GUARD under `paddock lock`; else status 76.",
 )
 
+# The status if what was held is held no more.
+LOST = 76
 # How many requests are in flight.
 _BATCH = 256
-
-
-class GuardLost(CannotBeDone):
-    """What was held is held no more, and nothing was written."""
-
-    exit_code = 76
 
 
 @click.command()
@@ -149,7 +145,7 @@ def create(
 
     async def creating(client: Client) -> None:
         # Before the node can be seen, and a signal sent.
-        hold = _Hold(client) if ephemeral else None
+        over = _end(client) if ephemeral else None
         stat: Stat | None
         if guard is None:
             try:
@@ -167,35 +163,31 @@ def create(
             print_json({"path": made, **stat_fields(stat)})
         else:
             click.echo(made)
-        if hold is not None:
+        if over is not None:
             tell_states(client)
-            await hold.wait(made)
+            await over.wait()
+            if client.state.is_final:
+                raise SessionExpiredError("hold", made)
 
     service.run(creating)
 
 
-class _Hold:
-    """What keeps an ephemeral node: we stay until we are told to end, or the session is over."""
+def _end(client: Client) -> asyncio.Event:
+    """Return what is set when we are told to end, or the session is over."""
+    over = asyncio.Event()
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._over = asyncio.Event()
-        client.add_listener(self._listen)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._over.set)
-
-    def _listen(self, state: SessionState) -> None:
+    def listen(state: SessionState) -> None:
         if state.is_final:
-            self._over.set()
+            over.set()
 
-    async def wait(self, path: str) -> None:
-        await self._over.wait()
-        if self._client.state.is_final:
-            raise SessionExpiredError("hold", path)
+    client.add_listener(listen)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+    return over
 
 
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=NODE_PATH)
-@recursive_option("With everything below it.")
+@recursive_option(help="With everything below it.")
 @VERSION
 @GUARD
 @click.option("--missing-ok", is_flag=True, help="That a node is not there is fine.")
@@ -217,7 +209,13 @@ def delete(
     A node with children is refused, unless with --recursive. A node that cannot be deleted is named
     on stderr, the others go, and the status is 1.
     """
-    _check(service, paths, recursive, version)
+    # All of them are refused before any of them is deleted.
+    kept = {"/"} if parse_hosts(service.hosts)[1] else {"/", "/zookeeper"}
+    for path in paths:
+        if path in kept:
+            raise click.UsageError(f"{path} is not deleted; name what is below it")
+    if recursive and version >= 0:
+        raise click.UsageError("--version is of one node, and --recursive deletes many")
     if recursive and guard is not None:
         raise click.UsageError("--guard is of one write, and --recursive makes many")
 
@@ -241,16 +239,6 @@ def delete(
         return status
 
     return service.run(deleting)
-
-
-def _check(service: ServiceOptions, paths: tuple[str, ...], recursive: bool, version: int) -> None:
-    """Refuse all of them before any of them is deleted."""
-    kept = {"/"} if parse_hosts(service.hosts)[1] else {"/", "/zookeeper"}
-    for path in paths:
-        if path in kept:
-            raise click.UsageError(f"{path} is not deleted; name what is below it")
-    if recursive and version >= 0:
-        raise click.UsageError("--version is of one node, and --recursive deletes many")
 
 
 async def _nodes(
@@ -312,10 +300,10 @@ async def each(
 
 
 async def committed(transaction: Transaction, guard: str) -> Any:
-    """Commit a check of the guard and a write; return its result. Raises GuardLost."""
+    """Commit a check of the guard and a write; return its result."""
     try:
         return (await transaction.commit())[1]
     except TransactionFailedError as error:
         if isinstance(error.results[0], NoNodeError):
-            raise GuardLost(f"{guard}: held no more, so nothing was written") from None
+            raise CannotBeDone(f"{guard}: held no more, so nothing was written", LOST) from None
         raise error.cause or error from None

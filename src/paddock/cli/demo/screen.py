@@ -172,10 +172,11 @@ class ScreenView(View):
     # Its parts.
 
     def _head(self, stage: Stage) -> Text:
-        head = Text.assemble((" Paddock ", "reverse bold"), " ")
-        for act in self._acts:
-            is_now = act is stage.act
-            head.append(f" {act.name} ", style="bold cyan reverse" if is_now else "dim")
+        names = (
+            (f" {act.name} ", "bold cyan reverse" if act is stage.act else "dim")
+            for act in self._acts
+        )
+        head = Text.assemble((" Paddock ", "reverse bold"), " ", *names)
         head.truncate(self._console.width)
         return head
 
@@ -192,7 +193,16 @@ class ScreenView(View):
                 f" session_timeout={stage.server.session_timeout:g})."
             )
         else:
-            foot.append_text(_why_it_takes_so_long(stage))
+            # Why some time passes between the death of a worker and the end of its session.
+            for player in stage.players.values():
+                if player.killed is not None and player.gone_at is None:
+                    says = f"{player.name} is dead, but to the service it may be slow. "
+                    foot.append(says, "bold red")
+            foot.append(
+                "A session lives until its process has been silent for"
+                f" {stage.server.session_timeout:g} s;"
+                f" the server looks every {stage.server.tick_ms} ms."
+            )
         foot.append("\n")
         if not stage.remote.may_go_on.is_set():
             foot.append("held: space goes on · n next act · q quit", style="reverse")
@@ -285,8 +295,7 @@ def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
     """Return the mark, style and text for the state of a worker."""
     if player.killed is not None:
         if player.gone_at is not None:
-            silent = player.gone_at - player.killed.at
-            return "✗", "dim red", f"killed, over after {silent:.2f} s"
+            return "✗", "dim red", f"killed, over after {player.gone_at - player.killed.at:.2f} s"
         silent = time.monotonic() - player.killed.at
         return "✗", "bold red", f"killed, silent for {silent:.1f} s"
     if player.process.returncode is not None:
@@ -296,18 +305,6 @@ def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
     if player.last.what == stage.act.possession:
         return "●", "bold green", str(player.last)
     return "○", "", str(player.last)
-
-
-def _why_it_takes_so_long(stage: Stage) -> Text:
-    """Explain the time between the death of a worker and the end of its session."""
-    text = Text()
-    for player in stage.players.values():
-        if player.killed is not None and player.gone_at is None:
-            text.append(f"{player.name} is dead, but to the service it may be slow. ", "bold red")
-    return text.append(
-        f"A session lives until its process has been silent for {stage.server.session_timeout:g} s;"
-        f" the server looks every {stage.server.tick_ms} ms."
-    )
 
 
 def _lines() -> Text:

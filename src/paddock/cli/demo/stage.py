@@ -1,8 +1,7 @@
 """The stage: where an act is played, by processes that can be started, waited for and killed.
 
-This is what a story is told with. Whatever it waits for is something that a worker has reported or
-that the service holds; nothing goes on because some time has passed, but for the pauses in which
-the viewer looks.
+A story waits for what a worker reports or the service holds; nothing goes on because time has
+passed, but for the pauses in which the viewer looks.
 """
 
 import asyncio

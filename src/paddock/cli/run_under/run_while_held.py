@@ -1,14 +1,13 @@
 """A command that runs while something is held, for `paddock lock` and `paddock elect`.
 
 By our own clock a session surely lives for one timeout after the sending of the last request that
-was answered. A command takes time to end, so that is kept back: it is killed a twelfth of the
-timeout before its time is over, and it is asked to end (SIGTERM) as long before that as the grace
-says, by default a sixth of the timeout. Nobody else can have the grant so early. If it is lost
-without such a warning, by the word of the service, others may have it already: then the command is
-killed at once. Its `warden` does all this also when we are stopped, or killed.
+was answered. The command is killed a twelfth of the timeout before that, and asked to end (SIGTERM)
+earlier by the grace, a sixth of the timeout by default. If the grant is lost without such a
+warning, by the word of the service, others may have it already, and the command is killed at once.
+Its `warden` does all this also when we are stopped, or killed.
 
-What cannot be ended in time is what does not run: if the whole machine stands still, the command
-does its next step before it can be ended. That step is refused if it is guarded, or fenced.
+If the whole machine stands still, the command does its next step before it can be ended. That step
+is refused if it is guarded, or fenced.
 """
 
 import asyncio
@@ -17,8 +16,8 @@ import math
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +35,9 @@ from paddock.recipes.locks.grant import Grant, GrantEvent
 #: Exit statuses: the lock was not obtained, it was lost. 75 is EX_TEMPFAIL of sysexits.h.
 NOT_OBTAINED: Final = 75
 LOST: Final = 76
+# As a shell says it.
+_CANNOT_BE_RUN: Final = 126
+_NO_SUCH_COMMAND: Final = 127
 
 # Parts of the session timeout. By the first one the command is over before its time is: that is for
 # clocks that differ, and for a busy machine. The second is the grace, unless it is given.
@@ -48,7 +50,7 @@ _TELL: Final = 1 / 12
 _PAUSE_S: Final = 1.0
 
 # Gives what is held, in a scope that gives it up; None if it cannot be had now.
-Contend = Callable[["Client"], "AbstractAsyncContextManager[Grant | None]"]
+Contend = Callable[[Client], AbstractAsyncContextManager[Grant | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +73,12 @@ class Plan:
     again: bool = False
 
 
-class _CannotBeRun(CannotBeDone):
-    """As a shell says it."""
-
-    exit_code = 126
-
-
-class _NoSuchCommand(CannotBeDone):
-    """As a shell says it."""
-
-    exit_code = 127
-
-
 def check(command: Sequence[str], grace: float | None, service: ServiceOptions) -> None:
     """Check command and grace before contending."""
     if shutil.which(command[0]) is None:
         if os.path.exists(command[0]):
-            raise _CannotBeRun(f"{command[0]}: cannot be run")
-        raise _NoSuchCommand(f"{command[0]}: there is no such command")
+            raise CannotBeDone(f"{command[0]}: cannot be run", _CANNOT_BE_RUN)
+        raise CannotBeDone(f"{command[0]}: there is no such command", _NO_SUCH_COMMAND)
     if grace is not None and grace > service.session_timeout * _GRACE_MAX:
         raise click.BadParameter(
             f"{grace:g} s is more than a third of the session timeout"
@@ -142,15 +132,15 @@ class Awake:
         return when >= self._since
 
 
+@dataclass(slots=True)
 class _Contender:
     """One contender, over any number of sessions."""
 
-    def __init__(self, plan: Plan, signals: Signals, terminal: Terminal) -> None:
-        self._plan = plan
-        self._signals = signals
-        self._terminal = terminal
-        # Whether a server has answered yet: then one that does not is worth waiting for.
-        self._was_connected = False
+    _plan: Plan
+    _signals: Signals
+    _terminal: Terminal
+    # Whether a server has answered yet: then one that does not is worth waiting for.
+    _was_connected: bool = False
 
     async def run(self) -> int:
         plan = self._plan
@@ -184,10 +174,12 @@ class _Contender:
         ended = None
         while True:
             try:
-                async with self._obtain() as (client, grant):
-                    if grant is not None:
-                        deadline.reschedule(None)
-                        ended = await self._run_under(client, grant)
+                async with self._plan.service.connect() as client:
+                    self._was_connected = True
+                    async with self._plan.contend(client) as grant:
+                        if grant is not None:
+                            deadline.reschedule(None)
+                            ended = await self._run_under(client, grant)
                 return ended
             except (ConnectionLostError, SessionExpiredError, LockStateError):
                 if ended is not None:
@@ -197,25 +189,24 @@ class _Contender:
                     raise
                 await asyncio.sleep(_PAUSE_S)
 
-    @asynccontextmanager
-    async def _obtain(self) -> "AsyncIterator[tuple[Client, Grant | None]]":
-        async with self._plan.service.connect() as client:
-            self._was_connected = True
-            async with self._plan.contend(client) as grant:
-                yield client, grant
-
-    async def _run_under(self, client: "Client", grant: "Grant") -> ProcessEnd:
+    async def _run_under(self, client: Client, grant: Grant) -> ProcessEnd:
         timeout = client.session_timeout
         grace = timeout * _GRACE if self._plan.grace is None else self._plan.grace
         is_on_terminal = self._terminal.is_there
         command = ChildProcess(
             self._plan.command,
-            self._environment(grant),
+            {
+                **os.environ,
+                "PADDOCK_SERVER": self._plan.service.hosts,
+                self._plan.variable: self._plan.path,
+                "PADDOCK_TOKEN": str(grant.token),
+                "PADDOCK_GUARD": grant.path,
+            },
             grace=min(grace, timeout * _GRACE_MAX),
             group=os.getpgrp() if is_on_terminal else 0,
         )
 
-        def on_event(event: "GrantEvent") -> None:
+        def on_event(event: GrantEvent) -> None:
             if grant.is_lost:
                 command.end()
 
@@ -239,15 +230,6 @@ class _Contender:
         if ended.was_ended:
             self._terminal.mend()
         return ended
-
-    def _environment(self, grant: "Grant") -> dict[str, str]:
-        return {
-            **os.environ,
-            "PADDOCK_SERVER": self._plan.service.hosts,
-            self._plan.variable: self._plan.path,
-            "PADDOCK_TOKEN": str(grant.token),
-            "PADDOCK_GUARD": grant.path,
-        }
 
     def _say(self, what: str) -> None:
         click.echo(f"paddock: {self._plan.path}: {what}", err=True)

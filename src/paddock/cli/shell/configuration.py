@@ -45,7 +45,13 @@ def with_configuration(settings: Settings, file: Path) -> Settings:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     found = {entry.key: entry.value for entry in read_properties(text)}
     for key, value in found.items():
-        _check(file, key, value)
+        expected, reason = _FIXED.get(key, (value.lower(), ""))
+        if value.lower() != expected:
+            raise _cannot(file, key, reason)
+        if key not in _FIXED and key.startswith(_SSL) and key.removeprefix(_SSL) not in _KNOWN:
+            raise _cannot(file, key, "there is no such key")
+        if key.startswith(("zookeeper.sasl.", "zookeeper.server.")) and key != _SASL:
+            raise _cannot(file, key, "the shell has no SASL")
     tls = _tls(file, found) if found.get(_SECURE, "").lower() == "true" else None
     largest = settings.max_request_bytes
     if _MAX_BYTES in found:
@@ -56,17 +62,6 @@ def with_configuration(settings: Settings, file: Path) -> Settings:
         if largest <= 0:
             raise _cannot(file, _MAX_BYTES, f"{found[_MAX_BYTES]!r} is no number of bytes")
     return replace(settings, tls=tls, max_request_bytes=largest)
-
-
-def _check(file: Path, key: str, value: str) -> None:
-    if key in _FIXED:
-        expected, reason = _FIXED[key]
-        if value.lower() != expected:
-            raise _cannot(file, key, reason)
-    elif key.startswith(_SSL) and key.removeprefix(_SSL) not in _KNOWN:
-        raise _cannot(file, key, "there is no such key")
-    elif key.startswith(("zookeeper.sasl.", "zookeeper.server.")) and key != _SASL:
-        raise _cannot(file, key, "the shell has no SASL")
 
 
 def _tls(file: Path, found: Mapping[str, str]) -> ssl.SSLContext:
@@ -97,25 +92,19 @@ def _tls(file: Path, found: Mapping[str, str]) -> ssl.SSLContext:
         pem_stores.load_key_store(context, Path(key_store), content, password)
     if of("hostnameVerification").lower() == "false":
         context.check_hostname = False
-    _limit(file, context, "enabledProtocols" if of("enabledProtocols") else "protocol", found)
+    key = "enabledProtocols" if of("enabledProtocols") else "protocol"
+    names = [name.strip() for name in of(key).split(",")] if of(key) else []
+    for name in names:
+        if name not in _VERSIONS:
+            raise _cannot(file, _SSL + key, f"{name!r} is none of {', '.join(_VERSIONS)}")
+    if names:
+        versions = [_VERSIONS[name] for name in names]
+        context.minimum_version, context.maximum_version = min(versions), max(versions)
     if of("ciphersuites"):
         from paddock.server.tls.context import set_ciphers
 
         set_ciphers(context, of("ciphersuites"))
     return context
-
-
-def _limit(file: Path, context: ssl.SSLContext, key: str, found: Mapping[str, str]) -> None:
-    """Allow the versions of TLS that are named, if any are."""
-    text = found.get(_SSL + key, "")
-    if not text:
-        return
-    versions = []
-    for name in text.split(","):
-        if name.strip() not in _VERSIONS:
-            raise _cannot(file, _SSL + key, f"{name.strip()!r} is none of {', '.join(_VERSIONS)}")
-        versions.append(_VERSIONS[name.strip()])
-    context.minimum_version, context.maximum_version = min(versions), max(versions)
 
 
 def _cannot(file: Path, key: str, reason: str) -> ConfigError:

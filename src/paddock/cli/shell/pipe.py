@@ -105,8 +105,7 @@ class _Output:
     is kept, and raised after the command.
     """
 
-    def __init__(self) -> None:
-        self._broken: BrokenPipeError | None = None
+    _broken: BrokenPipeError | None = None
 
     def out(self, text: str, end: str = "\n") -> None:
         self._write(sys.stdout.buffer, text + end)

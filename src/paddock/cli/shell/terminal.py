@@ -133,7 +133,13 @@ class _Conversation:
                         continue
                     except EOFError:
                         break
-                    await self._run_lines(typed)
+                    # A line, or several that were pasted; Ctrl-C stops all of them.
+                    for line in typed.splitlines():
+                        is_over = self._shell.is_over
+                        if not is_over and not await self._stoppable(self._run(line.strip())):
+                            self._screen.error("Interrupted")
+                            break
+                    self._nodes.forget()
             finally:
                 await self._nodes.close()
                 self._is_interrupted = False
@@ -162,15 +168,6 @@ class _Conversation:
 
     def _complain(self, text: str, end: str = "\n") -> None:
         self._screen.error(help_pages.reworded(text))
-
-    async def _run_lines(self, typed: str) -> None:
-        """Run what was typed: a line, or several that were pasted."""
-        for line in typed.splitlines():
-            if not self._shell.is_over and not await self._stoppable(self._run(line.strip())):
-                # Ctrl-C stops all pasted lines.
-                self._screen.error("Interrupted")
-                break
-        self._nodes.forget()
 
     async def _run(self, line: str) -> None:
         given = words(line)

@@ -1,13 +1,12 @@
 """Import a stream of nodes into a service.
 
-Nodes come a parent before its children, and are taken in windows. Of each node it is found out what
-is there, unless it must be missing because its parent was; then it is created, changed, or left
-alone. A dry run does the same and leaves out the writes.
+Nodes come a parent before its children, and are taken in windows. Each is looked at, unless it must
+be missing because its parent was; then it is created, changed, or left alone. A dry run leaves out
+the writes.
 
-Every step may be repeated: a node that is as it should be is left alone. So after a lost connection
-a window is looked at again and the rest of it done, and an import that was interrupted is run again
-and goes on. A node is created whole, with its data and its ACL; only an ACL that would keep us from
-creating what is below it comes at the end (`rights`).
+Every step is idempotent. So after a lost connection a window is looked at again and the rest of it
+done, and an import that was interrupted goes on when it is run again. A node is created whole; only
+an ACL that would keep us from creating what is below it comes at the end (`rights`).
 """
 
 import asyncio
@@ -28,7 +27,6 @@ from paddock.cli.transfer.node import (
     Verdict,
     is_below,
     joined,
-    name_of,
 )
 from paddock.cli.transfer.rights import Rights
 from paddock.client.client import Client
@@ -336,7 +334,7 @@ class Import:
         """Count a node that is done with, and remember what is to be done when it is left."""
         await self._leave_all_but(item.path)
         if self._open:
-            self._open[-1].more.discard(name_of(item.path))
+            self._open[-1].more.discard(item.path.rpartition("/")[2])
         verdict, what = item.verdict, item.what
         if item.tried is not None and verdict in (Verdict.SAME, Verdict.FINISH):
             # The reply was lost, but the write is there.

@@ -48,11 +48,6 @@ def is_below(above: str, path: str) -> bool:
     return path.startswith("/" if above == ROOT else above + "/") and path != above
 
 
-def name_of(path: str) -> str:
-    """Return the last part of a path."""
-    return path[path.rfind("/") + 1 :]
-
-
 class TransferError(PaddockError):
     """It cannot be done, or not like this."""
 

@@ -1,11 +1,9 @@
 """A tree read from a service as a stream of nodes, in the order of `Client.walk`.
 
 Left out are ephemeral nodes, nodes that may not be read, and `/zookeeper`, each with everything
-below it; the options say which of them, and which are an error instead.
-
-A watch on the whole tree, set before the first node is read, hears of every node that is created,
-changed or deleted meanwhile. It does not hear of changed ACLs, nor of anything while there is no
-connection; and servers before 3.6 have no such watches. What cannot be known is told, too.
+below it; the options say which of them, and which are an error instead. A recursive watch hears of
+changes meanwhile, but not of ACLs, nor without a connection, nor from servers before 3.6. What
+cannot be known is told, too.
 """
 
 from collections.abc import AsyncIterator
@@ -108,12 +106,11 @@ class TreeReader:
 class Changes:
     """What was heard of a tree."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        # The path of the first one.
-        self.first = ""
-        # Whether there may be more that we could not hear of.
-        self.is_blind = False
+    count = 0
+    # The path of the first one.
+    first = ""
+    # Whether there may be more that we could not hear of.
+    is_blind = False
 
     def hear(self, event: Event) -> None:
         if event.path is not None:
