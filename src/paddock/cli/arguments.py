@@ -145,8 +145,8 @@ def given_acl(entry: str) -> ACL:
     if scheme != "digest" or ":" not in id or _DIGEST.fullmatch(id):
         return acl
     hashed = digest_id(id)
-    user = id.partition(":")[0]
-    click.echo(f"paddock: digest:{user}: the password is stored as its hash, {hashed}", err=True)
+    said = f"digest:{id.partition(':')[0]}: the password is stored as its hash, {hashed}"
+    click.echo(f"paddock: {said}", err=True)
     return ACL(acl.permissions, Identity(scheme, hashed))
 
 

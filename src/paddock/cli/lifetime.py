@@ -61,7 +61,6 @@ class Lifetime:
 
     def __init__(self, log_handler: LogHandler, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
-        # Called before we leave at once.
         self.on_leaving: Callable[[], None] | None = None
         self._log_handler = log_handler
         self.notifier = notifier

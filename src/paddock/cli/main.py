@@ -121,7 +121,6 @@ class _Commands(click.Group):
         return status
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        # One width for all of them.
         width = max(map(len, _COMMANDS))
         for title, names in _SECTIONS.items():
             with formatter.section(title):

@@ -1,8 +1,7 @@
 """Metrics of servers, asked with four-letter words: one connection for each word.
 
-`srvr` is allowed by every server unless it is configured away; `mntr`, which knows more, has to be
-in the server's `4lw.commands.whitelist`. What is not known is None. A server that cannot be asked
-has a `problem`, in words, and nothing else.
+`mntr`, which knows more than `srvr`, has to be in the server's `4lw.commands.whitelist`. What is
+not known is None. A server that cannot be asked has a `problem`, in words, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", int, float)
 
-# More than any answer to these words.
 _ANSWER_BYTES_MAX: Final = 1_000_000
 # How many requests we make for each look ourselves: servers count them, too.
 _WORDS: Final = 2
@@ -66,7 +64,6 @@ class Figures:
     outstanding: int | None = None
     zxid: str | None = None
     nodes: int | None = None
-    # What only `mntr` knows.
     has_details: bool = False
     sessions: int | None = None
     watches: int | None = None

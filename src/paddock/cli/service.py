@@ -291,7 +291,6 @@ class NodePath(click.types.StringParamType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         logging.getLogger("paddock").addHandler(logging.NullHandler())
-        # The options of the command line so far.
         given = ctx.params.get
         try:
             service = ServiceOptions(

@@ -22,7 +22,6 @@ from paddock.recipes.locks.lock import Lock
 
 Ask: TypeAlias = Callable[[], Awaitable[object]]
 
-# Of a mix, one in so many is a write.
 _WRITE_EVERY: Final = 10
 
 

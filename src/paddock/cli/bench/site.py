@@ -113,7 +113,6 @@ async def furnished(client: Client, site: Site, data: bytes) -> AsyncIterator[No
         await site.furnish(client, data)
         yield
     except _Refused:
-        # There is nothing of ours.
         raise
     except BaseException:
         left = await site.remove(client)

@@ -27,11 +27,9 @@ class Measurement:
     refusals: int
     # Of those refusals the first, in words.
     problem: str | None
-    # None if nothing was answered at all.
     p50_ms: float | None
     p99_ms: float | None
     max_ms: float | None
-    # How much of one processor our process used.
     client_cpu: float
 
     @property

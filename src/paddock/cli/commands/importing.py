@@ -215,7 +215,6 @@ class _Differences:
     _is_shown: bool
     _as_json: bool
     count: int = 0
-    # The first one that is in the way.
     _first: str = ""
 
     def take(self, difference: Difference) -> None:

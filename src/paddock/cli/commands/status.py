@@ -198,7 +198,6 @@ def _table(several: Sequence[Figures], width: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    # Two columns of space between columns, and one at each side.
     titles, *rows = table_rows(several, width - 2)
     table = Table(box=None, padding=(0, 1), header_style="bright_black")
     for title in titles:

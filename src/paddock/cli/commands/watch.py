@@ -38,7 +38,6 @@ class NodeChange:
 
     kind: str
     path: str
-    # None if there is no such node, now.
     data: bytes | None
     stat: Stat | None
     # When we heard of it, in milliseconds since 1970.
@@ -97,7 +96,6 @@ class ExecOnChange:
     _service: ServiceOptions
     _signals: Signals
     _as_json: bool
-    # How the last command ended.
     status: int = 0
 
     async def run(self, change: NodeChange) -> None:
@@ -212,8 +210,12 @@ async def _until_stdout_closes() -> AsyncIterator[None]:
 
     For commands that may print nothing for hours.
     """
-    number = _pipe()
-    if number is None:
+    try:
+        number = sys.stdout.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(number).st_mode)
+    except (OSError, ValueError):
+        is_pipe = False
+    if not is_pipe:
         yield
         return
     loop = asyncio.get_running_loop()
@@ -237,15 +239,6 @@ async def _until_stdout_closes() -> AsyncIterator[None]:
         raise
     finally:
         loop.remove_reader(number)
-
-
-def _pipe() -> int | None:
-    """Return the file descriptor of stdout if it is a pipe."""
-    try:
-        number = sys.stdout.fileno()
-        return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None
-    except (OSError, ValueError):
-        return None
 
 
 async def _print_json(change: NodeChange) -> None:

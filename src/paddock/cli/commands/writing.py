@@ -49,7 +49,6 @@ GUARD = click.option(
 
 # The status if what was held is held no more.
 LOST = 76
-# How many requests are in flight.
 _BATCH = 256
 
 

@@ -18,9 +18,7 @@ from typing import Any, Final
 # Who writes as the demo itself, and as the one who looks at the service for it.
 DEMO: Final = "demo"
 SERVICE: Final = "service"
-# What a worker reports when it cannot go on.
 FAILS: Final = "fails"
-# What the demo reports when it kills a worker.
 KILLS: Final = "kills with SIGKILL"
 
 

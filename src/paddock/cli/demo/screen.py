@@ -40,7 +40,6 @@ _ROWS_MIN: Final = 18
 _COLUMNS_FOR_TREE: Final = 76
 _COLUMNS_FOR_CODE: Final = 110
 _ROWS_FOR_CODE: Final = 34
-# What a panel's border takes.
 _BORDER: Final = 2
 _HAPPENINGS_ROWS_MIN: Final = 5
 
@@ -108,8 +107,6 @@ class ScreenView(View):
             case "q":
                 remote.quit()
 
-    # The whole.
-
     def _screen(self) -> RenderableType:
         if self._stage is None:
             return Text(" A server starts …", style="dim")
@@ -169,8 +166,6 @@ class ScreenView(View):
     def _rows(self, renderable: RenderableType) -> int:
         return len(self._console.render_lines(renderable, self._console.options, pad=False))
 
-    # Its parts.
-
     def _head(self, stage: Stage) -> Text:
         names = (
             (f" {act.name} ", "bold cyan reverse" if act is stage.act else "dim")
@@ -226,10 +221,9 @@ class ScreenView(View):
         lines = _lines()
         shown = [one for one in stage.notebook.page if not one.what.startswith(SAW)]
         for one in shown[-max(1, rows - _BORDER) :]:
-            style = "bold red" if one.what == KILLS else ""
             lines.append(f"{one.at - self._began_at:4.1f}  ", style="dim")
             lines.append(f"{one.who:<9} ", style=self._color(one.who))
-            lines.append(f"{one}\n", style=style)
+            lines.append(f"{one}\n", style="bold red" if one.what == KILLS else "")
         return _panel(lines, "what happens, in order")
 
     def _tree(self, stage: Stage) -> Text:
@@ -284,10 +278,8 @@ def _panel(content: RenderableType, title: str) -> Panel:
 
 
 def _code(act: Act, rows: int) -> Panel:
-    lines = act.code.splitlines()
-    code = Syntax(
-        "\n".join(lines[: max(1, rows - _BORDER)]), "python", theme="ansi_dark", word_wrap=False
-    )
+    shown = "\n".join(act.code.splitlines()[: max(1, rows - _BORDER)])
+    code = Syntax(shown, "python", theme="ansi_dark", word_wrap=False)
     return _panel(code, f"paddock/cli/demo/acts/{act.name}.py")
 
 

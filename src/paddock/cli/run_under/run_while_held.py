@@ -61,11 +61,9 @@ class Plan:
     contend: Contend
     command: Sequence[str]
     path: str
-    # The variable that has the path.
     variable: str
     # What we call it: "the lock".
     noun: str
-    # Seconds to wait for it at most.
     wait: float | None = None
     grace: float | None = None
     # Whether to contend again when it was lost, and when the command has ended by itself.
@@ -118,7 +116,6 @@ class Awake:
         # A sleep that is shorter does no harm.
         self._tolerance = tolerance
         self._since = -math.inf
-        # How far the clocks are apart.
         self._apart: float | None = None
 
     def covers(self, when: float, now: float, clock: float) -> bool:

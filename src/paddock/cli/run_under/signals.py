@@ -50,7 +50,6 @@ class Signals:
         task = asyncio.current_task()
         assert task is not None, "a coroutine is always run by a task"
         self._task: asyncio.Task[object] = task
-        # The one that ends us.
         self.number: int | None = None
         # The first one that came, while a command ran, to ask for the end of what is done.
         self.asked_to_end: int | None = None

@@ -20,9 +20,7 @@ from paddock.cli.shell.shell import Command
 from paddock.client.client import Client
 from paddock.errors import PaddockError
 
-# A node with more children than this is not listed.
 CHILDREN_MAX: Final = 50_000
-# How long a completion waits for names.
 _PATIENCE_S: Final = 1.0
 # How long names are as good as new; a command that was run makes all of them old.
 _FRESH_S: Final = 3.0
@@ -95,7 +93,6 @@ async def _list(client: Client, path: str) -> Children:
         return NOTHING
 
 
-# No more names than this are shown at once.
 OFFERS_MAX: Final = 200
 
 _QUOTES: Final = ("'", '"')

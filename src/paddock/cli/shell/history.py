@@ -19,7 +19,6 @@ from typing import IO, Final
 
 from prompt_toolkit.history import History
 
-# So many different lines are kept.
 LINES_MAX: Final = 2000
 # No more than the end of a file is read, and no longer line is kept: data may be pasted.
 _FILE_BYTES_MAX: Final = 4 * 1024 * 1024

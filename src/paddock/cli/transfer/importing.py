@@ -50,9 +50,7 @@ _WINDOW_BYTES: Final = 4 << 20
 _CHILDREN_AHEAD_MAX: Final = 20_000
 # How often in a row a window may lose its connection, or its nodes be changed under our hands.
 _ATTEMPTS_MAX: Final = 10
-# How many nodes are deleted together, each with its tree.
 _DELETES: Final = 100
-# What the service keeps for itself.
 _RESERVED: Final = "zookeeper"
 # Errors of concurrent writes, or of an unknown outcome.
 _TO_BE_LOOKED_AT: Final = (ConnectionLostError, NodeExistsError, NoNodeError, BadVersionError)
@@ -66,14 +64,12 @@ class _Item:
     path: str
     place: int
     has_children: bool = False
-    # None: not looked yet.
     verdict: Verdict | None = None
     what: tuple[str, ...] = ()
     stat: Stat | None = None
     # What we have tried; then it may be us who made it what it is.
     tried: Verdict | None = None
     tried_what: tuple[str, ...] = ()
-    # Set when its children are there.
     final_acl: tuple[ACL, ...] | None = None
     # Whether its ACL is the temporary one of an interrupted import.
     is_unfinished: bool = False
@@ -161,8 +157,6 @@ class Import:
         await self._finish_acls()
         self._advance(len(window))
 
-    # Looking.
-
     async def _look(self, items: list[_Item]) -> None:
         """Find out what is there, and say what is to be done about it.
 
@@ -243,8 +237,6 @@ class Import:
         await _settled(asked)
         for item, names in asked:
             item.names = [] if isinstance(names.exception(), NoNodeError) else names.result()
-
-    # Writing.
 
     async def _act(self, items: list[_Item]) -> list[tuple[_Item, BaseException]]:
         """Do what is to be done; give those of which it is not sure that it was done, and why."""
@@ -327,8 +319,6 @@ class Import:
             if self._to_finish:
                 # A read waits for the next connection, and fails when there may be none in time.
                 await self._client.exists(self._root)
-
-    # What is known then.
 
     async def _settle(self, item: _Item) -> None:
         """Count a node that is done with, and remember what is to be done when it is left."""

@@ -19,7 +19,6 @@ from paddock.errors import NoNodeError, UnimplementedError
 from paddock.protocol.acl import is_masked
 from paddock.protocol.records import Stat
 
-# The nodes of the service itself.
 _RESERVED: Final = "/zookeeper"
 _WHAT_TO_DO: Final = "--auth says who asks, --skip-unreadable leaves out such nodes"
 
@@ -107,7 +106,6 @@ class Changes:
     """What was heard of a tree."""
 
     count = 0
-    # The path of the first one.
     first = ""
     # Whether there may be more that we could not hear of.
     is_blind = False
