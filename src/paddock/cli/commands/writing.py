@@ -48,7 +48,7 @@ GUARD = click.option(
 )
 
 # The status if what was held is held no more.
-LOST = 76
+_LOST = 76
 _BATCH = 256
 
 
@@ -138,9 +138,14 @@ def create(
     """
     if guard is not None and parents:
         raise click.UsageError("--guard is for one node, and --parents makes several")
+    kind: dict[str, Any] = {
+        "acl": [given_acl(one) for one in acl] or OPEN,
+        "ephemeral": ephemeral,
+        "sequential": sequential,
+        "container": container,
+        "ttl": ttl,
+    }
     content = given_data(data, file) or b""
-    kind: dict[str, Any] = {"sequential": sequential, "container": container, "ttl": ttl}
-    kind |= {"acl": [given_acl(one) for one in acl] or OPEN, "ephemeral": ephemeral}
 
     async def creating(client: Client) -> None:
         # Before the node can be seen, and a signal sent.
@@ -304,5 +309,5 @@ async def committed(transaction: Transaction, guard: str) -> Any:
         return (await transaction.commit())[1]
     except TransactionFailedError as error:
         if isinstance(error.results[0], NoNodeError):
-            raise CannotBeDone(f"{guard}: held no more, so nothing was written", LOST) from None
+            raise CannotBeDone(f"{guard}: held no more, so nothing was written", _LOST) from None
         raise error.cause or error from None

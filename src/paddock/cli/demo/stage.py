@@ -51,7 +51,7 @@ class Player:
     session: int = 0
     last: Happening | None = None
     killed: Happening | None = None
-    # And when the service was seen to have deleted the last node of its session.
+    # When the service was seen to have deleted the last node of its session.
     gone_at: float | None = None
     is_dismissed: bool = False
 
