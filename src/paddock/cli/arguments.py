@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -144,8 +145,8 @@ def given_acl(entry: str) -> ACL:
     if scheme != "digest" or ":" not in id or _DIGEST.fullmatch(id):
         return acl
     hashed = digest_id(id)
-    user = id.partition(":")[0]
-    click.echo(f"paddock: digest:{user}: the password is stored as its hash, {hashed}", err=True)
+    said = f"digest:{id.partition(':')[0]}: the password is stored as its hash, {hashed}"
+    click.echo(f"paddock: {said}", err=True)
     return ACL(acl.permissions, Identity(scheme, hashed))
 
 
@@ -154,23 +155,17 @@ DATA_FILE = click.option(
 )
 
 
-def version_option(says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--version`; -1, the default, stands for any."""
-    return click.option(
-        "--version", metavar="N", type=WholeNumber(-1, 2**31 - 1), default=-1, help=says
-    )
-
-
-VERSION = version_option("Only if the node has this version, so that no other write is lost.")
+# -1, the default, stands for any.
+version_option = partial(
+    click.option, "--version", metavar="N", type=WholeNumber(-1, 2**31 - 1), default=-1
+)
+VERSION = version_option(help="Only if the node has this version, so that no other write is lost.")
 
 JSON_LINES = click.option(
     "--json", "as_json", is_flag=True, help="One JSON object a line, for programs."
 )
-
-
-def recursive_option(says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--recursive`, with both letters, as in `rm` and in `ls`."""
-    return click.option("--recursive", "-r", "-R", is_flag=True, help=says)
+# With both letters, as in `rm` and in `ls`.
+recursive_option = partial(click.option, "--recursive", "-r", "-R", is_flag=True)
 
 
 def default_option(

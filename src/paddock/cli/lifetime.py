@@ -1,10 +1,8 @@
 """Signals and service manager notifications of a server process.
 
-SIGTERM and SIGINT end it in good order: what is under way is answered, a snapshot is written, the
-status is 0. A second one ends it at once; nothing that was acknowledged is lost by that either, but
-the next start has to read more of the log. SIGHUP does nothing, since files that were moved or
-renewed are noticed without it; but it does not end the process. A service manager that wants to
-know is told of all this, and that we are alive.
+SIGTERM and SIGINT stop it in good order: requests in flight are answered, a snapshot is written,
+the status is 0. A second one ends it at once; nothing acknowledged is lost, but the next start
+reads more of the log. SIGHUP does nothing: files that were moved or renewed are noticed without it.
 """
 
 import asyncio
@@ -14,6 +12,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from paddock.server.admin.log_handler import INTERVAL, LogHandler
@@ -37,19 +36,8 @@ class Notifier:
         elif not self._address.startswith("/"):
             self._address = ""
 
-    def ready(self, status: str) -> None:
-        self._send("READY=1", f"STATUS={status}")
-
-    def stopping(self, status: str) -> None:
-        self._send("STOPPING=1", f"STATUS={status}")
-
-    def status(self, status: str) -> None:
-        self._send(f"STATUS={status}")
-
-    def alive(self) -> None:
-        self._send("WATCHDOG=1")
-
-    def _send(self, *lines: str) -> None:
+    def send(self, *lines: str) -> None:
+        """Send lines of systemd's protocol, such as `READY=1`."""
         if not self._address:
             return
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
@@ -73,7 +61,6 @@ class Lifetime:
 
     def __init__(self, log_handler: LogHandler, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
-        # Called before we leave at once.
         self.on_leaving: Callable[[], None] | None = None
         self._log_handler = log_handler
         self.notifier = notifier
@@ -85,11 +72,11 @@ class Lifetime:
         self._repeat(INTERVAL, log_handler.flush_suppressed)
 
     def ready(self, status: str) -> None:
-        self.notifier.ready(status)
+        self.notifier.send("READY=1", f"STATUS={status}")
         interval = self.notifier.watchdog_interval
         if interval is not None:
             # From the loop itself: if it hangs, so do all clients.
-            self._repeat(interval, self.notifier.alive)
+            self._repeat(interval, partial(self.notifier.send, "WATCHDOG=1"))
 
     def over(self) -> None:
         """Log what was suppressed."""
@@ -104,7 +91,8 @@ class Lifetime:
             self.over()
             os._exit(128 + number)
         logger.info("%s: stopping", name)
-        self.notifier.stopping("Answering what is under way, writing a snapshot")
+        doing = "Answering what is under way, writing a snapshot"
+        self.notifier.send("STOPPING=1", f"STATUS={doing}")
         self.stop.set()
 
     def _repeat(self, interval: float, action: Callable[[], None]) -> None:

@@ -15,46 +15,50 @@ import click
 
 from paddock.cli.version import print_version
 
-# By name: the module and the function in it, and what the list of commands says.
-_COMMANDS = {
-    "shell": ("shell.entry:shell", "Run commands of ZooKeeper's shell, as zkCli does."),
-    "serve": ("commands.serve:serve", "Run a server."),
-    "backup": (
-        "commands.backup:backup",
-        "Write a backup of a data folder, also while a server runs.",
-    ),
-    "restore": ("commands.restore:restore", "Restore a backup, also while a server runs."),
-    "fsck": ("commands.fsck:fsck", "Check a data folder, and repair a copy of it."),
-    "export": ("commands.export:export", "Write a tree of a service to a file."),
-    "import": ("commands.importing:import_", "Read a tree from a file, or from another service."),
-    "upgrade": ("commands.upgrade:upgrade", "Take over the data of an Apache ZooKeeper server."),
-    "ls": ("commands.reading:ls", "List the children of a node."),
-    "get": ("commands.reading:get", "Write the data of a node to stdout."),
-    "set": ("commands.writing:set_", "Replace the data of a node."),
-    "create": ("commands.writing:create", "Create a node and print its path."),
-    "delete": ("commands.writing:delete", "Delete nodes, or whole trees."),
-    "acl": ("commands.acl:acl", "Show or replace the ACL of a node."),
-    "stat": ("commands.reading:stat", "Say what is known of a node beside its data."),
-    "tree": ("commands.reading:tree", "Draw a node and everything below it."),
-    "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
-    "status": ("commands.status:command", "Show how servers are, live."),
-    "bench": ("commands.bench:command", "Measure how fast a service is."),
-    "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
-    "lock": ("commands.lock:lock", "Run a command while holding a lock."),
-    "elect": ("commands.lock:elect", "Run a command while leading."),
-    "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
-}
-
-# How the list of commands is divided; a new one has its place here, too.
+# By section and name: the module and the function in it, and what the list of commands says.
 _SECTIONS = {
-    "Try it": ("demo", "shell"),
-    "Run a server": ("serve", "status", "bench", "backup", "restore", "fsck", "upgrade"),
-    "Look at nodes and change them": (
-        *("ls", "get", "set", "create", "delete", "stat", "acl", "tree", "find"),
-        *("watch", "export", "import"),
-    ),
-    "Coordinate programs": ("lock", "elect"),
+    "Try it": {
+        "demo": ("commands.demo:demo", "See locks, elections and queues, with real processes."),
+        "shell": ("shell.entry:shell", "Run commands of ZooKeeper's shell, as zkCli does."),
+    },
+    "Run a server": {
+        "serve": ("commands.serve:serve", "Run a server."),
+        "status": ("commands.status:command", "Show how servers are, live."),
+        "bench": ("commands.bench:command", "Measure how fast a service is."),
+        "backup": (
+            "commands.backup:backup",
+            "Write a backup of a data folder, also while a server runs.",
+        ),
+        "restore": ("commands.restore:restore", "Restore a backup, also while a server runs."),
+        "fsck": ("commands.fsck:fsck", "Check a data folder, and repair a copy of it."),
+        "upgrade": (
+            "commands.upgrade:upgrade",
+            "Take over the data of an Apache ZooKeeper server.",
+        ),
+    },
+    "Look at nodes and change them": {
+        "ls": ("commands.reading:ls", "List the children of a node."),
+        "get": ("commands.reading:get", "Write the data of a node to stdout."),
+        "set": ("commands.writing:set_", "Replace the data of a node."),
+        "create": ("commands.writing:create", "Create a node and print its path."),
+        "delete": ("commands.writing:delete", "Delete nodes, or whole trees."),
+        "stat": ("commands.reading:stat", "Say what is known of a node beside its data."),
+        "acl": ("commands.acl:acl", "Show or replace the ACL of a node."),
+        "tree": ("commands.reading:tree", "Draw a node and everything below it."),
+        "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
+        "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
+        "export": ("commands.export:export", "Write a tree of a service to a file."),
+        "import": (
+            "commands.importing:import_",
+            "Read a tree from a file, or from another service.",
+        ),
+    },
+    "Coordinate programs": {
+        "lock": ("commands.lock:lock", "Run a command while holding a lock."),
+        "elect": ("commands.lock:elect", "Run a command while leading."),
+    },
 }
+_COMMANDS = {name: one for section in _SECTIONS.values() for name, one in section.items()}
 
 # What stands here for a flag of zkCli's command of the same name.
 _FLAGS_OF_ZKCLI = {
@@ -117,11 +121,10 @@ class _Commands(click.Group):
         return status
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        # One width for all of them.
         width = max(map(len, _COMMANDS))
         for title, names in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), _COMMANDS[name][1]) for name in names])
+                formatter.write_dl([(name.ljust(width), says) for name, (_, says) in names.items()])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -173,9 +176,7 @@ def _occupy_standard_streams() -> None:
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(opened, True)
     os.close(opened)
-    if sys.stdin is None:
-        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened_as = "w" if number else "r"
+            setattr(sys, name, os.fdopen(number, opened_as, encoding="utf-8", closefd=False))

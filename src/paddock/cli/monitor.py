@@ -1,8 +1,7 @@
 """Metrics of servers, asked with four-letter words: one connection for each word.
 
-`srvr` is allowed by every server unless it is configured away; `mntr`, which knows more, has to be
-in the server's `4lw.commands.whitelist`. What is not known is None. A server that cannot be asked
-has a `problem`, in words, and nothing else.
+`mntr`, which knows more than `srvr`, has to be in the server's `4lw.commands.whitelist`. What is
+not known is None. A server that cannot be asked has a `problem`, in words, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", int, float)
 
-# More than any answer to these words.
 _ANSWER_BYTES_MAX: Final = 1_000_000
 # How many requests we make for each look ourselves: servers count them, too.
 _WORDS: Final = 2
@@ -66,7 +64,6 @@ class Figures:
     outstanding: int | None = None
     zxid: str | None = None
     nodes: int | None = None
-    # What only `mntr` knows.
     has_details: bool = False
     sessions: int | None = None
     watches: int | None = None
@@ -114,7 +111,13 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     except ValueError as error:
         figures.problem = str(error)
     else:
-        _read_mntr(details, figures)
+        found = dict(line.split("\t", 1) for line in details.splitlines() if "\t" in line)
+        figures.has_details = "zk_server_state" in found
+        if figures.has_details:
+            for name, key in _IN_MNTR.items():
+                setattr(figures, name, _number(int, found.get(key)))
+            uptime_ms = _number(float, found.get("zk_uptime"))
+            figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
     return figures
 
 
@@ -162,16 +165,6 @@ def _read_srvr(said: str, figures: Figures) -> None:
         setattr(figures, name, _number(int, found.get(key)))
     if figures.clients is not None:
         figures.clients = max(0, figures.clients - 1)
-
-
-def _read_mntr(said: str, figures: Figures) -> None:
-    found = dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
-    figures.has_details = "zk_server_state" in found
-    if figures.has_details:
-        for name, key in _IN_MNTR.items():
-            setattr(figures, name, _number(int, found.get(key)))
-        uptime_ms = _number(float, found.get("zk_uptime"))
-        figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
 
 
 def _reason(error: OSError, has_tls: bool) -> str:

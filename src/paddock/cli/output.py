@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import click
 
-from paddock.client.operations.walk import WalkedNode
 from paddock.errors import InvalidArgumentError, PaddockError, RequestError
 from paddock.protocol.records import Stat
 
@@ -68,14 +67,9 @@ def one_line() -> Iterator[None]:
         ) from None
 
 
-def session_text(session: int) -> str:
-    """Format a session id: hexadecimal, without a sign."""
-    return f"0x{session & (1 << 64) - 1:x}"
-
-
 def owner_text(stat: Stat) -> str | None:
-    """Name the session that an ephemeral node belongs to."""
-    return session_text(stat.ephemeral_owner) if stat.ephemeral_owner else None
+    """Name the session that an ephemeral node belongs to: hexadecimal, without a sign."""
+    return f"0x{stat.ephemeral_owner & (1 << 64) - 1:x}" if stat.ephemeral_owner else None
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -124,14 +118,6 @@ def print_json(document: object) -> None:
     # In ASCII, so that no terminal and no locale can spoil it.
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
-
-
-def print_node(found: WalkedNode, line: str, as_json: bool) -> None:
-    """Print a node as a line, or as a JSON object."""
-    if as_json:
-        print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
-    else:
-        print(line)
 
 
 def time_text(time_ms: int) -> str:

@@ -19,7 +19,7 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -290,51 +290,40 @@ class NodePath(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        return [CompletionItem(path) for path in _completions(ctx.params, incomplete)]
+        logging.getLogger("paddock").addHandler(logging.NullHandler())
+        given = ctx.params.get
+        try:
+            service = ServiceOptions(
+                given("server") or DEFAULT_HOSTS,
+                identities=tuple(identity_of(one, "--auth") for one in given("auth") or ()),
+                tls=tls_of(
+                    bool(given("tls")), given("tls_ca"), given("tls_cert"), given("tls_key")
+                ),
+            )
+            found = asyncio.run(_matching_paths(service, incomplete or "/"))
+            return [CompletionItem(path) for path in found]
+        except (PaddockError, click.ClickException, OSError, ValueError):
+            return []
 
 
 NODE_PATH: Final = NodePath()
 
 
-def _completions(options: Mapping[str, Any], incomplete: str) -> list[str]:
-    """Return the paths of nodes that begin with a text; of a single one, also its children.
-
-    `options` are those of the command line so far, with the names that `service_options` has.
-    """
-    logging.getLogger("paddock").addHandler(logging.NullHandler())
-    try:
-        service = ServiceOptions(
-            options.get("server") or DEFAULT_HOSTS,
-            identities=tuple(identity_of(one, "--auth") for one in options.get("auth") or ()),
-            tls=tls_of(
-                bool(options.get("tls")),
-                options.get("tls_ca"),
-                options.get("tls_cert"),
-                options.get("tls_key"),
-            ),
-        )
-        return asyncio.run(_matching_paths(service, incomplete or "/"))
-    except (PaddockError, click.ClickException, OSError, ValueError):
-        return []
-
-
 async def _matching_paths(service: ServiceOptions, incomplete: str) -> list[str]:
+    """Return the paths of nodes that begin with a text; of a single one, also its children."""
     above, slash, beginning = incomplete.rpartition("/")
     async with asyncio.timeout(_DEADLINE_S), service.connect() as client:
 
         async def children(path: str) -> list[str]:
             try:
                 stat = await client.exists(path)
-                if stat is None or not 0 < stat.num_children <= _CHILDREN_MAX:
-                    return []
-                names = sorted(await client.children(path))
+                are_few = stat is not None and 0 < stat.num_children <= _CHILDREN_MAX
+                names = sorted(await client.children(path)) if are_few else []
             except RequestError:
                 return []
             return [child_path(path, name) for name in names if name.isprintable()]
 
-        if not slash:
-            return []
-        found = await children(above or "/")
+        found = await children(above or "/") if slash else []
         found = [path for path in found if path.rpartition("/")[2].startswith(beginning)]
         # With its children there are several, and the shell adds no space behind the path.
         return found + await children(found[0]) if len(found) == 1 else found

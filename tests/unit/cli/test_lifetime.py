@@ -22,10 +22,10 @@ def manager(address: str) -> Iterator[socket.socket]:
 def test_each_piece_of_news_is_one_datagram_of_lines(tmp_path: Path) -> None:
     with manager(f"{tmp_path}/socket") as listener:
         notifier = Notifier({"NOTIFY_SOCKET": f"{tmp_path}/socket"})
-        notifier.status("Loading")
-        notifier.ready("Serving")
-        notifier.alive()
-        notifier.stopping("Stopping")
+        notifier.send("STATUS=Loading")
+        notifier.send("READY=1", "STATUS=Serving")
+        notifier.send("WATCHDOG=1")
+        notifier.send("STOPPING=1", "STATUS=Stopping")
         received = [listener.recv(1000) for _ in range(4)]
     assert received == [
         b"STATUS=Loading",
@@ -38,21 +38,21 @@ def test_each_piece_of_news_is_one_datagram_of_lines(tmp_path: Path) -> None:
 def test_a_socket_without_a_file_is_found() -> None:
     name = f"paddock-test-{os.getpid()}"
     with manager(f"\0{name}") as listener:
-        Notifier({"NOTIFY_SOCKET": f"@{name}"}).alive()
+        Notifier({"NOTIFY_SOCKET": f"@{name}"}).send("WATCHDOG=1")
         assert listener.recv(1000) == b"WATCHDOG=1"
 
 
 @pytest.mark.parametrize("address", ["", "/nowhere/socket", "relative", "vsock:2:1234", "@gone"])
 def test_without_a_manager_nothing_happens(address: str) -> None:
-    Notifier({"NOTIFY_SOCKET": address}).ready("Serving")
-    Notifier({}).ready("Serving")
+    Notifier({"NOTIFY_SOCKET": address}).send("READY=1", "STATUS=Serving")
+    Notifier({}).send("READY=1", "STATUS=Serving")
 
 
 def test_a_manager_that_does_not_read_does_not_hold_us_up(tmp_path: Path) -> None:
     with manager(f"{tmp_path}/socket"):
         notifier = Notifier({"NOTIFY_SOCKET": f"{tmp_path}/socket"})
         for _ in range(2000):
-            notifier.alive()
+            notifier.send("WATCHDOG=1")
 
 
 @pytest.mark.parametrize(

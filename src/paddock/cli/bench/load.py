@@ -7,6 +7,7 @@ operation is one notification, and its latency counts from the write.
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter as clock
 from typing import Any, Final, TypeAlias
@@ -21,7 +22,6 @@ from paddock.recipes.locks.lock import Lock
 
 Ask: TypeAlias = Callable[[], Awaitable[object]]
 
-# Of a mix, one in so many is a write.
 _WRITE_EVERY: Final = 10
 
 
@@ -99,20 +99,18 @@ class Load:
                 tally.note(clock() - asked_at)
 
 
+@dataclass(slots=True)
 class FanOut:
     """Writes to a node again and again, each time when all watch it."""
 
-    def __init__(
-        self, tally: Tally, writer: Client, watchers: Sequence[Client], path: str, data: bytes
-    ) -> None:
-        self._tally = tally
-        self._writer = writer
-        self._watchers = watchers
-        self._path = path
-        self._data = data
-        self._written_at = 0.0
-        self._waiting = 0
-        self._all_told = asyncio.Event()
+    _tally: Tally
+    _writer: Client
+    _watchers: Sequence[Client]
+    _path: str
+    _data: bytes
+    _written_at: float = 0.0
+    _waiting: int = 0
+    _all_told: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, warm_up_s: float, seconds: float) -> None:
         """Do so for a time, which is that of the warm-up and that in which they are counted."""

@@ -1,8 +1,7 @@
 """The plan of a benchmark: cells, durations and limits.
 
 Every operation is measured one at a time, then with several clients, then with many requests of
-each under way. A cell ends after its time; one that writes ends sooner if it has written so much
-that a small server could feel it afterwards.
+each in flight. A cell ends after its time; one that writes, also after a bounded amount of data.
 """
 
 from collections.abc import Iterator
@@ -54,7 +53,6 @@ class Plan:
     seconds: float
     clients: int
     window: int
-    # Bytes of data in a node.
     size: int
     watchers: int
 

@@ -22,7 +22,6 @@ from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
 
-# How long four-letter words are waited for.
 _LOOK_S: Final = 2.0
 
 

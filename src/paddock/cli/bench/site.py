@@ -1,11 +1,8 @@
 """The nodes of a benchmark, below one folder, and their removal.
 
-As much as can be goes by itself if we are killed: the nodes that are read and written are ephemeral
-and end with our session, and the folders are containers, which the service removes when they are
-empty. Only what a create has made stays then.
-
-The folder has a mark of ours in its data. Nothing is removed where the mark is not: it would be
-somebody else's.
+If we are killed, nearly everything goes by itself: the nodes that are read and written are
+ephemeral, and the folders are containers. Only what a create has made stays. Nothing is removed
+where the data of the folder are not our mark.
 """
 
 import asyncio
@@ -116,7 +113,6 @@ async def furnished(client: Client, site: Site, data: bytes) -> AsyncIterator[No
         await site.furnish(client, data)
         yield
     except _Refused:
-        # There is nothing of ours.
         raise
     except BaseException:
         left = await site.remove(client)

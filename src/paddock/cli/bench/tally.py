@@ -1,13 +1,7 @@
 """The measurement of a cell: throughput, latencies, and the CPU time of the client.
 
-    tally = Tally()
-    tally.begin()
-    tally.note(0.002)
-    tally.end()
-    print(tally.result(cell).rate)
-
-Operations count that are answered between begin and end. How long they took is noted also of those
-that are answered later, since the slowest are among them.
+Operations count that are answered between begin and end. Latencies are also noted of those that are
+answered later, since the slowest are among them.
 """
 
 import math
@@ -33,11 +27,9 @@ class Measurement:
     refusals: int
     # Of those refusals the first, in words.
     problem: str | None
-    # None if nothing was answered at all.
     p50_ms: float | None
     p99_ms: float | None
     max_ms: float | None
-    # How much of one processor our process used.
     client_cpu: float
 
     @property

@@ -39,8 +39,8 @@ async def get(client: Client, path: str, as_json: bool) -> None:
 @acl.command("set")
 @click.argument("path", type=NODE_PATH)
 @click.argument("entries", metavar="ACL...", nargs=-1, required=True)
-@recursive_option("Also the ACLs of everything below it, the deepest nodes first.")
-@version_option("Only if the ACL has this version: `aversion` in the stat.")
+@recursive_option(help="Also the ACLs of everything below it, the deepest nodes first.")
+@version_option(help="Only if the ACL has this version: `aversion` in the stat.")
 @click.option("--json", "as_json", is_flag=True, help="An object for each node, with its stat.")
 @service_options
 def set_(

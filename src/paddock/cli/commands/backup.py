@@ -48,8 +48,17 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
         if not (data / "format").is_file():
             raise CannotBeDone(f"{data}: holds no data of Paddock")
         if target is not None:
-            _check_target(target, data, overwrite)
-        loaded = _load(data)
+            check_output_file(target, overwrite)
+            for ours in (data, data / "log"):
+                if target.absolute().parent.resolve().is_relative_to(ours.resolve()):
+                    raise CannotBeDone(f"{target}: lies in {ours}, which is not to be touched")
+        if user_of(data) is not None:
+            try:
+                # A fresh one spares us the log, and most of the race with its purging.
+                ask(data, {"command": "snapshot"}, _SNAPSHOT_TIMEOUT)
+            except ControlError as error:
+                click.echo(f"paddock: warning: no fresh snapshot: {error}", err=True)
+        loaded = load(data)
         if target is None:
             manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()))
             sys.stdout.buffer.flush()
@@ -60,23 +69,6 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
         f" {counted(manifest.nodes, 'node')}, {counted(manifest.sessions, 'session')}",
         err=target is None,
     )
-
-
-def _check_target(file: Path, data: Path, overwrite: bool) -> None:
-    check_output_file(file, overwrite)
-    for ours in (data, data / "log"):
-        if file.absolute().parent.resolve().is_relative_to(ours.resolve()):
-            raise CannotBeDone(f"{file}: lies in {ours}, which is not to be touched")
-
-
-def _load(data: Path) -> Loaded:
-    if user_of(data) is not None:
-        try:
-            # A fresh one spares us the log, and most of the race with its purging.
-            ask(data, {"command": "snapshot"}, _SNAPSHOT_TIMEOUT)
-        except ControlError as error:
-            click.echo(f"paddock: warning: no fresh snapshot: {error}", err=True)
-    return load(data)
 
 
 def _write_file(file: Path, loaded: Loaded, compress: bool) -> Manifest:

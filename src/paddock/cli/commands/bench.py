@@ -8,8 +8,6 @@ import click
 
 from paddock.cli.arguments import NumberRange, WholeNumber, default_option, parse_size
 from paddock.cli.bench.plan import OPERATIONS, Plan
-from paddock.cli.bench.report import PlainReport, Report, TerminalReport
-from paddock.cli.bench.run import measure
 from paddock.cli.run_under.signals import Signals, run_with_signals
 from paddock.cli.service import NODE_PATH, ServiceOptions, run, service_options
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
@@ -72,6 +70,10 @@ def command(
     Everything is made below one path and removed at the end, also after Ctrl-C. Status 1 says that
     something was refused, or a connection lost.
     """
+    # Imported now, not above: `--help` needs none of it.
+    from paddock.cli.bench.report import PlainReport, Report, TerminalReport
+    from paddock.cli.bench.run import measure
+
     names = tuple(dict.fromkeys(name.strip() for name in ops.split(",")))
     for name in names:
         if name not in OPERATIONS:

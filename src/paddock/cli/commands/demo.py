@@ -4,12 +4,8 @@ import itertools
 from typing import Final
 
 import click
-from rich.console import Console
 
 from paddock.cli.arguments import NumberRange, default_option
-from paddock.cli.demo.acts import ACTS
-from paddock.cli.demo.director import View, perform
-from paddock.cli.demo.screen import ScreenView
 from paddock.cli.service import run
 
 # A pipe needs no time to look.
@@ -42,6 +38,13 @@ def demo(
     ACT is one of election, lock, discovery, queue, barrier; without any, all of them are played.
     Leaders and workers are really killed. Everything is in memory, and nothing is left of it.
     """
+    # Imported now, not above: `--help` needs none of it.
+    from rich.console import Console
+
+    from paddock.cli.demo.acts import ACTS
+    from paddock.cli.demo.director import View, perform
+    from paddock.cli.demo.screen import ScreenView
+
     by_name = {act.name: act for act in ACTS}
     for name in names:
         if name not in by_name:

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from paddock.cli.arguments import JSON_LINES, WholeNumber, parse_age, parse_size
-from paddock.cli.output import long_line, print_node, tell_problem
+from paddock.cli.commands.reading import print_node
+from paddock.cli.output import long_line, tell_problem
 from paddock.cli.service import NODE_PATH, client_command
 from paddock.client.client import Client
 from paddock.protocol.records import Stat
@@ -42,7 +43,19 @@ class Criteria:
 
     def fits(self, path: str, stat: Stat) -> bool:
         """Return whether path and stat match."""
-        return self._fits_path(path) and self._fits_stat(stat)
+        name = path.rpartition("/")[2]
+        return (
+            (not self.names or any(fnmatchcase(name, one) for one in self.names))
+            and (not self.paths or any(fnmatchcase(path, one) for one in self.paths))
+            and (self.regex is None or self.regex.search(path) is not None)
+            and not (self.ephemeral and not stat.ephemeral_owner)
+            and (self.owner is None or stat.ephemeral_owner == self.owner)
+            and not (self.childless and stat.num_children)
+            and (self.larger is None or stat.data_length > self.larger)
+            and (self.smaller is None or stat.data_length < self.smaller)
+            and (self.written_before_ms is None or stat.mtime < self.written_before_ms)
+            and (self.written_after_ms is None or stat.mtime > self.written_after_ms)
+        )
 
     def fits_data(self, data: bytes | None) -> bool:
         """Return whether the data match; None stands for data that could not be read."""
@@ -50,25 +63,6 @@ class Criteria:
             return not self.needs_data
         return (self.data is None or self.data in data) and (
             self.data_regex is None or self.data_regex.search(data) is not None
-        )
-
-    def _fits_path(self, path: str) -> bool:
-        name = path.rpartition("/")[2]
-        return (
-            (not self.names or any(fnmatchcase(name, one) for one in self.names))
-            and (not self.paths or any(fnmatchcase(path, one) for one in self.paths))
-            and (self.regex is None or self.regex.search(path) is not None)
-        )
-
-    def _fits_stat(self, stat: Stat) -> bool:
-        return not (
-            (self.ephemeral and not stat.ephemeral_owner)
-            or (self.owner is not None and stat.ephemeral_owner != self.owner)
-            or (self.childless and stat.num_children)
-            or (self.larger is not None and stat.data_length <= self.larger)
-            or (self.smaller is not None and stat.data_length >= self.smaller)
-            or (self.written_before_ms is not None and stat.mtime >= self.written_before_ms)
-            or (self.written_after_ms is not None and stat.mtime <= self.written_after_ms)
         )
 
 

@@ -198,18 +198,14 @@ class _Job:
         if not self.is_dry:
             tally = await pass_through("import", options)
         assert tally is not None
-        self._say(tally)
-        return 0
-
-    def _say(self, tally: Tally) -> None:
         done = dataclasses.asdict(tally)
         del done["first_different"]
         if self.as_json:
             click.echo(json.dumps({"path": self.root, "dry_run": self.is_dry, **done}))
-            return
-        words = [f"{number} {word}" for word, number in done.items() if number]
-        would = " would be" if self.is_dry else ""
-        click.echo(f"{self.root}:{would} {', '.join(words)}")
+        else:
+            words = ", ".join(f"{number} {word}" for word, number in done.items() if number)
+            click.echo(f"{self.root}:{' would be' if self.is_dry else ''} {words}")
+        return 0
 
 
 @dataclasses.dataclass(slots=True)
@@ -219,7 +215,6 @@ class _Differences:
     _is_shown: bool
     _as_json: bool
     count: int = 0
-    # The first one that is in the way.
     _first: str = ""
 
     def take(self, difference: Difference) -> None:

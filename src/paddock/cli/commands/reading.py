@@ -15,7 +15,6 @@ from paddock.cli.output import (
     long_line,
     owner_text,
     print_json,
-    print_node,
     shown_data,
     size_text,
     stat_fields,
@@ -32,6 +31,14 @@ _LINES = ("├── ", "└── ", "│   ")
 _ASCII = ("|-- ", "`-- ", "|   ")
 
 
+def print_node(found: WalkedNode, line: str, as_json: bool) -> None:
+    """Print a node as a line, or as a JSON object."""
+    if as_json:
+        print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
+    else:
+        print(line)
+
+
 @click.command()
 @click.argument("path", default="/", type=NODE_PATH)
 @click.option(
@@ -41,7 +48,7 @@ _ASCII = ("|-- ", "`-- ", "|   ")
     is_flag=True,
     help="With version, bytes, number of children, time of the last write, owner.",
 )
-@recursive_option("Everything below it, as whole paths.")
+@recursive_option(help="Everything below it, as whole paths.")
 @JSON_LINES
 @client_command
 async def ls(client: Client, path: str, is_long: bool, recursive: bool, as_json: bool) -> int:
@@ -202,11 +209,10 @@ class _Drawing:
             first = before + (self._last if ends else self._branch)
             below = before + ("    " if ends else self._along)
         notes = ", ".join(self._notes(found))
-        name, style = found.name if found.depth else found.path, ""
-        if found.stat is not None:
-            style = (
-                "cyan" if found.stat.ephemeral_owner else "bold" if found.stat.num_children else ""
-            )
+        name = found.name if found.depth else found.path
+        style = ""
+        if (stat := found.stat) is not None:
+            style = "cyan" if stat.ephemeral_owner else "bold" if stat.num_children else ""
         self._print(first, below, name, style, f"  {notes}" if notes else "")
         # Children of which none is shown are only counted.
         self._above.append((below, 0 if found.is_leaf else found.omitted))

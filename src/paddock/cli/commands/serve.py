@@ -23,17 +23,11 @@ from typing import Any
 import click
 
 from paddock import __version__
-from paddock._loops import run
 from paddock.cli.arguments import PATH
-from paddock.cli.lifetime import Lifetime, Notifier
 from paddock.cli.output import CannotBeDone, one_line
-from paddock.server.admin.log_handler import LogHandler
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
-from paddock.server.server import Server
-from paddock.server.supervisor import Supervisor
-from paddock.storage.layout import FolderInUseError
 
 DEFAULT_DATA = Path("data")
 # Made now: when it is needed there is no memory.
@@ -138,6 +132,28 @@ def _without_dots(path: Path | None) -> Path | None:
 
 
 def _run(config: ServerConfig, warnings: list[str]) -> None:
+    # Imported now, not above: `--help` needs none of it.
+    from paddock._loops import run
+    from paddock.storage.layout import FolderInUseError
+
+    _raise_file_limit()
+    _tune_interpreter()
+    with one_line():
+        try:
+            run(_serve_until_signal(config, warnings))
+        except ConfigError as error:
+            # A file that TLS needs, say: it is read only now.
+            raise click.UsageError(str(error)) from None
+        except FolderInUseError as error:
+            raise CannotBeDone(f"{error}; --data takes another folder") from None
+
+
+async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None:
+    from paddock.cli.lifetime import Lifetime, Notifier
+    from paddock.server.admin.log_handler import LogHandler
+    from paddock.server.server import Server
+    from paddock.server.supervisor import Supervisor
+
     log_handler = LogHandler(sys.stderr, config.log_format, time.monotonic)
     logging.basicConfig(level=config.log_level.upper(), handlers=[log_handler])
     for warning in warnings:
@@ -146,19 +162,7 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
         else:
             # Without time and level: it is about the command line.
             click.echo(f"paddock: warning: {warning}", err=True)
-    _raise_file_limit()
-    _tune_interpreter()
-    with one_line():
-        try:
-            run(_serve_until_signal(config, log_handler))
-        except ConfigError as error:
-            # A file that TLS needs, say: it is read only now.
-            raise click.UsageError(str(error)) from None
-        except FolderInUseError as error:
-            raise CannotBeDone(f"{error}; --data takes another folder") from None
 
-
-async def _serve_until_signal(config: ServerConfig, log_handler: LogHandler) -> None:
     def wall_clock_ms() -> int:
         return time.time_ns() // 1_000_000
 
@@ -181,7 +185,7 @@ async def _serve_until_signal(config: ServerConfig, log_handler: LogHandler) -> 
     lifetime = Lifetime(log_handler, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.on_leaving = supervisor.abandon
-    lifetime.notifier.status(f"Loading {config.data_directory or 'nothing'}")
+    lifetime.notifier.send(f"STATUS=Loading {config.data_directory or 'nothing'}")
     await supervisor.start()
     host, port = supervisor.address
     lifetime.ready(f"Serving on {host}:{port}")
@@ -212,25 +216,20 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
         where = f"Its data is in {config.data_directory.absolute()}"
     if secure is not None:
         where = f"TLS is spoken on {secure[0]}:{secure[1]}\n{where}"
-    try:
-        if secure == (host, port):
-            # Nothing short can be tried here: it takes certificates.
-            click.echo(f"Paddock {__version__} listens on {host}:{port}\n{where}\nCtrl-C stops it.")
-            return
+    says = f"Paddock {__version__} listens on {host}:{port}\n{where}\n"
+    if secure != (host, port):
+        # Where TLS is spoken nothing short can be tried: it takes certificates.
         command, server = _own_command(), shlex.quote(bracketed)
-        click.echo(
-            f"Paddock {__version__} listens on {host}:{port}\n"
-            f"{where}\n"
+        says += (
             f"Try it:     {command} shell -server {server}\n"
             f"            {command} status --server {server}\n"
             f"            {command} ls --server {server} /\n"
             f'in Python:  with paddock.sync.connect("{bracketed}") as client: '
             f'print(client.children("/"))\n'
-            f"Ctrl-C stops it."
         )
-    except BrokenPipeError:
-        # The greeting need not be read.
-        pass
+    # The greeting need not be read.
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"{says}Ctrl-C stops it.")
 
 
 def _own_command() -> str:

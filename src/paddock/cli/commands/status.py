@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -25,6 +25,23 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+# The columns of the table by title: their rank, and what is in them. The larger the rank, the
+# sooner a column is left out.
+_COLUMNS: Final = {
+    "server": (0, "server"),
+    "mode": (1, "mode"),
+    "version": (7, "version"),
+    "req/s": (2, "requests/s"),
+    "avg ms": (3, "average ms"),
+    "max ms": (9, "slowest ms"),
+    "clients": (4, "clients"),
+    "sessions": (6, "sessions"),
+    "nodes": (5, "nodes"),
+    "queued": (10, "outstanding"),
+    "zxid": (8, "zxid"),
+}
+# What the card has in one line.
+_IN_TABLE: Final = ("average ms", "slowest ms")
 # A server that does not answer must not hold up those that do for long.
 _TIMEOUT_MAX: Final = 5.0
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -109,41 +126,24 @@ class Histories:
 
 
 def card_lines(figures: Figures) -> list[tuple[str, str]]:
-    """Name and value of everything that is known of a server."""
+    """Return name and value of everything that is known of a server."""
     if figures.problem is not None:
         return [("server", figures.server), ("problem", figures.problem)]
-    lines = {
-        "server": figures.server,
-        "mode": figures.mode,
-        "version": figures.version,
-        "uptime": _or_none(duration_text, figures.uptime_s),
-        "requests/s": _or_none(_rate, figures.requests_per_s),
-        "latency ms": _latency(figures),
-        "outstanding": _or_none(_count, figures.outstanding),
-        "clients": _or_none(_count, figures.clients),
-        "sessions": _or_none(_count, figures.sessions),
-        "nodes": _or_none(_count, figures.nodes),
-        "ephemerals": _or_none(_count, figures.ephemerals),
-        "watches": _or_none(_count, figures.watches),
-        "data": _or_none(size_text, figures.data_bytes),
-        "open files": _or_none(_count, figures.open_files),
-        "received": _or_none(_count, figures.received),
-        "zxid": figures.zxid,
-    }
-    return [(name, value) for name, value in lines.items() if value]
+    return [(name, value) for name, value in _texts(figures).items() if name not in _IN_TABLE]
 
 
 def table_rows(several: Sequence[Figures], width: int | None = None) -> list[list[str]]:
     """Return a row of titles and one for each server, with the columns that fit into a width."""
-    columns = [column for column in _COLUMNS if any(column.value(one) for one in several)]
-    rows = _rows(several, columns)
+    texts = [_texts(one) for one in several]
+    titles = [title for title, (_, name) in _COLUMNS.items() if any(name in one for one in texts)]
     # What matters least goes first, and server and mode stay.
-    for unimportant in sorted(columns, key=lambda column: -column.rank):
-        if width is None or unimportant.rank < 2 or _width(rows) <= width:
-            break
-        columns.remove(unimportant)
-        rows = _rows(several, columns)
-    return rows
+    by_rank = sorted(titles, key=lambda title: -_COLUMNS[title][0])
+    while True:
+        rows = [titles, *([one.get(_COLUMNS[title][1], "-") for title in titles] for one in texts)]
+        if width is None or len(by_rank) <= 2 or _width(rows) <= width:
+            return rows
+        titles = [title for title in titles if title != by_rank[0]]
+        del by_rank[0]
 
 
 def plain(several: Sequence[Figures]) -> str:
@@ -198,7 +198,6 @@ def _table(several: Sequence[Figures], width: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    # Two columns of space between columns, and one at each side.
     titles, *rows = table_rows(several, width - 2)
     table = Table(box=None, padding=(0, 1), header_style="bright_black")
     for title in titles:
@@ -212,14 +211,6 @@ def _table(several: Sequence[Figures], width: int) -> RenderableType:
             )
         )
     return table
-
-
-class _Column(NamedTuple):
-    """A column of the table; the larger its rank, the sooner it is left out."""
-
-    title: str
-    rank: int
-    value: Callable[[Figures], str | None]
 
 
 def _count(number: int) -> str:
@@ -243,24 +234,29 @@ def _or_none(text: Callable[[_T], str], value: _T | None) -> str | None:
     return None if value is None else text(value)
 
 
-_COLUMNS: Final = (
-    _Column("server", 0, lambda one: one.server),
-    _Column("mode", 1, lambda one: one.mode or one.problem),
-    _Column("version", 7, lambda one: one.version),
-    _Column("req/s", 2, lambda one: _or_none(_rate, one.requests_per_s)),
-    _Column("avg ms", 3, lambda one: _or_none("{:.4g}".format, one.latency_avg_ms)),
-    _Column("max ms", 9, lambda one: _or_none("{:.4g}".format, one.latency_max_ms)),
-    _Column("clients", 4, lambda one: _or_none(_count, one.clients)),
-    _Column("sessions", 6, lambda one: _or_none(_count, one.sessions)),
-    _Column("nodes", 5, lambda one: _or_none(_count, one.nodes)),
-    _Column("queued", 10, lambda one: _or_none(_count, one.outstanding)),
-    _Column("zxid", 8, lambda one: one.zxid),
-)
-
-
-def _rows(several: Sequence[Figures], columns: Sequence[_Column]) -> list[list[str]]:
-    titles = [column.title for column in columns]
-    return [titles, *([column.value(one) or "-" for column in columns] for one in several)]
+def _texts(figures: Figures) -> dict[str, str]:
+    """Return what is known of a server, by the names of the card."""
+    texts = {
+        "server": figures.server,
+        "mode": figures.mode or figures.problem,
+        "version": figures.version,
+        "uptime": _or_none(duration_text, figures.uptime_s),
+        "requests/s": _or_none(_rate, figures.requests_per_s),
+        "latency ms": _latency(figures),
+        "average ms": _or_none("{:.4g}".format, figures.latency_avg_ms),
+        "slowest ms": _or_none("{:.4g}".format, figures.latency_max_ms),
+        "outstanding": _or_none(_count, figures.outstanding),
+        "clients": _or_none(_count, figures.clients),
+        "sessions": _or_none(_count, figures.sessions),
+        "nodes": _or_none(_count, figures.nodes),
+        "ephemerals": _or_none(_count, figures.ephemerals),
+        "watches": _or_none(_count, figures.watches),
+        "data": _or_none(size_text, figures.data_bytes),
+        "open files": _or_none(_count, figures.open_files),
+        "received": _or_none(_count, figures.received),
+        "zxid": figures.zxid,
+    }
+    return {name: value for name, value in texts.items() if value}
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:

@@ -10,8 +10,7 @@ import click
 from paddock.cli.arguments import PATH
 from paddock.cli.output import one_line
 from paddock.server.config.properties import read_properties
-from paddock.state.machine import StateMachine
-from paddock.upgrade.source import Reading, read_service
+from paddock.upgrade.source import read_service
 from paddock.upgrade.target import check_target, write_data_folder
 
 
@@ -53,7 +52,22 @@ def upgrade(
         gc.enable()
     for warning in reading.warnings:
         click.echo(f"paddock: warning: {warning}", err=True)
-    summary = _summary(machine, reading, None if dry_run else target)
+    tree = machine.tree
+    summary = {
+        "snapshot": None if reading.snapshot is None else str(reading.snapshot),
+        "logs": [{"file": str(one.path), "transactions": one.transactions} for one in reading.logs],
+        "transactions": reading.transactions,
+        "zxid": machine.zxid,
+        "nodes": len(tree),
+        "ephemerals": sum(map(len, tree.ephemerals.values())),
+        "containers": len(tree.containers),
+        "ttls": len(tree.ttls),
+        "quotas": int(tree.quotas.size),
+        "sessions": len(machine.sessions.by_id),
+        "digest_fits": reading.digest_fits,
+        "warnings": reading.warnings,
+        "data": None if dry_run else str(target),
+    }
     click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(_lines(summary)))
 
 
@@ -85,25 +99,6 @@ def _read_config(file: Path) -> tuple[Path, Path]:
     if not data:
         raise click.UsageError(f"{file}: has no dataDir")
     return Path(data), Path(found.get("dataLogDir") or data)
-
-
-def _summary(machine: StateMachine, reading: Reading, target: Path | None) -> dict[str, Any]:
-    tree = machine.tree
-    return {
-        "snapshot": None if reading.snapshot is None else str(reading.snapshot),
-        "logs": [{"file": str(log.path), "transactions": log.transactions} for log in reading.logs],
-        "transactions": reading.transactions,
-        "zxid": machine.zxid,
-        "nodes": len(tree),
-        "ephemerals": sum(map(len, tree.ephemerals.values())),
-        "containers": len(tree.containers),
-        "ttls": len(tree.ttls),
-        "quotas": int(tree.quotas.size),
-        "sessions": len(machine.sessions.by_id),
-        "digest_fits": reading.digest_fits,
-        "warnings": reading.warnings,
-        "data": None if target is None else str(target),
-    }
 
 
 _DIGEST = {True: "is Apache's", False: "is not Apache's", None: "none to compare with"}

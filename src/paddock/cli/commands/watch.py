@@ -6,6 +6,7 @@ is wanted, comes what is there already: `present`, or `absent` for a watched nod
 
 import asyncio
 import json
+import math
 import os
 import stat
 import sys
@@ -37,7 +38,6 @@ class NodeChange:
 
     kind: str
     path: str
-    # None if there is no such node, now.
     data: bytes | None
     stat: Stat | None
     # When we heard of it, in milliseconds since 1970.
@@ -96,7 +96,6 @@ class ExecOnChange:
     _service: ServiceOptions
     _signals: Signals
     _as_json: bool
-    # How the last command ended.
     status: int = 0
 
     async def run(self, change: NodeChange) -> None:
@@ -114,7 +113,8 @@ class ExecOnChange:
                 stdin=stdin,
             )
         with self._signals.passed_on_to(command, shares_terminal=terminal.is_there):
-            command.live()
+            # As long as we do.
+            command.live_until(math.inf)
             self.status = (await command.wait()).status
         terminal.close()
         if self.status:
@@ -142,7 +142,7 @@ Telling: TypeAlias = Callable[[NodeChange], Awaitable[None]]
 
 @click.command()
 @click.argument("path", type=NODE_PATH)
-@recursive_option("Also everything below it.")
+@recursive_option(help="Also everything below it.")
 @click.option("--initial", is_flag=True, help="First say what is there now.")
 @click.option(
     "--count", "-n", metavar="N", type=WholeNumber(min=1), help="End after so many lines."
@@ -178,7 +178,14 @@ def command(
 
     async def watching(client: Client, tell: Telling) -> None:
         tell_states(client)
-        await watch(client, path, tell, recursive=recursive, initial=initial, count=count)
+        told = 0
+        changes = node_changes(client, path, recursive=recursive, initially=initial)
+        async with aclosing(changes):
+            async for change in changes:
+                await tell(change)
+                told += 1
+                if told == count:
+                    return
 
     async def printing(client: Client) -> None:
         async with _until_stdout_closes():
@@ -197,35 +204,18 @@ def command(
     return run(lambda: run_with_signals(executing))
 
 
-async def watch(
-    client: Client,
-    path: str,
-    tell: Telling,
-    *,
-    recursive: bool = False,
-    initial: bool = False,
-    count: int | None = None,
-) -> None:
-    """Report changes, `count` of them or without end."""
-    told = 0
-    async with aclosing(
-        node_changes(client, path, recursive=recursive, initially=initial)
-    ) as stream:
-        async for change in stream:
-            await tell(change)
-            told += 1
-            if told == count:
-                return
-
-
 @asynccontextmanager
 async def _until_stdout_closes() -> AsyncIterator[None]:
     """Raise BrokenPipeError in this scope when stdout is a pipe and its reader has gone.
 
     For commands that may print nothing for hours.
     """
-    number = _pipe()
-    if number is None:
+    try:
+        number = sys.stdout.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(number).st_mode)
+    except (OSError, ValueError):
+        is_pipe = False
+    if not is_pipe:
         yield
         return
     loop = asyncio.get_running_loop()
@@ -249,15 +239,6 @@ async def _until_stdout_closes() -> AsyncIterator[None]:
         raise
     finally:
         loop.remove_reader(number)
-
-
-def _pipe() -> int | None:
-    """Return the file descriptor of stdout if it is a pipe."""
-    try:
-        number = sys.stdout.fileno()
-        return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None
-    except (OSError, ValueError):
-        return None
 
 
 async def _print_json(change: NodeChange) -> None:

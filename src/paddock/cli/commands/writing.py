@@ -48,8 +48,7 @@ GUARD = click.option(
 )
 
 # The status if what was held is held no more.
-LOST = 76
-# How many requests are in flight.
+_LOST = 76
 _BATCH = 256
 
 
@@ -139,9 +138,14 @@ def create(
     """
     if guard is not None and parents:
         raise click.UsageError("--guard is for one node, and --parents makes several")
+    kind: dict[str, Any] = {
+        "acl": [given_acl(one) for one in acl] or OPEN,
+        "ephemeral": ephemeral,
+        "sequential": sequential,
+        "container": container,
+        "ttl": ttl,
+    }
     content = given_data(data, file) or b""
-    kind: dict[str, Any] = {"sequential": sequential, "container": container, "ttl": ttl}
-    kind |= {"acl": [given_acl(one) for one in acl] or OPEN, "ephemeral": ephemeral}
 
     async def creating(client: Client) -> None:
         # Before the node can be seen, and a signal sent.
@@ -187,7 +191,7 @@ def _end(client: Client) -> asyncio.Event:
 
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=NODE_PATH)
-@recursive_option("With everything below it.")
+@recursive_option(help="With everything below it.")
 @VERSION
 @GUARD
 @click.option("--missing-ok", is_flag=True, help="That a node is not there is fine.")
@@ -305,5 +309,5 @@ async def committed(transaction: Transaction, guard: str) -> Any:
         return (await transaction.commit())[1]
     except TransactionFailedError as error:
         if isinstance(error.results[0], NoNodeError):
-            raise CannotBeDone(f"{guard}: held no more, so nothing was written", LOST) from None
+            raise CannotBeDone(f"{guard}: held no more, so nothing was written", _LOST) from None
         raise error.cause or error from None

@@ -1,7 +1,7 @@
 """The director: a server, the one who watches it, the acts one after the other, and the end of all.
 
-Whatever ends the demo, the last act, a failure or Ctrl-C, no process is left when `perform` is: it
-kills what it has started and waits for its end. If it is killed itself, the leashes do that.
+Whatever ends the demo, `perform` kills what it has started and waits for its end. If it is killed
+itself, the leashes do that.
 """
 
 import asyncio

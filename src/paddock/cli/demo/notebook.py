@@ -1,9 +1,8 @@
 """The notebook: all reports, in one order.
 
-All workers write to one pipe, a line for each thing, in one write: the system keeps such lines
-whole, and in the order in which they were written. So if one worker lets go of a lock and another
-one then takes it, the lines stand in that order, however late they are read. The demo writes what
-it does itself to the same pipe, and waits to read it there.
+All processes write to one pipe, a line for each thing in one write: the system keeps such lines
+whole, and in order. So if one worker lets go of a lock and another one then takes it, the lines
+stand in that order, however late they are read.
 """
 
 import asyncio
@@ -19,9 +18,7 @@ from typing import Any, Final
 # Who writes as the demo itself, and as the one who looks at the service for it.
 DEMO: Final = "demo"
 SERVICE: Final = "service"
-# What a worker reports when it cannot go on.
 FAILS: Final = "fails"
-# What the demo reports when it kills a worker.
 KILLS: Final = "kills with SIGKILL"
 
 

@@ -1,9 +1,8 @@
 """The processes of the demo: each ends with its parent, and can be killed.
 
-The server is `paddock serve`, in memory, on a port that is free. A process on a leash ends when its
-parent does, also when that is killed: the parent holds the other end of our stdin and never writes
-to it, and when it is closed we read the end of the file. As a program, this runs a command of
-`paddock` on a leash: `python -m paddock.cli.demo.processes serve`.
+A process on a leash ends when its parent does, also when that is killed: the parent holds the other
+end of its stdin, which ends then. As a program, this runs a command of `paddock` on a leash:
+`python -m paddock.cli.demo.processes serve`.
 """
 
 import asyncio
@@ -25,7 +24,6 @@ WATCHING_SECONDS: Final = 3600.0
 # How many times a tick goes into the session timeout of workers: the server looks once a tick.
 _TICKS: Final = 10
 _LOG_BYTES_READ: Final = 4096
-# How long a process may take to end in good order, in seconds.
 _GRACE: Final = 2.0
 
 

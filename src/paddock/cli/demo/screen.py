@@ -40,7 +40,6 @@ _ROWS_MIN: Final = 18
 _COLUMNS_FOR_TREE: Final = 76
 _COLUMNS_FOR_CODE: Final = 110
 _ROWS_FOR_CODE: Final = 34
-# What a panel's border takes.
 _BORDER: Final = 2
 _HAPPENINGS_ROWS_MIN: Final = 5
 
@@ -108,8 +107,6 @@ class ScreenView(View):
             case "q":
                 remote.quit()
 
-    # The whole.
-
     def _screen(self) -> RenderableType:
         if self._stage is None:
             return Text(" A server starts …", style="dim")
@@ -169,13 +166,12 @@ class ScreenView(View):
     def _rows(self, renderable: RenderableType) -> int:
         return len(self._console.render_lines(renderable, self._console.options, pad=False))
 
-    # Its parts.
-
     def _head(self, stage: Stage) -> Text:
-        head = Text.assemble((" Paddock ", "reverse bold"), " ")
-        for act in self._acts:
-            is_now = act is stage.act
-            head.append(f" {act.name} ", style="bold cyan reverse" if is_now else "dim")
+        names = (
+            (f" {act.name} ", "bold cyan reverse" if act is stage.act else "dim")
+            for act in self._acts
+        )
+        head = Text.assemble((" Paddock ", "reverse bold"), " ", *names)
         head.truncate(self._console.width)
         return head
 
@@ -192,7 +188,16 @@ class ScreenView(View):
                 f" session_timeout={stage.server.session_timeout:g})."
             )
         else:
-            foot.append_text(_why_it_takes_so_long(stage))
+            # Why some time passes between the death of a worker and the end of its session.
+            for player in stage.players.values():
+                if player.killed is not None and player.gone_at is None:
+                    says = f"{player.name} is dead, but to the service it may be slow. "
+                    foot.append(says, "bold red")
+            foot.append(
+                "A session lives until its process has been silent for"
+                f" {stage.server.session_timeout:g} s;"
+                f" the server looks every {stage.server.tick_ms} ms."
+            )
         foot.append("\n")
         if not stage.remote.may_go_on.is_set():
             foot.append("held: space goes on · n next act · q quit", style="reverse")
@@ -216,10 +221,9 @@ class ScreenView(View):
         lines = _lines()
         shown = [one for one in stage.notebook.page if not one.what.startswith(SAW)]
         for one in shown[-max(1, rows - _BORDER) :]:
-            style = "bold red" if one.what == KILLS else ""
             lines.append(f"{one.at - self._began_at:4.1f}  ", style="dim")
             lines.append(f"{one.who:<9} ", style=self._color(one.who))
-            lines.append(f"{one}\n", style=style)
+            lines.append(f"{one}\n", style="bold red" if one.what == KILLS else "")
         return _panel(lines, "what happens, in order")
 
     def _tree(self, stage: Stage) -> Text:
@@ -274,10 +278,8 @@ def _panel(content: RenderableType, title: str) -> Panel:
 
 
 def _code(act: Act, rows: int) -> Panel:
-    lines = act.code.splitlines()
-    code = Syntax(
-        "\n".join(lines[: max(1, rows - _BORDER)]), "python", theme="ansi_dark", word_wrap=False
-    )
+    shown = "\n".join(act.code.splitlines()[: max(1, rows - _BORDER)])
+    code = Syntax(shown, "python", theme="ansi_dark", word_wrap=False)
     return _panel(code, f"paddock/cli/demo/acts/{act.name}.py")
 
 
@@ -285,8 +287,7 @@ def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
     """Return the mark, style and text for the state of a worker."""
     if player.killed is not None:
         if player.gone_at is not None:
-            silent = player.gone_at - player.killed.at
-            return "✗", "dim red", f"killed, over after {silent:.2f} s"
+            return "✗", "dim red", f"killed, over after {player.gone_at - player.killed.at:.2f} s"
         silent = time.monotonic() - player.killed.at
         return "✗", "bold red", f"killed, silent for {silent:.1f} s"
     if player.process.returncode is not None:
@@ -296,18 +297,6 @@ def _state(player: Player, stage: Stage) -> tuple[str, str, str]:
     if player.last.what == stage.act.possession:
         return "●", "bold green", str(player.last)
     return "○", "", str(player.last)
-
-
-def _why_it_takes_so_long(stage: Stage) -> Text:
-    """Explain the time between the death of a worker and the end of its session."""
-    text = Text()
-    for player in stage.players.values():
-        if player.killed is not None and player.gone_at is None:
-            text.append(f"{player.name} is dead, but to the service it may be slow. ", "bold red")
-    return text.append(
-        f"A session lives until its process has been silent for {stage.server.session_timeout:g} s;"
-        f" the server looks every {stage.server.tick_ms} ms."
-    )
 
 
 def _lines() -> Text:

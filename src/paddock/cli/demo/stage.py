@@ -1,8 +1,7 @@
 """The stage: where an act is played, by processes that can be started, waited for and killed.
 
-This is what a story is told with. Whatever it waits for is something that a worker has reported or
-that the service holds; nothing goes on because some time has passed, but for the pauses in which
-the viewer looks.
+A story waits for what a worker reports or the service holds; nothing goes on because time has
+passed, but for the pauses in which the viewer looks.
 """
 
 import asyncio
@@ -49,15 +48,11 @@ class Player:
 
     name: str
     process: asyncio.subprocess.Process
-    # 0 until it has reported it.
     session: int = 0
-    # The last thing that it reported.
     last: Happening | None = None
-    # When it was killed.
     killed: Happening | None = None
-    # And when the service was seen to have deleted the last node of its session.
+    # When the service was seen to have deleted the last node of its session.
     gone_at: float | None = None
-    # Whether it was asked to end.
     is_dismissed: bool = False
 
 
@@ -70,7 +65,6 @@ class Act:
     """One thing that the demo shows; its name is also that of its file."""
 
     name: str
-    # One line for the list of acts.
     title: str
     # What the viewer sees, in a sentence or two.
     shows: str
@@ -97,8 +91,6 @@ class Stage:
     players: dict[str, Player] = field(default_factory=dict)
     _watching: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    # What a story does.
 
     async def start(self, name: str, part: Part, *, work: float = 0.0) -> None:
         """Start a worker, whose work takes so many seconds each time."""
@@ -183,8 +175,6 @@ class Stage:
         """Raise CannotBeDone if what we claim is not what was reported."""
         if not is_so:
             raise CannotBeDone(f"{self.act.name}: it does not hold that {claim}")
-
-    # From the start of the act to its end.
 
     async def play(self) -> None:
         """Play the act; afterwards, however it ended, all its workers have ended."""

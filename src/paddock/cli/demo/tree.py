@@ -9,7 +9,6 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.protocol.paths import parent_path
 
-# What the service keeps for itself.
 _OWN: Final = "/zookeeper"
 # What makes a name unlike any other, and says nothing to people.
 _MARK: Final = re.compile(r"(?:_c_)?([0-9a-f]{6})[0-9a-f]{2}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}")
@@ -22,7 +21,6 @@ class Branch:
 
     depth: int
     name: str
-    # The session that it goes with, or 0.
     owner: int
     # How many nodes directly below it are not drawn.
     hidden: int
@@ -35,7 +33,6 @@ class Tree:
         self.client: Final = client
         # By path, the session that a node goes with, or 0.
         self.owners: dict[str, int] = {}
-        # Called after every change.
         self.on_change: Callable[[], None] = lambda: None
 
     async def follow(self) -> None:

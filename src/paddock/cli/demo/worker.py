@@ -1,10 +1,9 @@
-"""A worker: a process of its own that takes a part in an act, and reports what happens to it.
+"""A worker: a process that takes a part in an act, and reports what happens to it.
 
     python -m paddock.cli.demo.worker election candidate alice 127.0.0.1:2181 1.5 0.8
 
-What it does is the part, a short function in the file of its act that uses nothing but the public
-`paddock.connect` and recipes. What it reports goes to its stdout, where the notebook is. It ends
-when the demo lets go of its stdin.
+The part is a short function in the file of its act that uses nothing but the public API. Reports go
+to stdout, where the notebook is. The process ends when the demo closes its stdin.
 """
 
 import asyncio
@@ -12,6 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
@@ -21,13 +21,13 @@ from paddock.cli.demo.processes import hold
 from paddock.errors import PaddockError
 
 
+@dataclass(frozen=True, slots=True)
 class Worker:
     """Who takes a part: its name, its client, and how long its work takes."""
 
-    def __init__(self, name: str, client: paddock.Client, work_seconds: float) -> None:
-        self.name = name
-        self.client = client
-        self._work_seconds = work_seconds
+    name: str
+    client: paddock.Client
+    work_seconds: float
 
     def tell(self, what: str, **facts: object) -> None:
         """Report something, at once."""
@@ -35,9 +35,9 @@ class Worker:
 
     async def work(self) -> None:
         """Do what we are here for; some are never done with it."""
-        if math.isinf(self._work_seconds):
+        if math.isinf(self.work_seconds):
             await asyncio.get_running_loop().create_future()
-        await asyncio.sleep(self._work_seconds)
+        await asyncio.sleep(self.work_seconds)
 
 
 # What one worker process does: a public function in the file of its act, named like it.

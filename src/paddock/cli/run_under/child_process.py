@@ -7,7 +7,6 @@ print((await command.wait()).status)
 
 import asyncio
 import contextlib
-import math
 import os
 import signal
 import socket
@@ -75,10 +74,6 @@ class ChildProcess:
         """Let it live until then, by the event loop's clock. The first time starts it."""
         self._tell(f"until {warden.clock() + (when - self._loop.time())}")
 
-    def live(self) -> None:
-        """Let it live as long as we do."""
-        self.live_until(math.inf)
-
     def pass_on(self, number: int) -> None:
         """Pass a signal on to it."""
         self._tell(f"signal {number}")
@@ -105,22 +100,17 @@ class ChildProcess:
         self._warden.wait()
         if ended is None:
             # The warden was killed, and with it the command. What is left of it is ours.
-            await self._end_orphans()
+            if self._group == 0 and self._pid and not warden.IS_LINUX:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._pid, signal.SIGKILL)
+            await asyncio.to_thread(warden.end_children)
             ended = ProcessEnd(128 + signal.SIGKILL, was_ended=self._patience is not None)
         return ended
 
-    async def _end_orphans(self) -> None:
-        if self._group == 0 and self._pid and not warden.IS_LINUX:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, signal.SIGKILL)
-        await asyncio.to_thread(warden.end_children)
-
     def _tell(self, line: str) -> None:
-        try:
+        # It may have ended, which we shall hear; or it is stopped, and does not listen.
+        with contextlib.suppress(OSError):
             self._control.send(f"{line}\n".encode())
-        except OSError:
-            # It has ended, which we shall hear; or it is stopped, and does not listen.
-            pass
 
     def _on_readable(self) -> None:
         try:

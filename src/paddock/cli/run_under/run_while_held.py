@@ -1,14 +1,13 @@
 """A command that runs while something is held, for `paddock lock` and `paddock elect`.
 
 By our own clock a session surely lives for one timeout after the sending of the last request that
-was answered. A command takes time to end, so that is kept back: it is killed a twelfth of the
-timeout before its time is over, and it is asked to end (SIGTERM) as long before that as the grace
-says, by default a sixth of the timeout. Nobody else can have the grant so early. If it is lost
-without such a warning, by the word of the service, others may have it already: then the command is
-killed at once. Its `warden` does all this also when we are stopped, or killed.
+was answered. The command is killed a twelfth of the timeout before that, and asked to end (SIGTERM)
+earlier by the grace, a sixth of the timeout by default. If the grant is lost without such a
+warning, by the word of the service, others may have it already, and the command is killed at once.
+Its `warden` does all this also when we are stopped, or killed.
 
-What cannot be ended in time is what does not run: if the whole machine stands still, the command
-does its next step before it can be ended. That step is refused if it is guarded, or fenced.
+If the whole machine stands still, the command does its next step before it can be ended. That step
+is refused if it is guarded, or fenced.
 """
 
 import asyncio
@@ -62,11 +61,9 @@ class Plan:
     contend: Contend
     command: Sequence[str]
     path: str
-    # The variable that has the path.
     variable: str
     # What we call it: "the lock".
     noun: str
-    # Seconds to wait for it at most.
     wait: float | None = None
     grace: float | None = None
     # Whether to contend again when it was lost, and when the command has ended by itself.
@@ -119,7 +116,6 @@ class Awake:
         # A sleep that is shorter does no harm.
         self._tolerance = tolerance
         self._since = -math.inf
-        # How far the clocks are apart.
         self._apart: float | None = None
 
     def covers(self, when: float, now: float, clock: float) -> bool:

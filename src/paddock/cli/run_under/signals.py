@@ -1,12 +1,12 @@
 """Signals of a process that waits, and then runs a command, and the terminal that both share.
 
 While it waits, signals end it in good order, so that it leaves the line of contenders. While the
-command runs they are passed on to it, and it is for the command to end, or not; but it is not run
-again then. A second signal while the first one ends us ends us at once.
+command runs they are passed on to it, and it is not run again. A second signal while the first one
+ends us ends us at once.
 
-A command on a terminal stays in the process group that its user's shell has made for us: so Ctrl-C
-and Ctrl-Z reach it, it may read, and pipelines work, as if we were not there. One that is killed
-can leave the terminal in a mode of its own, or to a process group that is no more.
+A command on a terminal stays in our process group: so Ctrl-C and Ctrl-Z reach it, it may read, and
+pipelines work. One that is killed can leave the terminal in a mode of its own, or to a process
+group that is no more.
 """
 
 import asyncio
@@ -50,7 +50,6 @@ class Signals:
         task = asyncio.current_task()
         assert task is not None, "a coroutine is always run by a task"
         self._task: asyncio.Task[object] = task
-        # The one that ends us.
         self.number: int | None = None
         # The first one that came, while a command ran, to ask for the end of what is done.
         self.asked_to_end: int | None = None

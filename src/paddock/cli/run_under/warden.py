@@ -36,7 +36,6 @@ from typing import NoReturn
 
 IS_LINUX = sys.platform == "linux"
 
-# Of prctl.
 _SET_PARENT_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
 
@@ -127,7 +126,6 @@ class Warden:
         self._group = group
         self._grace_s = grace_s
         self._command = command
-        # What was read and is not a whole line yet.
         self._unread = b""
         self._is_alone = False
         self._kill_at = -math.inf
@@ -337,7 +335,6 @@ class Warden:
         try:
             self._control.sendall(f"{line}\n".encode())
         except OSError:
-            # The holder is gone.
             pass
 
 

@@ -1,5 +1,6 @@
 """Commands about permissions and the ensemble: addauth, getAcl, setAcl, whoami, (re)config."""
 
+import contextlib
 import re
 from typing import Final
 
@@ -27,11 +28,9 @@ NO_ACL: Final = "Acl is not valid : null"
 async def addauth(shell: Shell, given: Given) -> None:
     scheme, *rest = given.arguments
     client = await shell.client()
-    try:
+    # The session is over then, and there was an event that says so.
+    with contextlib.suppress(AuthenticationError):
         await client.add_auth(scheme, bytes_of(rest[0]) if rest else None)
-    except AuthenticationError:
-        # The session is over, and there was an event that says so.
-        return
 
 
 async def get_acl(shell: Shell, given: Given) -> None:

@@ -9,7 +9,6 @@ from paddock.cli.shell import quotas, reading, session, writing
 from paddock.cli.shell.parsing import Flag, Flags, Given
 from paddock.cli.shell.shell import Argument, Command, Shell
 
-# A flag with a value.
 _valued: Final = partial(Flag, takes_value=True)
 _PATH: Final = Argument("path", is_path=True)
 _ACL: Final = Argument("acl")

@@ -1,10 +1,8 @@
 """Completion: commands, their flags and values, and paths of nodes.
 
-The word at the cursor is found by the same rules by which a line is taken apart, quotes included.
-Offers for a path come from the service and are remembered for a moment; typing goes on meanwhile. A
-request that takes too long is not waited for: its answer serves the next completion. Nodes with
-very many children are not listed, since their names would be megabytes. Without a connection no
-request is made.
+Words are found by the rules by which a line is taken apart, quotes included. Names of nodes come
+from the service and are kept for a moment; typing goes on meanwhile. A request that takes too long
+is not waited for: its answer serves the next completion. Without a connection none is made.
 """
 
 import asyncio
@@ -22,9 +20,7 @@ from paddock.cli.shell.shell import Command
 from paddock.client.client import Client
 from paddock.errors import PaddockError
 
-# A node with more children than this is not listed.
 CHILDREN_MAX: Final = 50_000
-# How long a completion waits for names.
 _PATIENCE_S: Final = 1.0
 # How long names are as good as new; a command that was run makes all of them old.
 _FRESH_S: Final = 3.0
@@ -97,7 +93,6 @@ async def _list(client: Client, path: str) -> Children:
         return NOTHING
 
 
-# No more names than this are shown at once.
 OFFERS_MAX: Final = 200
 
 _QUOTES: Final = ("'", '"')
@@ -123,8 +118,13 @@ class ShellCompleter(Completer):
             for completion in await self._paths(word):
                 yield completion
         else:
-            for completion in _completions(self._choices(before, word), word):
-                yield completion
+            begins = word.lower()
+            choices = self._choices(before, word)
+            fitting = [one for one in choices if one[0].lower().startswith(begins)]
+            # A single one is complete, and the next word begins.
+            end = " " if len(fitting) == 1 else ""
+            for text, says in fitting:
+                yield Completion(text + end, -len(word), display=text, display_meta=says)
             if not word and self._expects_path(before):
                 for completion in await self._paths("/", typed=word):
                     yield completion
@@ -235,17 +235,6 @@ def _flag_before(command: Command, before: Sequence[str]) -> Flag | None:
         (flag for flag in _flags(command) if flag.takes_value and before[-1] == f"-{flag.name}"),
         None,
     )
-
-
-def _completions(choices: Iterable[tuple[str, str]], word: str) -> list[Completion]:
-    """Return the choices that begin with a word, in any case, as completions."""
-    fitting = [one for one in choices if one[0].lower().startswith(word.lower())]
-    # A single one is complete, and the next word begins.
-    end = " " if len(fitting) == 1 else ""
-    return [
-        Completion(text + end, -len(word), display=text, display_meta=says)
-        for text, says in fitting
-    ]
 
 
 def _note(word: str, says: str) -> Completion:

@@ -113,12 +113,11 @@ class Connection:
                 self._client = self._new_client()
 
     def _new_client(self) -> Client:
-        settings = self._settings
         return connect(
             self._hosts,
-            session_timeout=settings.session_timeout,
-            tls=settings.tls,
-            read_only=settings.read_only,
+            session_timeout=self._settings.session_timeout,
+            tls=self._settings.tls,
+            read_only=self._settings.read_only,
             default_watcher=self.watcher,
-            max_request_bytes=settings.max_request_bytes,
+            max_request_bytes=self._settings.max_request_bytes,
         )

@@ -10,9 +10,7 @@ from pathlib import Path
 import click
 
 from paddock.cli.arguments import PATH, WholeNumber
-from paddock.cli.service import DEFAULT_HOSTS, given_by, run
-from paddock.client.session.hosts import parse_hosts
-from paddock.errors import PaddockError
+from paddock.cli.service import DEFAULT_HOSTS, check_hosts, given_by, run
 
 
 class _Upstream(click.Command):
@@ -83,11 +81,7 @@ def shell(
     from paddock.cli.shell import pipe
     from paddock.cli.shell.connection import Settings
 
-    try:
-        parse_hosts(hosts)
-    except PaddockError as error:
-        said_by = given_by("hosts", "-server", "PADDOCK_SERVER")
-        raise click.BadParameter(str(error), param_hint=said_by) from None
+    check_hosts(hosts, given_by("hosts", "-server", "PADDOCK_SERVER"))
     settings = Settings(session_timeout=timeout_ms / 1000, read_only=read_only)
     if configuration is not None:
         # Imported now: most shells are without one.

@@ -67,9 +67,17 @@ def one_command(name: str) -> RenderableType:
     command = COMMANDS.get(ALIASES.get(name, name))
     if command is None:
         raise CommandError(unknown(name))
-    usage = Text.assemble((command.name, "shell.name"), f" {_whole_usage(command)}".rstrip())
-    table = _table()
     known = () if command.flags is None else command.flags.known
+    # With the flags that zkCli's own usage leaves out.
+    missing = [
+        f"[-{flag.name}] "
+        for flag in known
+        if flag.name.isalpha() and not re.search(rf"-{flag.name}\b", command.usage)
+    ]
+    before, path, behind = command.usage.partition("path")
+    whole = f" {before}{''.join(missing)}{path}{behind}".rstrip()
+    usage = Text.assemble((command.name, "shell.name"), whole)
+    table = _table()
     for flag in known:
         table.add_row(f"  -{flag.name}{' …' if flag.takes_value else ''}", flag.says)
     flags = (Text(""), table) if known else ()
@@ -87,18 +95,6 @@ def unknown(name: str) -> str:
 def reworded(complaint: str) -> str:
     """Return a message without the Java class that zkCli prints before it."""
     return _CLASS_OF_UPSTREAM.sub("", complaint)
-
-
-def _whole_usage(command: Command) -> str:
-    """Return the usage with the flags that zkCli's own leaves out."""
-    known = () if command.flags is None else command.flags.known
-    missing = [
-        f"[-{flag.name}] "
-        for flag in known
-        if flag.name.isalpha() and not re.search(rf"-{flag.name}\b", command.usage)
-    ]
-    before, path, behind = command.usage.partition("path")
-    return f"{before}{''.join(missing)}{path}{behind}"
 
 
 def _table() -> Table:

@@ -1,18 +1,15 @@
 """The lines that were typed, kept from one run of the shell to the next.
 
 They are in `$XDG_STATE_HOME/paddock/shell_history`, one line each, the newest last, readable by
-their owner alone. A line that was typed before moves to the end. Several shells may share the file:
-each adds to it, and what others have added is seen by the next one to start.
-
-Not kept are lines that begin with a blank, and those that have credentials in them. They can still
-be fetched back with the arrow keys as long as the shell runs.
-
-A history that cannot be read or written is no reason to refuse a command: then there is none.
+their owner alone. A repeated line moves to the end. Several shells may share the file. Lines that
+begin with a blank or have credentials in them are not written, but the arrow keys fetch them back
+as long as the shell runs. A history that cannot be read or written is empty, and no error.
 """
 
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import re
 import stat
@@ -22,7 +19,6 @@ from typing import IO, Final
 
 from prompt_toolkit.history import History
 
-# So many different lines are kept.
 LINES_MAX: Final = 2000
 # No more than the end of a file is read, and no longer line is kept: data may be pasted.
 _FILE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -60,8 +56,6 @@ class ShellHistory(History):
     def __init__(self, file: Path) -> None:
         super().__init__()
         self._file = file
-        # In the order of their last use, the newest last. None: the file was not read yet.
-        self._lines: dict[str, None] | None = None
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, the newest first."""
@@ -70,14 +64,13 @@ class ShellHistory(History):
 
     def get_strings(self) -> list[str]:
         """Return the lines, the newest last."""
-        return list(self._loaded_lines())
+        return list(self._lines)
 
     def append_string(self, string: str) -> None:
         """Take in what was typed; something pasted may be several lines."""
-        lines = self._loaded_lines()
         for line in string.splitlines():
-            lines.pop(line, None)
-            lines[line] = None
+            self._lines.pop(line, None)
+            self._lines[line] = None
             self.store_string(line)
 
     def load_history_strings(self) -> Iterable[str]:
@@ -95,10 +88,10 @@ class ShellHistory(History):
                 stream.write(b"\n")
             stream.write(f"{string}\n".encode())
 
-    def _loaded_lines(self) -> dict[str, None]:
-        if self._lines is None:
-            self._lines = dict.fromkeys(self._read())
-        return self._lines
+    @functools.cached_property
+    def _lines(self) -> dict[str, None]:
+        """The lines in the order of their last use, the newest last."""
+        return dict.fromkeys(self._read())
 
     def _read(self) -> list[str]:
         """Return the lines of the file, the newest last; truncate a long file."""

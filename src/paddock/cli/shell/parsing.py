@@ -1,15 +1,14 @@
 """Lines, flags and numbers, parsed as zkCli does, down to the complaints.
 
-Words of a line end at blanks. One that begins with a quote ends at the next quote of its kind and
-stands for what is between; a quote in the middle of a word is a character like any other, and one
-that is never closed is passed over.
+Words end at blanks. One that begins with a quote ends at the next quote of its kind; a quote in the
+middle of a word is a character like any other, and one that is never closed is passed over.
 
 Flags may stand anywhere; `-sw` is `-s -w`; the value of `-v 3` may also be written `-v3` or `-v=3`;
 `--` ends the flags; what looks like a flag and is none is refused. Complaints begin with the name
 that upstream's library gives them.
 
-Numbers are read as Java reads them. Where upstream ends with a stack trace, the last line of that
-is the complaint here, and the shell goes on.
+Numbers are read as Java reads them. Where upstream ends with a stack trace, its last line is the
+complaint here, and the shell goes on.
 """
 
 import re
@@ -36,7 +35,6 @@ class Flag:
     name: str
     says: str
     takes_value: bool = False
-    # The values to choose from, for completion.
     choices: tuple[str, ...] = ()
 
 
@@ -82,7 +80,6 @@ class _Parser:
         self._flags = flags
         self._arguments: list[str] = []
         self._found: dict[str, str | None] = {}
-        # The flag whose value is expected.
         self._open: Flag | None = None
         self._are_flags_over = False
 

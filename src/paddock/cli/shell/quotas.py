@@ -80,17 +80,15 @@ async def setquota(shell: Shell, given: Given) -> None:
     await _make_ways(client, path)
     key = _FLAGS[flag][0]
     limits_path, stats_path = _limits(path), f"{_ROOT}{path}/{_STATS}"
-    if await client.exists(limits_path) is None:
-        limits = Track(dict.fromkeys((_COUNT, _BYTES, _COUNT_HARD, _BYTES_HARD), _NO_LIMIT))
-        limits[key] = wanted
-        await client.create(limits_path, str(limits).encode())
+    is_new = await client.exists(limits_path) is None
+    if is_new:
+        none = dict.fromkeys((_COUNT, _BYTES, _COUNT_HARD, _BYTES_HARD), _NO_LIMIT)
+        await client.create(limits_path, str(Track({**none, key: wanted})).encode())
         await client.create(stats_path, str(Track({_COUNT: 0, _BYTES: 0})).encode())
-        limits = Track.read((await client.get(limits_path)).data)
-        _warn(shell, limits, Track.read((await client.get(stats_path)).data))
-    else:
-        limits = Track.read((await client.get(limits_path)).data)
-        limits[key] = wanted
-        _warn(shell, limits, Track.read((await client.get(stats_path)).data))
+    limits = Track.read((await client.get(limits_path)).data)
+    limits[key] = wanted
+    _warn(shell, limits, Track.read((await client.get(stats_path)).data))
+    if not is_new:
         await client.set(limits_path, str(limits).encode())
 
 
@@ -146,7 +144,8 @@ def _limit(shell: Shell, flag: str, text: str) -> int | None:
 
 async def _check_none_below(shell: Shell, client: Client, path: str) -> None:
     check_path(f"{_ROOT}{path}")
-    try:
+    # There may be nothing at all.
+    with contextlib.suppress(NoNodeError):
         async for one in visit(shell, f"{_ROOT}{path}"):
             try:
                 names = await client.children(one)
@@ -155,9 +154,6 @@ async def _check_none_below(shell: Shell, client: Client, path: str) -> None:
             if _LIMITS in names and one != f"{_ROOT}{path}":
                 child = one.removeprefix(_ROOT)
                 raise CommandError(f"{path} has a child {child} which has a quota")
-    except NoNodeError:
-        # There is nothing at all.
-        return
 
 
 async def _check_none_above(client: Client, path: str) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from paddock.cli.shell.parsing import Given
 from paddock.cli.shell.shell import Shell
-from paddock.cli.shell.texts import UsageError, check_path, hex_lines, listed, stat_lines, text_of
+from paddock.cli.shell.texts import UsageError, check_path, hex_lines, stat_lines, text_of
 from paddock.client.results import NodeData
 from paddock.client.watches.watches import WatchKind
 from paddock.errors import NoNodeError, ServiceError
@@ -33,7 +33,7 @@ async def ls(shell: Shell, given: Given) -> None:
     client = await shell.client()
     call = partial(client.children_with_stat, path)
     names, stat = await watched(shell, given, path, WatchKind.CHILDREN, call)
-    shell.out(listed(sorted(names)))
+    shell.out(f"[{', '.join(sorted(names))}]")
     print_stat(shell, stat, given.has("s"))
 
 
@@ -69,7 +69,7 @@ async def get_all_children_number(shell: Shell, given: Given) -> None:
 async def get_ephemerals(shell: Shell, given: Given) -> None:
     path = given.arguments[0] if given.arguments else "/"
     client = await shell.client(path)
-    shell.out(listed(await client.ephemerals(path)))
+    shell.out(f"[{', '.join(await client.ephemerals(path))}]")
 
 
 async def sync(shell: Shell, given: Given) -> None:

@@ -19,7 +19,6 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # Colours are for people, who do not read more than this at once.
 _PAINTED_MAX: Final = 64 * 1024
 
-# Output is flushed at least this often, in characters.
 _WAITING_MAX: Final = 64 * 1024
 
 # What is always there in a stat; so the rest is seen sooner.

@@ -1,7 +1,6 @@
 """Commands about the shell and its session: connect, close, history, redo, quit, addWatch, …
 
-Upstream does not look at what follows the names of most. They say nothing of a session that is not
-there; the shell does.
+Upstream does not look at what follows the names of most.
 """
 
 from typing import Final
@@ -13,7 +12,6 @@ from paddock.cli.shell.texts import CommandError, UsageError
 from paddock.client.states import Event
 from paddock.client.watches.watches import WatchKind
 
-# How far back the history is printed.
 _SHOWN: Final = 10
 # The version of upstream whose commands and words these are.
 _UPSTREAM: Final = "3.8.0"

@@ -22,7 +22,6 @@ from paddock.client.states import Event, EventType
 from paddock.client.watches.watches import ClientWatches, WatchKind
 from paddock.errors import PaddockError
 
-# Names that zkCli does not have.
 ALIASES: Final = {"exit": "quit"}
 
 _USAGE: Final = "ZooKeeper -server host:port -client-configuration properties-file cmd args"
@@ -150,27 +149,22 @@ class Shell:
         # What commands print, and what zkCli prints to stderr.
         self.out = out
         self.err = err
-        # Where failures of commands go.
         self._complain = complain or err
         # How an event is printed, and the message for an unknown command. None: as zkCli does,
         # with empty lines around, and with the whole usage.
         self._print_event = tell
         self._unknown = unknown
-        # What is printed without a session.
         self._unconnected = unconnected
         self.prints_watches = True
         # Lines by number, and the number of the next one.
         self.history: dict[int, str] = {}
         self.count = 0
-        # The status of the last command, 0 or 1.
         self.status = 0
-        # Set by `quit`.
         self.is_over = False
         # The watches of this session, to report those that are removed.
         self.watches = Watches()
         self._commands = commands
         self._settings = settings
-        # Whether to look for a server until one answers.
         self._keeps_trying = keeps_trying
         self._connection: Connection | None = None
         # A line without a word repeats the last one, as in zkCli.

@@ -1,8 +1,7 @@
 """The shell on a terminal: a line editor with history, completion, colour and live state.
 
-One thing runs at a time: either a line is typed, or a command runs. Ctrl-C drops the line or stops
-the command, and the shell goes on. Events of watches and of the session are printed above the line
-that is being typed. The prompt always shows the current state.
+Either a line is typed, or a command runs. Ctrl-C drops the line or stops the command, and the shell
+goes on. Events are printed above the line that is typed. The prompt always shows the current state.
 """
 
 import asyncio
@@ -46,7 +45,6 @@ _log = logging.getLogger(__name__)
 _REFRESH_S: Final = 0.5
 # How long a command waits for a server, while there is none.
 _PATIENCE_S: Final = 2.0
-# Commands by name, as completion lists them.
 _COMPLETED: Final = dict(
     sorted({**COMMANDS, "help": help_pages.HELP}.items(), key=lambda item: item[0].lower())
 )
@@ -114,7 +112,6 @@ class _Conversation:
         # The editor chooses by itself to be a simple one, which is not drawn.
         self._is_dumb = is_dumb_terminal()
         self._screen.editor = None if self._is_dumb else self._editor.app
-        # The command that runs; Ctrl-C is for it.
         self._running: asyncio.Task[None] | None = None
         # Whether Ctrl-C came when a line was read already and its command did not run yet.
         self._is_interrupted = False
@@ -164,10 +161,9 @@ class _Conversation:
         self._screen.error(help_pages.reworded(text))
 
     async def _run_lines(self, typed: str) -> None:
-        """Run what was typed: a line, or several that were pasted."""
+        """Run what was typed: a line, or several that were pasted; Ctrl-C stops all of them."""
         for line in typed.splitlines():
             if not self._shell.is_over and not await self._stoppable(self._run(line.strip())):
-                # Ctrl-C stops all pasted lines.
                 self._screen.error("Interrupted")
                 break
         self._nodes.forget()

@@ -202,10 +202,6 @@ def bytes_of(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def listed(names: Sequence[str]) -> str:
-    return f"[{', '.join(names)}]"
-
-
 def hex_lines(data: bytes) -> Iterator[str]:
     """Yield a hexdump, 16 bytes a line; nothing for no data."""
     if not data:

@@ -20,7 +20,6 @@ from paddock.protocol.acl import OPEN
 
 _TTL_MS_MAX: Final = 2**40 - 1
 _BATCH: Final = 1000
-# How many batches are under way at once.
 _BATCHES: Final = 10
 
 

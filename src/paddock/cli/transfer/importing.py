@@ -1,13 +1,12 @@
 """Import a stream of nodes into a service.
 
-Nodes come a parent before its children, and are taken in windows. Of each node it is found out what
-is there, unless it must be missing because its parent was; then it is created, changed, or left
-alone. A dry run does the same and leaves out the writes.
+Nodes come a parent before its children, and are taken in windows. Each is looked at, unless it must
+be missing because its parent was; then it is created, changed, or left alone. A dry run leaves out
+the writes.
 
-Every step may be repeated: a node that is as it should be is left alone. So after a lost connection
-a window is looked at again and the rest of it done, and an import that was interrupted is run again
-and goes on. A node is created whole, with its data and its ACL; only an ACL that would keep us from
-creating what is below it comes at the end (`rights`).
+Every step is idempotent. So after a lost connection a window is looked at again and the rest of it
+done, and an import that was interrupted goes on when it is run again. A node is created whole; only
+an ACL that would keep us from creating what is below it comes at the end (`rights`).
 """
 
 import asyncio
@@ -28,7 +27,6 @@ from paddock.cli.transfer.node import (
     Verdict,
     is_below,
     joined,
-    name_of,
 )
 from paddock.cli.transfer.rights import Rights
 from paddock.client.client import Client
@@ -52,9 +50,7 @@ _WINDOW_BYTES: Final = 4 << 20
 _CHILDREN_AHEAD_MAX: Final = 20_000
 # How often in a row a window may lose its connection, or its nodes be changed under our hands.
 _ATTEMPTS_MAX: Final = 10
-# How many nodes are deleted together, each with its tree.
 _DELETES: Final = 100
-# What the service keeps for itself.
 _RESERVED: Final = "zookeeper"
 # Errors of concurrent writes, or of an unknown outcome.
 _TO_BE_LOOKED_AT: Final = (ConnectionLostError, NodeExistsError, NoNodeError, BadVersionError)
@@ -68,14 +64,12 @@ class _Item:
     path: str
     place: int
     has_children: bool = False
-    # None: not looked yet.
     verdict: Verdict | None = None
     what: tuple[str, ...] = ()
     stat: Stat | None = None
     # What we have tried; then it may be us who made it what it is.
     tried: Verdict | None = None
     tried_what: tuple[str, ...] = ()
-    # Set when its children are there.
     final_acl: tuple[ACL, ...] | None = None
     # Whether its ACL is the temporary one of an interrupted import.
     is_unfinished: bool = False
@@ -163,8 +157,6 @@ class Import:
         await self._finish_acls()
         self._advance(len(window))
 
-    # Looking.
-
     async def _look(self, items: list[_Item]) -> None:
         """Find out what is there, and say what is to be done about it.
 
@@ -245,8 +237,6 @@ class Import:
         await _settled(asked)
         for item, names in asked:
             item.names = [] if isinstance(names.exception(), NoNodeError) else names.result()
-
-    # Writing.
 
     async def _act(self, items: list[_Item]) -> list[tuple[_Item, BaseException]]:
         """Do what is to be done; give those of which it is not sure that it was done, and why."""
@@ -330,13 +320,11 @@ class Import:
                 # A read waits for the next connection, and fails when there may be none in time.
                 await self._client.exists(self._root)
 
-    # What is known then.
-
     async def _settle(self, item: _Item) -> None:
         """Count a node that is done with, and remember what is to be done when it is left."""
         await self._leave_all_but(item.path)
         if self._open:
-            self._open[-1].more.discard(name_of(item.path))
+            self._open[-1].more.discard(item.path.rpartition("/")[2])
         verdict, what = item.verdict, item.what
         if item.tried is not None and verdict in (Verdict.SAME, Verdict.FINISH):
             # The reply was lost, but the write is there.

@@ -48,11 +48,6 @@ def is_below(above: str, path: str) -> bool:
     return path.startswith("/" if above == ROOT else above + "/") and path != above
 
 
-def name_of(path: str) -> str:
-    """Return the last part of a path."""
-    return path[path.rfind("/") + 1 :]
-
-
 class TransferError(PaddockError):
     """It cannot be done, or not like this."""
 
@@ -85,9 +80,7 @@ class ImportOptions:
     """What may be done to the service."""
 
     existing: Existing = Existing.REFUSE
-    # Nodes that are not in the stream are deleted.
     deletes: bool = False
-    # Nothing is written.
     is_dry: bool = False
     # Nodes that are not in the stream are reported, even if they are not deleted.
     looks_for_more: bool = False
@@ -103,7 +96,6 @@ class Difference:
     path: str
     # What differs, of a node that is there: "data", "acl".
     what: tuple[str, ...] = ()
-    # How many nodes there are below one that is to be deleted.
     below: int = 0
 
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -38,24 +39,23 @@ class TornLineError(DamagedExportError):
 
 
 class Line(NamedTuple):
-    """A line whose checksum fits, and where it is; lines are counted from 1, bytes from 0."""
+    """A line whose checksum fits."""
 
-    number: int
-    offset: int
     raw: bytes
     fields: dict[str, Any]
 
 
+@dataclass(slots=True)
 class Lines:
     """The lines of a file, one by one; whatever is wrong is told with the place where it is."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
-        self._stream = stream
-        self._name = name
-        self._number = 0
-        self._offset = 0
-        # Where the line ends that was given last.
-        self.end = 0
+    _stream: IO[bytes]
+    _name: str
+    # Counted from 1, and in bytes from 0.
+    _number: int = 0
+    _offset: int = 0
+    # Where the line ends that was given last.
+    end: int = 0
 
     def next(self) -> Line | None:
         """Return the next line, or None at the end of the file. Raises DamagedExportError."""
@@ -80,7 +80,7 @@ class Lines:
         except BadLineError as error:
             raise self.damage(str(error)) from None
         self.end += len(raw)
-        return Line(self._number, self._offset, raw, fields)
+        return Line(raw, fields)
 
     def damage(self, what: str) -> DamagedExportError:
         """Return the error for the line that was read last."""

@@ -1,8 +1,7 @@
-"""Which ACLs would keep us from finishing what we have begun, and what to do about it.
+"""Which ACLs would keep us from finishing an import, and what to do about it.
 
-An ACL that does not let us create children would prevent the import of what is below the node. Such
-a node gets an additional entry for ourselves until its children exist. An interrupted import leaves
-the entry; the next one recognises and removes it.
+A node whose ACL does not let us create children gets an additional entry for ourselves until its
+children exist. An interrupted import leaves the entry; the next one recognises and removes it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,11 +1,9 @@
 """A tree read from a service as a stream of nodes, in the order of `Client.walk`.
 
 Left out are ephemeral nodes, nodes that may not be read, and `/zookeeper`, each with everything
-below it; the options say which of them, and which are an error instead.
-
-A watch on the whole tree, set before the first node is read, hears of every node that is created,
-changed or deleted meanwhile. It does not hear of changed ACLs, nor of anything while there is no
-connection; and servers before 3.6 have no such watches. What cannot be known is told, too.
+below it; the options say which of them, and which are an error instead. A recursive watch hears of
+changes meanwhile, but not of ACLs, nor without a connection, nor from servers before 3.6. What
+cannot be known is told, too.
 """
 
 from collections.abc import AsyncIterator
@@ -21,7 +19,6 @@ from paddock.errors import NoNodeError, UnimplementedError
 from paddock.protocol.acl import is_masked
 from paddock.protocol.records import Stat
 
-# The nodes of the service itself.
 _RESERVED: Final = "/zookeeper"
 _WHAT_TO_DO: Final = "--auth says who asks, --skip-unreadable leaves out such nodes"
 
@@ -109,7 +106,6 @@ class Changes:
     """What was heard of a tree."""
 
     count = 0
-    # The path of the first one.
     first = ""
     # Whether there may be more that we could not hear of.
     is_blind = False
