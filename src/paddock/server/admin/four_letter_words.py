@@ -85,9 +85,9 @@ class FourLetterWords:
         )
 
     def _cons(self) -> Iterator[str]:
-        for one in list(self._service.connections):
-            yield f" {_fully(one.report())})\n"
-        yield "\n"
+        # Listed now: the connection that asks is gone when the first piece is sent.
+        each = (f" {_fully(one.report())})\n" for one in list(self._service.connections))
+        return chain(each, ["\n"])
 
     def _wchs(self) -> list[str]:
         data = self._service.watches.data
