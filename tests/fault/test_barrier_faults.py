@@ -15,14 +15,14 @@ from tests.fault.stage.recipe_players import Player
 from tests.fault.stage.recipe_stage import Part, Scene, Story
 from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
-# Longer than a session lives that nobody hears of: whoever is cut off has to be told.
+# Longer than the session timeout, so that a player that is cut off learns of the expiry.
 LONG_S: Final = 12.0
 # After so long one gives up, who was not needed.
 NEVER_S: Final = 40.0
 
 
 def times(scene: Scene, what: str, *but: str) -> list[float]:
-    """Give when something was noted, by anybody but some."""
+    """Return the times at which `what` was noted, except by the players in `but`."""
     return sorted(note.at for note in scene.notes if note.what == what and note.who not in but)
 
 
@@ -30,7 +30,7 @@ def times(scene: Scene, what: str, *but: str) -> list[float]:
 
 
 def member(after_s: float, for_s: float, *, is_needed: bool = True) -> Part:
-    """Give somebody who comes after so long, and is within for so long, twice."""
+    """Return a member that arrives after `after_s` and stays inside for `for_s` seconds."""
 
     async def take_part(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -124,7 +124,7 @@ async def close_whenever_open(me: Player) -> None:
 
 
 async def states_of_gate(me: Player) -> AsyncIterator[bytes | None]:
-    """Give how the gate is, each time that it has changed, until nothing will happen any more."""
+    """Yield the data of the gate after each change, until no change is to be expected."""
     try:
         async with asyncio.timeout(NEVER_S), aclosing(me.client.watch(GATE)) as changes:
             async for change in changes:

@@ -85,7 +85,7 @@ STORY: Final = Story(
 )
 
 
-# It writes nothing: it has no node that somebody could delete, and no reply is lost for good.
+# It writes nothing: it has no node to delete, and no reply is lost for good.
 BESIDE_THE_POINT: Final = {"its nodes deleted", "every cancellation on a lost connection"}
 
 

@@ -161,7 +161,7 @@ def test_closing_can_be_cancelled_at_any_time() -> None:
                 waiting = client.create("/a/b/c", make_parents=True)
                 reading = client.get("/")
                 was_over = await cancel_after(passes, client.close())
-                # To the end, whether somebody waits for it or not.
+                # It closes completely, whether or not it is awaited.
                 assert client.state is SessionState.CLOSED
                 await asyncio.gather(waiting, reading, return_exceptions=True)
                 await client.close()

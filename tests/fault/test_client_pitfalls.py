@@ -142,7 +142,7 @@ def test_a_watch_whose_reply_is_lost_is_set_once_and_fires_once() -> None:
 
 
 def test_a_protected_create_finds_its_own_node_among_strangers() -> None:
-    """Names that are not ours, also those with a mark of somebody else, are left alone."""
+    """Names of other clients are left alone, also those with a mark."""
 
     async def story(client: Client, proxy: FaultProxy, bystander: Client) -> None:
         await bystander.create("/box")

@@ -56,7 +56,7 @@ def test_every_call_ends_when_nobody_answers() -> None:
         proxy.blackhole()
         told = await outcomes(every_call(client))
         assert set(told.values()) == {ConnectionLostError}, told
-        # By now the session may be over: whoever asks is told at once, and nothing spins.
+        # By now the session may be over: each call fails at once, and nothing spins.
         again = await outcomes(every_call(client))
         assert set(again.values()) == {ConnectionLostError}, again
 

@@ -21,7 +21,7 @@ PATH: Final = "/recipe"
 
 
 def adder(amount: int, rounds: int) -> Part:
-    """Give somebody who adds the same amount so often, at the same times as the others."""
+    """Return a client that adds `amount` in each of `rounds` rounds, in step with the others."""
 
     async def add(me: Player) -> None:
         counter = Counter(me.client, PATH)
@@ -65,7 +65,7 @@ async def append(me: Player) -> None:
     me.note("tries", letter)
     await value.update(lambda data: (data or b"") + letter)
     me.note("has added", letter)
-    # Whoever is ahead waits for the others, so that all of them are there to the end.
+    # Wait for slower players, so that all of them are there to the end.
     await asyncio.sleep(1.0)
 
 
@@ -103,7 +103,7 @@ def test_a_lost_addition_counts_once_although_others_have_added_since() -> None:
 
 
 def test_what_nobody_can_know_is_said_and_not_done_again() -> None:
-    """The reply is lost, and before we look somebody has deleted the counter with its marker."""
+    """The reply is lost, and the counter is deleted with its marker before the client looks."""
 
     async def add(me: Player) -> None:
         try:

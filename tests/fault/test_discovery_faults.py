@@ -71,7 +71,7 @@ SERVED: Final = Story(
     remains=("/recipe/job",),
     ends_with=(),
 )
-# What somebody deletes has been unregistered, and does not come back: that is a story of its own.
+# A deleted node is unregistered and does not come back, which is tested separately.
 # Two cuts are played with a node that is kept, which is what a registration is.
 ELSEWHERE: Final = {"its nodes deleted", "every two cuts"}
 

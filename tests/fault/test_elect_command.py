@@ -28,7 +28,7 @@ def start(
 
 
 def pids(candidates: Sequence[Wrapper]) -> list[int]:
-    """Give the ids of all commands that have said that they run."""
+    """Return the pids of all commands that have reported that they run."""
     return [int(line.split()[1]) for one in candidates for line in one.lines]
 
 
@@ -82,7 +82,7 @@ def test_a_service_that_is_gone_for_long_and_comes_back_has_one_leader_again(
     candidates = [start(wrappers, server, *PATIENT) for _ in range(3)]
     wrappers.wait_begun(1)
     for _ in range(2):
-        # Whoever has begun says who it is a little later.
+        # A command reports its pid a little after it has begun.
         wait_until(lambda: len(pids(candidates)) == wrappers.begun(), "pid")
         server.kill()
         wait_dead(pids(candidates))

@@ -18,7 +18,7 @@ LONG_S: Final = 12.0
 
 
 def in_a_scope(after_s: float = 0.0, for_s: float = 2.0) -> Part:
-    """Give somebody who comes after so long, and leads for so long."""
+    """Return a candidate that stands after `after_s` and leads for `for_s` seconds."""
 
     async def stand(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -34,7 +34,7 @@ def in_a_scope(after_s: float = 0.0, for_s: float = 2.0) -> Part:
 
 
 def in_the_background(after_s: float, for_s: float) -> Part:
-    """Give somebody who leads twice for so long, with a step down in between."""
+    """Return a candidate that leads twice for `for_s` seconds, with a step down in between."""
 
     async def stand(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -71,7 +71,7 @@ async def judge(scene: Scene) -> None:
 async def judge_events(scene: Scene) -> None:
     await judge(scene)
     events = [note.value for note in scene.notes if note.who == "the subject"]
-    # Whoever is elected was determined to be, and each end is told once.
+    # Events come in a permitted order, and each end is told once.
     for before, event in zip([None, *events], events, strict=False):
         assert before in _BEFORE[event], f"{before} before {event}"
     if events and not scene.is_subject_gone:

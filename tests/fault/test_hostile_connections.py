@@ -1,4 +1,4 @@
-"""Connections and sessions by the thousand, and those who want somebody else's session."""
+"""Thousands of connections and sessions, and attempts to take over a session."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SECONDS: Final = 4.0
 
 
 def tenant(after_s: float, renewals: int) -> Part:
-    """Give somebody who comes after so long, and renews the lease so often, in good time."""
+    """Return a tenant that takes the lease after `after_s` seconds and renews it in time."""
 
     async def hold(me: Player) -> None:
         await asyncio.sleep(after_s)

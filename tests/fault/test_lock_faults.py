@@ -31,7 +31,7 @@ def new_mutex(client: Client) -> SimpleMutex:
 
 
 def contender(after_s: float = 0.0, for_s: float = 2.0, make: Make = new_lock) -> Part:
-    """Give somebody who comes after so long, and holds it for so long."""
+    """Return a client that requests the lock after `after_s` and holds it for `for_s` seconds."""
 
     async def contend(me: Player) -> None:
         await asyncio.sleep(after_s)

@@ -96,7 +96,7 @@ def test_a_release_is_over_when_the_service_has_confirmed_it() -> None:
 
 
 def test_who_has_gone_before_it_could_be_watched_is_not_waited_for() -> None:
-    """The list says that somebody is ahead, and when the watch is set there is nobody."""
+    """A node in the list is ahead of ours, and gone when the watch is set."""
 
     async def main() -> None:
         async with a_place() as place:

@@ -160,7 +160,7 @@ class World:
         self._folder = folder
         # What was reported durable or shown by reading. It must stay, and nothing may come between.
         self.known: list[bytes] = []
-        # What may or may not be there, until somebody looks.
+        # A payload that may or may not be there, until the log is read.
         self.unknown: bytes | None = None
         self._proposer = self._open()
 

@@ -32,7 +32,7 @@ async def read(me: Player) -> None:
 
 
 def writer(*data: bytes) -> Part:
-    """Give somebody who writes something to the oldest channel, and opens another one for more."""
+    """Return a client that appends `data`: to the oldest channel, then to new ones."""
 
     async def write(me: Player) -> None:
         room = LogRoom(me.client, PATH)
@@ -177,7 +177,7 @@ async def append_until_closed(me: Player) -> None:
 
 
 async def judge_deleted(scene: Scene) -> None:
-    """See that nothing is left, whoever has deleted it."""
+    """Assert that nothing is left, whichever client has deleted it."""
     assert await LogRoom(scene.observer, PATH).channels() == []
     if scene.is_undisturbed:
         assert [note.what for note in scene.notes] == ["has deleted", "is closed"]

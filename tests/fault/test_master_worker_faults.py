@@ -105,7 +105,7 @@ A_MASTER: Final = Story(
     judge=judge,
     remains=OFFICE,
 )
-# Whoever submits and goes leaves a result behind that nobody has asked for.
+# A client that leaves after `submit` leaves a result behind that is never fetched.
 A_CLIENT: Final = Story(
     subject=customer(1.0),
     rivals=(master(), worker(1.0), customer(0.5)),

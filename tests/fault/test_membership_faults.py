@@ -18,7 +18,7 @@ LONG_S: Final = 12.0
 
 
 def member(name: str, after_s: float = 0.0, for_s: float = 2.0) -> Part:
-    """Give somebody who comes after so long, stays for so long, and says two things."""
+    """Return a member that joins after `after_s`, stays for `for_s` and updates its data once."""
 
     async def be_there(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -39,7 +39,7 @@ def member(name: str, after_s: float = 0.0, for_s: float = 2.0) -> Part:
 
 
 def observer(for_s: float) -> Part:
-    """Give somebody who only looks."""
+    """Return a client that only observes."""
 
     async def look(me: Player) -> None:
         try:
@@ -109,7 +109,7 @@ async def judge_a_member(scene: Scene) -> None:
 
 
 def claimant(after_s: float, for_s: float, *, twice: bool = False) -> Part:
-    """Give somebody who wants a name that others want as well, or two of one client."""
+    """Return a client that claims a contested name, once or `twice`."""
 
     async def want(me: Player) -> None:
         await asyncio.sleep(after_s)

@@ -22,7 +22,7 @@ WANTED: Final = "b"
 
 
 def contender(names: str, after_s: float = 0.0, for_s: float = 2.0) -> Part:
-    """Give somebody who comes after so long, and holds these locks for so long."""
+    """Return a client that requests locks after `after_s` and holds them for `for_s` seconds."""
 
     async def contend(me: Player) -> None:
         await asyncio.sleep(after_s)

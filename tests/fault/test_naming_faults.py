@@ -37,7 +37,7 @@ async def judge_names(scene: Scene) -> None:
     assert len(set(numbers)) == len(numbers)
     names = await Naming(scene.observer, PATH).names()
     have = {what: {note.who for note in scene.notes if note.what == what} for what in WHAT}
-    # Of whoever was cut short in between nobody knows.
+    # The subject may have been cut short in between.
     assert have["has bound"] - have["has unbound"] >= {*names} - {"the subject"}
     assert not have["has unbound"] & {*names}
 
@@ -92,7 +92,7 @@ def test_what_another_one_has_bound_since_is_not_unbound() -> None:
 
 
 def test_a_name_is_not_unbound_under_whoever_is_just_binding_it() -> None:
-    """Somebody has bound it, and has not heard of it yet: its marker has to be there then."""
+    """Another client has bound it and has not heard of it yet, as its marker shows."""
 
     async def bind(client: Client) -> None:
         await Naming(client, PATH).bind("shared", b"by another")

@@ -1,4 +1,4 @@
-"""A divided set in every trouble: nothing belongs to two at a time, and everything to somebody."""
+"""A divided set in every trouble: no item has two members at a time, and each ends up with one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log_of(item: str, play: GrantLog) -> GrantLog:
 
 
 def member(after_s: float, for_s: float) -> Part:
-    """Give somebody who comes after so long, and takes part for so long."""
+    """Return a member that joins after `after_s` and takes part for `for_s` seconds."""
 
     async def take_part(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -51,7 +51,7 @@ def member(after_s: float, for_s: float) -> Part:
 
 
 async def judge(scene: Scene) -> None:
-    """See that nobody had what another one had, and that everything had somebody in the end."""
+    """Assert that no item had two members at a time, and that each had one in the end."""
     for item in ITEMS:
         log = log_of(item, scene.log)
         log.check()

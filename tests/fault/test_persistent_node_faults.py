@@ -16,7 +16,7 @@ NODE: Final = "/recipe/node"
 
 
 def keeper(after_s: float, for_s: float) -> Part:
-    """Give somebody who comes after so long, and keeps the node for so long once it has it."""
+    """Return a client that starts after `after_s` and keeps the node for `for_s` seconds."""
 
     async def keep(me: Player) -> None:
         await asyncio.sleep(after_s)

@@ -14,7 +14,7 @@ from tests.fault.stage.recipe_players import Player
 from tests.fault.stage.recipe_stage import Part, Scene, Story
 from tests.fault.stage.recipe_troubles import BRIEF, TROUBLES
 
-# Longer than a session lives that nobody hears of: whoever is cut off has to be told.
+# Longer than the session timeout, so that a consumer that is cut off learns of the expiry.
 LONG_S: Final = 12.0
 # After so long a consumer gives up: nothing will come any more.
 NOTHING_S: Final = 30.0
@@ -38,7 +38,7 @@ async def work(me: Player, item: QueueItem, for_s: float) -> None:
 
 
 def consumer(after_s: float = 0.0, for_s: float = 2.0, *, fails: bool = False) -> Part:
-    """Give somebody who comes after so long, and has the item for so long."""
+    """Return a consumer that starts after `after_s` and holds the item for `for_s` seconds."""
 
     async def consume(me: Player) -> None:
         await asyncio.sleep(after_s)

@@ -56,7 +56,7 @@ def test_an_item_that_is_consumed_before_its_producer_hears_of_it_is_not_put_aga
 
 
 def test_an_acknowledgement_that_comes_too_late_is_refused() -> None:
-    """Somebody has deleted the claim, another one has the item, and the first has not heard yet."""
+    """The claim is deleted and the item taken again, before the first consumer hears of it."""
 
     async def scenario(subject: Client, other: Client, proxy: FaultProxy) -> None:
         queue = Queue(other, "/queue")
@@ -90,7 +90,7 @@ def test_what_is_given_back_too_late_stays_with_whoever_has_it_now() -> None:
 
 
 def test_an_item_does_not_die_while_somebody_has_it() -> None:
-    """Whoever finds that it was taken too often may have looked before it was taken once more."""
+    """A consumer may have counted the attempts before the item was taken once more."""
 
     async def scenario(subject: Client, other: Client, proxy: FaultProxy) -> None:
         queue = Queue(other, "/queue")
@@ -105,7 +105,7 @@ def test_an_item_does_not_die_while_somebody_has_it() -> None:
 
 @asynccontextmanager
 async def delivery(client: Client, path: str) -> AsyncIterator[Delivery]:
-    """Give an attempt at the one item that there is."""
+    """Yield a delivery of the only item."""
     places = QueuePaths(client, path)
     [entry] = in_order(await client.children(places.entries))
     yield Delivery(client, places, entry, Sweeper(client), OPEN, None)

@@ -48,7 +48,7 @@ class Stage:
     path: str
     #: One for each player, each with a session of its own.
     clients: list[Client]
-    #: For whoever judges.
+    #: For the judge.
     observer: Client
     #: Set when the players begin.
     has_begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -229,7 +229,7 @@ async def a_master_and_workers(stage: Stage) -> None:
 
 
 async def blows(ensemble: ApacheEnsemble, stage: Stage) -> None:
-    """Kill the leader, and then whoever the first player sits on."""
+    """Kill the leader, then the member to which the first player is connected."""
     await stage.has_begun.wait()
     await _kill(ensemble, stage, await asyncio.to_thread(ensemble.leader))
     player = stage.clients[0]

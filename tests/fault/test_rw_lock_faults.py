@@ -23,7 +23,7 @@ MANY: Final = 100
 
 
 def reader(after_s: float = 0.0, for_s: float = 2.0) -> Part:
-    """Give somebody who comes after so long, and reads for so long."""
+    """Return a reader that requests the lock after `after_s` and holds it for `for_s` seconds."""
 
     async def read(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -37,7 +37,7 @@ def reader(after_s: float = 0.0, for_s: float = 2.0) -> Part:
 
 
 def writer(after_s: float = 0.0, for_s: float = 2.0) -> Part:
-    """Give somebody who comes after so long, and writes for so long."""
+    """Return a writer that requests the lock after `after_s` and holds it for `for_s` seconds."""
 
     async def write(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -51,7 +51,7 @@ def writer(after_s: float = 0.0, for_s: float = 2.0) -> Part:
 
 
 def writer_then_reader(after_s: float, for_s: float, then_for_s: float) -> Part:
-    """Give somebody who comes after so long, writes for so long, and goes on as a reader."""
+    """Return a writer that holds the lock for `for_s` seconds and then downgrades to reading."""
 
     async def write_and_read(me: Player) -> None:
         await asyncio.sleep(after_s)

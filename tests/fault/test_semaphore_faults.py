@@ -19,7 +19,7 @@ PARTS: Final = ("/recipe/locks", "/recipe/leases")
 
 
 def contender(leases: int, after_s: float = 0.0, for_s: float = 2.0) -> Part:
-    """Give somebody who comes after so long, and holds a lease for so long."""
+    """Return a client that requests a lease after `after_s` and holds it for `for_s` seconds."""
 
     async def contend(me: Player) -> None:
         await asyncio.sleep(after_s)
@@ -46,7 +46,7 @@ IN_THE_MIDDLE: Final = Story(
     remains=PARTS,
     judge=everybody_held,
 )
-# There is one lease, so whoever has it is alone, and tokens grow.
+# There is one lease, so its holder is alone, and tokens grow.
 THE_ONLY_ONE: Final = Story(
     subject=contender(1, 0.0, LONG_S),
     rivals=(contender(1, 1.0), contender(1, 1.1)),

@@ -39,7 +39,7 @@ class Case:
     last_zxid: int
 
     def copy(self, name: str) -> FaultServer:
-        """Give a server its own copy of the data, to be damaged before it starts."""
+        """Return a server with its own copy of the data, to be damaged before it starts."""
         folder = self.folder.parent / name
         shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("control"))
         return FaultServer(folder)

@@ -47,7 +47,7 @@ def test_the_largest_request_is_replayed(tmp_path: Path, limit: int | None) -> N
         empty = rq.create("/n", b"")
         data = bytes(room - len(empty.body))
         with wire.connect(server.address) as client:
-            # Somebody with many identities, so that the entry is larger than the request.
+            # A client with many identities, so that the entry is larger than the request.
             for number in range(30):
                 assert client.call(rq.auth("digest", b"user%d:x" % number)).err == Code.OK
             assert client.call(rq.create("/n", data)).err == Code.OK

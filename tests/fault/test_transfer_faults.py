@@ -35,7 +35,7 @@ def test_an_import_survives_a_cut_at_every_request() -> None:
     async def scenario(proxy: FaultProxy, cut: CutPoint | None) -> None:
         async with paddock.connect(proxy.hosts) as client:
             tally, _ = await imported(client, "/app", TREE)
-            # Whoever created a node whose reply was lost, it was us.
+            # A create whose reply was lost is counted as ours.
             assert (tally.created, tally.changed) == (5, 0)
         await assert_is_there(proxy)
 

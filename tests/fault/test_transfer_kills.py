@@ -48,7 +48,7 @@ def server() -> Iterator[ServerProcess]:
 
 @contextlib.contextmanager
 def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a command that somebody else ends."""
+    """Run a command in the background; kill it at the end of the block."""
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,

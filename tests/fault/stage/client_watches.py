@@ -245,7 +245,7 @@ class Watches:
 
 
 class Stream:
-    """What somebody knows who follows a stream."""
+    """The tree as known to a client that follows a stream."""
 
     def __init__(self, client: Client, path: str, *, is_recursive: bool) -> None:
         self._client = client

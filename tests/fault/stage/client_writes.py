@@ -21,7 +21,7 @@ from paddock import BadVersionError, Client, ConnectionLostError, NoNodeError
 
 
 class Progress:
-    """Counts acknowledged writes, and wakes whoever waits for more of them."""
+    """Counts acknowledged writes, and wakes tasks that wait for more of them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -134,7 +134,7 @@ class Counts(Writer):
             try:
                 await self.client.set(self.folder, b"%d" % (stat.version + 1), version=stat.version)
             except BadVersionError:
-                # Somebody was faster, or we have read what is old: then this brings us up to date.
+                # Another client was faster, or our read was stale; a sync brings us up to date.
                 await self.client.sync(self.folder)
             except ConnectionLostError:
                 return False
@@ -241,7 +241,7 @@ class Reads(Writer):
 
 
 async def data_below(judge: Client, folder: str) -> dict[str, bytes]:
-    """Give the data of each child, by its path."""
+    """Return the data of each child, by path."""
     paths = [f"{folder}/{name}" for name in await judge.children(folder)]
     found = await asyncio.gather(*(judge.get(path) for path in paths))
     return {path: node.data for path, node in zip(paths, found, strict=True)}

@@ -59,7 +59,7 @@ Outcome: TypeAlias = T | Literal[_Lost.LOST]
 
 
 async def attempt(call: Awaitable[T]) -> Outcome[T]:
-    """Give the answer to a call, or LOST."""
+    """Return the result of a call, or LOST if the connection was lost."""
     try:
         return await call
     except ConnectionLostError:

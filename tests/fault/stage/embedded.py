@@ -42,7 +42,7 @@ class EmbeddedServer(ServerThread):
             assert not left, f"a server that has stopped has nothing left to do: {left}"
 
         stopping = asyncio.run_coroutine_threadsafe(stop(), loop)
-        # The loop keeps the order: whoever comes second finds that the first has begun.
+        # The loop runs callbacks in FIFO order, so `stop` has begun when the event is set.
         begun = threading.Event()
         loop.call_soon_threadsafe(begun.set)
         assert begun.wait(DEADLINE_S)

@@ -27,13 +27,13 @@ from typing import Final
 from paddock.client.client import Client
 
 WRITES: Final = "/guarded-writes"
-# In virtual time: so long it may take until somebody knows what the service tells.
+# Virtual seconds until a client knows what the service has told it.
 TOLD_S: Final = 1.0
 
 
 @dataclass(slots=True, eq=False)
 class Hold:
-    """That somebody holds something."""
+    """A grant held by one session."""
 
     session: SessionRecord
     token: int
@@ -55,13 +55,13 @@ class Hold:
 
 @dataclass(slots=True, eq=False)
 class SessionRecord:
-    """What is known, from outside, of the session that somebody has."""
+    """A session, as known from outside."""
 
     owner: str
     # When it was ended from outside, and when its client learnt that it is over, or may be.
     expired_at: float = math.inf
     learnt_at: list[float] = field(default_factory=list)
-    # When its nodes were deleted by somebody else, and the tokens that they stood for.
+    # When its nodes were deleted by another client, and the tokens of these nodes.
     deleted_at: float = math.inf
     deleted: set[int] = field(default_factory=set)
 
@@ -94,7 +94,7 @@ class GrantLog:
             hold.ended_at = loop.time()
 
     def of(self, owner: str) -> list[Hold]:
-        """Give what one of them has held."""
+        """Return the holds of one owner."""
         return [hold for hold in self.holds if hold.session.owner == owner]
 
     def excludes(self, one: Hold, other: Hold) -> bool:
@@ -138,7 +138,7 @@ class GrantLog:
         await client.create(self.writes)
 
     async def read_writes(self, client: Client) -> list[int]:
-        """Give the tokens of everything that was written, in the order of the server."""
+        """Return the tokens of all writes, in zxid order."""
         found = []
         for name in await client.children(self.writes):
             data, stat = await client.get(f"{self.writes}/{name}")

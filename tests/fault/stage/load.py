@@ -35,7 +35,7 @@ SEQUENTIAL_MAX = 12
 
 
 class Progress:
-    """Counts answers, and wakes whoever waits for a number of them."""
+    """Counts answers, and wakes threads that wait for a number of them."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -230,7 +230,7 @@ class Load:
         self._zxid_floor = zxid
 
     def _check_sequence(self) -> None:
-        """Below SHARED numbers go up with the zxids, whoever asked, also across restarts."""
+        """Check that sequence numbers below SHARED grow with the zxid, also across restarts."""
         created = sorted(each for writer in self.writers for each in writer.history.sequence)
         numbers = [self._sequence_floor, *(number for _, number in created)]
         assert all(low < high for low, high in itertools.pairwise(numbers)), numbers

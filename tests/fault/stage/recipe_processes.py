@@ -182,7 +182,7 @@ async def _play(killing: Killing, moment: str, server: EmbeddedServer) -> None:
 
 
 def _arm(killing: Killing, moment: str, proxy: FaultProxy, victim: Victim) -> Awaitable[object]:
-    """Give what is done when the victim has come to the moment at which it is to be killed."""
+    """Return an awaitable that is done when the victim reaches the moment to be killed."""
     if moment == HOLDING:
         return victim.wait_until_said(HOLDING)
     if moment == "creating":

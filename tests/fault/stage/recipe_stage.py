@@ -52,7 +52,7 @@ _DEADLINE_S: Final = 300.0
 # In virtual time: what has not gone by then is left behind. Longer than a session lives.
 _SETTLED_S: Final = 30.0
 _LOOK_S: Final = 0.5
-# In real time, for somebody who spins instead of waiting.
+# In real time, for a player that spins instead of waiting.
 _REAL_DEADLINE_S: Final = 60
 # The time of day at which every play begins.
 _BEGAN_MS: Final = 1_700_000_000_000
@@ -293,7 +293,7 @@ class Scene:
         return any(fnmatchcase(path, pattern) for pattern in self.story.remains)
 
     async def _tree(self) -> list[str]:
-        """Give everything below the path of the recipe."""
+        """Return every path below that of the recipe."""
         found = []
         level = [self.story.path]
         while level:

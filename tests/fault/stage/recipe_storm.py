@@ -67,7 +67,7 @@ class _Place:
         self.log = GrantLog(act.capacity, f"/{name}-writes")
 
     async def left(self, observer: Client) -> list[str]:
-        """Give what is below its path and should not be there."""
+        """Return the nodes below its path that should not be there."""
         left = []
         level = [self.path]
         while level:
@@ -140,7 +140,7 @@ class _Sailor:
 
 
 class _Wind:
-    """Does something to somebody every few seconds."""
+    """Injects a fault into a sailor every few seconds."""
 
     def __init__(self, sailors: list[_Sailor], server: EmbeddedServer, random: Random) -> None:
         self._sailors = sailors
@@ -211,7 +211,7 @@ class _Wind:
             sailor.playing.cancel()
 
     def _seconds(self) -> float:
-        """Give a time that a session survives, or not."""
+        """Return a duration that a session may or may not survive."""
         return self._random.uniform(0.0, 1.5 * SESSION_TIMEOUT_S)
 
     def _heal_later(self, sailor: _Sailor) -> None:
@@ -306,7 +306,7 @@ class World:
             self.grants += len(place.log.holds)
 
     def digest(self) -> str:
-        """Give something that differs from one world to another: all that was granted, and when."""
+        """Return a hash of all grants and their times, which differs from world to world."""
         holds = [
             f"{place.path} {hold.session.owner} {hold.token} {hold.begun_at} {hold.ended_at}"
             for place in self._places

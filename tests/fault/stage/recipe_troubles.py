@@ -23,7 +23,7 @@ from tests.fault.stage.recipe_stage import Scene, Story, Trouble, play
 
 # How many requests after a fault are met by another one.
 _FOLLOWING: Final = 4
-# Virtual seconds in which somebody acts before a request goes on.
+# Virtual seconds in which another client acts before a request goes on.
 _MOMENT_S: Final = 0.1
 # So long nobody reaches a client whose session was ended: it still believes in it.
 _AWAY_S: Final = SESSION_TIMEOUT_S / 2
@@ -47,7 +47,7 @@ def undisturbed(story: Story) -> int:
 
 
 def faults(*plan: tuple[FaultKind, int, SeenRequest]) -> Trouble:
-    """Give faults, each with the place of its request among the subject's, counted from 1."""
+    """Return a trouble made of faults; each request is numbered among the subject's, from 1."""
     name = ", then ".join(f"{kind.name} {nth}: {request}" for kind, nth, request in plan)
 
     def begin(scene: Scene) -> None:
@@ -87,7 +87,7 @@ def with_every_two_cuts(story: Story) -> int:
 
 
 def slow(seconds: float, directions: Sequence[Direction]) -> Trouble:
-    """Give a network that is slow, in one direction or, by turns, in both."""
+    """Return a network that is slow in one direction, or in both by turns."""
 
     def begin(scene: Scene) -> None:
         scene.forgiven = scene.story.tolerates
@@ -112,7 +112,7 @@ def on_a_slow_network(story: Story) -> int:
     return len(ways) * len(_SLOW_S)
 
 
-# The session is over, by somebody else's hand or because nobody hears of the subject any more.
+# The session ends: it is closed from outside, or expires while the subject is cut off.
 
 
 def expired(nth: int, request: SeenRequest, when: str) -> Trouble:
@@ -171,7 +171,7 @@ def disowned(nth: int, request: SeenRequest) -> Trouble:
 
 
 def with_its_nodes_deleted(story: Story) -> int:
-    """Somebody deletes what the subject has, after each request."""
+    """Delete the subject's nodes after each request."""
     requests = play(story).requests
     for nth, request in enumerate(requests, 1):
         play(story, disowned(nth, request))

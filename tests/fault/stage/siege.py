@@ -191,9 +191,9 @@ def take_frame(one: socket.socket) -> bytes:
 
 
 def send_some(one: socket.socket, data: bytes) -> bool:
-    """Send to somebody who may not take it, or may hang up: as much as goes at once.
+    """Send as much as goes at once, to a peer that may not read or may hang up.
 
-    Tells whether the connection still stands.
+    Return whether the connection is still open.
     """
     one.setblocking(False)
     view = memoryview(data)

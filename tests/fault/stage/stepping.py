@@ -37,11 +37,11 @@ class Stepped:
 
 
 def moments(steps: Sequence[int]) -> list[int]:
-    """Give the passes of the loop at which it makes a difference that a task is cancelled.
+    """Return the passes of the event loop at which cancelling a task makes a difference.
 
-    At a step the answer is there, and the task has not gone on; one pass later it has asked for
-    something, which is not sent; then it is on its way. While it waits for long, others go on: a
-    few moments of that.
+    At a step the reply has arrived, and the task has not resumed; one pass later it has made its
+    next request, which is not sent yet; then the request is in flight. A long wait is sampled at a
+    few passes.
     """
     chosen = {step + later for step in steps for later in range(3)}
     for step, following in pairwise(steps):

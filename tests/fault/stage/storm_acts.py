@@ -61,7 +61,7 @@ class Act:
 
 
 def some_time(random: Random) -> float:
-    """Give how long something is held: as a rule not long, now and then longer than a session."""
+    """Return a holding time: usually short, sometimes longer than a session timeout."""
     return random.uniform(0.0, 3.0) if random.random() < 0.9 else 1.5 * SESSION_TIMEOUT_S
 
 
@@ -341,7 +341,7 @@ async def discovery(me: Player, path: str, random: Random) -> None:
 
 
 async def master_worker(me: Player, path: str, random: Random) -> None:
-    """Be master and worker until a task of our own is done, whoever does it."""
+    """Be master and worker until a task of our own is done, by any worker."""
 
     async def handle(task: Task) -> bytes:
         await asyncio.sleep(random.uniform(0.0, 1.0))
@@ -382,7 +382,7 @@ ACTS: Final[dict[str, Act]] = {
     "membership": Act(membership),
     "multi lock": Act(multi_lock, remains=("*/[a-e]",)),
     "mutex": Act(mutex),
-    # Whoever was interrupted has left its name.
+    # An interrupted player leaves its name behind.
     "naming": Act(naming, remains=("*/names", "*/names/*", "*/ids"), judge=judge_naming),
     "partitioner": Act(partitioner, remains=("*/members", "*/items")),
     "persistent node": Act(persistent_node),

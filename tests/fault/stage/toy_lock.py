@@ -110,7 +110,7 @@ class ToyLock:
         try:
             yield ToyGrant(self._client, path, self._token, is_guarded=is_guarded)
         except asyncio.CancelledError:
-            # Somebody else may have cancelled it, too.
+            # Another task may have cancelled it, too.
             if was_told and task.uncancel() == 0:
                 raise SessionExpiredError("hold") from None
             raise
