@@ -399,7 +399,7 @@ def test_what_set_watches_fires_at_once_takes_read(
 def test_the_nodes_of_a_quota_have_their_acls_like_all_others(
     root: Client, ann: Client, base: str
 ) -> None:
-    """The server counts in them all the same, and whoever writes below needs no right to them."""
+    """The server updates them all the same; a writer below needs no permission on them."""
     quota = f"/zookeeper/quota{base}"
     statistics = f"{quota}/zookeeper_stats"
     root.calls(

@@ -127,11 +127,11 @@ class Story:
             self._lines.append(line.replace("\t", " "))
 
     def lines(self, beginning: str = "") -> list[str]:
-        """Give the lines that begin like this, without that."""
+        """Return the lines that start with `beginning`, without it."""
         return [one.removeprefix(beginning) for one in self._lines if one.startswith(beginning)]
 
     def of(self, name: str) -> list[str]:
-        """Give what is written of the requests of a session that has proved nothing."""
+        """Return the audited operations of a session that has not authenticated."""
         return self.lines(f"session={name} user=127.0.0.1 ip=127.0.0.1 operation=")
 
     def _session(self, name: str, timeout_ms: int = 10_000) -> wire.Client:

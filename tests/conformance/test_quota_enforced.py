@@ -50,7 +50,7 @@ def base(client: Client) -> str:
 
 
 def limit(client: Client, path: str, limits: bytes | None, statistics: bytes = b"") -> None:
-    """Give a node a quota, as a client would."""
+    """Set a quota on a node, as a client would."""
     above = QUOTA
     for name in path[1:].split("/"):
         above += f"/{name}"

@@ -110,7 +110,7 @@ def test_both_shells_say_the_same_of_an_ensemble(tmp_path: Path) -> None:
             ensemble = stack.enter_context(ApacheEnsemble(options))
         except ServerMissingError as missing:
             skip_or_fail(str(missing))
-        # Whoever leaves drops its clients.
+        # A member that leaves drops its clients.
         leader, follower = ensemble.leader(), ensemble.followers()[0]
         with connect(leader.hosts) as client:
             text = client.get_config().data.decode()
@@ -178,12 +178,12 @@ def test_a_shell_is_not_connected_after_credentials_that_were_refused(
 
 
 def event(state: str, kind: str = "None", path: str = "null") -> str:
-    """Give all that a shell prints of an event."""
+    """Return all that a shell prints for an event."""
     return f"\nWATCHER::\n\nWatchedEvent state:{state} type:{kind} path:{path}\n"
 
 
 def at(ours: Server, apache: Server, said: Transcript) -> Transcript:
-    """Give what was said of one server as it would be said of the other."""
+    """Return a transcript with the address of Apache's server replaced by that of ours."""
     return Transcript(
         said.status,
         [line.replace(apache.hosts, ours.hosts) for line in said.output],

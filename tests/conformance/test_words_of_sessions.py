@@ -36,7 +36,7 @@ def connection_line(server: Server, client: Client) -> dict[str, str]:
 def test_cons_is_one_line_a_connection(server: Server, client: Client) -> None:
     text = four_letter_word(server.address, "cons")
     assert re.fullmatch(rf"(({FULL}|{BRIEF})\n)+\n", text), text
-    # Whoever asks is there too, without a session and not listened to any more.
+    # The asking connection is listed too, without a session and no longer read from.
     assert len(re.findall(r"\[0\]\(queued=0,recved=1,sent=0\)", text)) == 1
 
 

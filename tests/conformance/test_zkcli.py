@@ -53,7 +53,7 @@ UNORDERED: Final = ("getEphemerals", "whoami")
 
 
 def comparable(command: str, output: list[str]) -> list[str]:
-    """Give what must be equal. An event may break a line of the shell in two, wherever it likes."""
+    """Return what must be equal; an event may break a line of the shell anywhere."""
     if not command.startswith(UNORDERED):
         return ["".join(output)]
     return sorted(item for line in output for item in line.strip("[]").split(", "))

@@ -143,7 +143,7 @@ def test_a_long_answer_comes_whole_and_one_that_is_not_read_hurts_nobody(
         (paths,) = json.loads(body)["session_id_to_watched_paths"].values()
         assert len(set(paths)) == count
         assert healthy.call(rq.get_data("/")).err == 0
-    # Whoever closes its half, as some versions of nc do, still waits for the answer.
+    # A client that closes its half, as some versions of nc do, still waits for the answer.
     with socket.create_connection(admin.server.address, timeout=30) as asking:
         asking.sendall(b"wchp")
         asking.shutdown(socket.SHUT_WR)

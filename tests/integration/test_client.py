@@ -66,7 +66,7 @@ def client_of(server: Service, chroot: str = "", **settings: Any) -> Client:
 
 
 def fresh(request: pytest.FixtureRequest) -> str:
-    """Give the path of a node that this test alone uses."""
+    """Return the path of a node that only this test uses."""
     return "/" + "".join(one if one.isalnum() else "-" for one in request.node.name)
 
 
@@ -518,7 +518,7 @@ def test_what_others_create_in_a_tree_meanwhile_goes_too(server: Server, path: s
         async with client_of(server) as other:
             deleting = client.delete_tree(path, batch=5)
             added = 0
-            # Not for ever: whoever is always there first keeps the tree.
+            # Not for ever: a writer that is always faster keeps the tree.
             for _ in range(100):
                 if deleting.done():
                     break

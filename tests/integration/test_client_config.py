@@ -72,7 +72,7 @@ def test_a_change_that_is_none_is_refused(
 def test_a_member_leaves_and_joins_again() -> None:
     async def scenario(ensemble: ApacheEnsemble) -> None:
         events: asyncio.Queue[Event] = asyncio.Queue()
-        # Whoever leaves drops its clients.
+        # A member that leaves drops its clients.
         leader, follower = ensemble.leader(), ensemble.followers()[0]
         leaving = follower.number
         async with asyncio.timeout(DEADLINE_S), client_of(leader) as admin:

@@ -135,7 +135,7 @@ def test_the_first_is_written_at_once_and_what_else_is_asked_in_that_pass_is_one
                 assert len(written) == (0 if crowded else 1)
                 await asyncio.gather(*futures)
                 assert len(written) == (1 if crowded else 2)
-            # Whoever comes alone ends that.
+            # A single request ends that.
             await client.exists("/")
             written.clear()
             asking = client.exists("/")

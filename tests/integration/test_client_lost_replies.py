@@ -139,7 +139,7 @@ def test_a_marked_write_whose_reply_is_lost_tells_its_stat(
 @pytest.mark.parametrize(
     ("is_done", "meanwhile", "outcome"),
     [
-        # The version that we asked for went to somebody else: certainly not us.
+        # The requested version was written by another client: certainly not by us.
         (False, write, BadVersionError),
         # One of the two may have been on top of ours, and was: nobody can tell.
         (True, write, ConnectionLostError),

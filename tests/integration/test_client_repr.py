@@ -1,4 +1,4 @@
-"""A client, where somebody prints it: the service, how things are, and the session."""
+"""The repr of a client: the service, the state and the session."""
 
 from __future__ import annotations
 

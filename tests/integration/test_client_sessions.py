@@ -68,7 +68,7 @@ async def say_nothing(talk: Talk) -> None:
 
 
 async def failure_of(hosts: str, **settings: Any) -> str:
-    """Give what a user reads who cannot connect."""
+    """Return the error text of a client that cannot connect."""
     client = connect(hosts, session_timeout=1.5, random=Random(1), **settings)
     with pytest.raises(ConnectionLostError) as caught:
         await client.start()

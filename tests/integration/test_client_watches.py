@@ -145,7 +145,7 @@ def test_two_watchers_of_one_node_are_both_told_and_each_once(server: Service, p
         await client.sync()
         await one.is_told((CHANGED, path))
         await other.is_told((CHANGED, path))
-        # It was one shot for each, and a new one is for whoever set it.
+        # Each was a one-shot watch; a new one is for the caller that set it.
         await client.get(path, watch=again)
         await client.set(path, b"2")
         await client.sync()

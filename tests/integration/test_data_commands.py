@@ -100,7 +100,7 @@ def test_fsck_writes_a_repaired_copy_on_which_a_server_starts(data: Path, tmp_pa
     assert f"everything after record {last} and zxid 0x{last:x}" in said
     assert contents(data) == before
     with server:
-        # Somebody who has seen what is lost can connect.
+        # A client that has seen what is lost can connect.
         with wire.connect(server.address, last_zxid=9) as client:
             assert client.session_id
             assert set(read_tree(client)) == set(names(last - 1))
@@ -411,7 +411,7 @@ def test_a_folder_that_must_not_be_looked_into_is_one_line(data: Path, tmp_path:
 
 @pytest.fixture
 def theirs(data: Path) -> Iterator[Path]:
-    """A data folder of somebody else, where everybody may come by."""
+    """A data folder of another user, which every user can reach."""
     with tempfile.TemporaryDirectory() as name:
         home = Path(name) / "home"
         Path(name).chmod(0o755)

@@ -79,12 +79,12 @@ class Demo:
         return self.process.returncode, output, errors
 
     def left(self) -> list[str]:
-        """Give what there is of it: processes and files."""
+        """Return what is left of it: processes and files."""
         return [*map(str, pids(self.mark)), *map(str, self.temporary.iterdir())]
 
 
 def pids(mark: str) -> list[int]:
-    """Give the id of every process that has inherited a mark."""
+    """Return the id of every process that has inherited `mark`."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         # Some are not ours to look at, and some end while we look.
@@ -137,7 +137,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 def killed(lines: list[Told]) -> tuple[int, str]:
-    """Give the place of the line that tells of a kill, and who was killed."""
+    """Return the index of the line that reports a kill, and the name of the victim."""
     ((place, line),) = [
         (place, line) for place, line in enumerate(lines) if line.what.startswith("kills ")
     ]

@@ -19,7 +19,7 @@ ROOT = "/moved-by-the-page"
 
 
 def words(server: EmbeddedServer, ensemble: str) -> dict[str, str]:
-    """Give what stands in place of the page's words; a tree is named with its root."""
+    """Return the replacements for words of the page; a tree is named with its root."""
     return {
         "127.0.0.1:2181": server.hosts,
         "zk1:2181,zk2:2181,zk3:2181": f"{ensemble}{ROOT}",
@@ -44,7 +44,7 @@ def test_the_page_moves_a_tree(shared_ensemble: ApacheEnsemble, tmp_path: Path) 
             rehearsal, copy, *move = PAGE.every_block()
             await reader.do(rehearsal)
             await reader.do(copy)
-            # Somebody goes on meanwhile.
+            # Another client goes on meanwhile.
             await old.set("/app/color", b"green")
             await old.create("/app/late")
             await old.delete("/app/early")

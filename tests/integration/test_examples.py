@@ -22,7 +22,7 @@ def short_examples() -> list[Path]:
 
 
 def stories() -> list[Path]:
-    """Give the examples of several recipes together, which may be longer."""
+    """Return the examples of several recipes together, which may be longer."""
     return sorted((EXAMPLES / "stories").glob("*.py"))
 
 

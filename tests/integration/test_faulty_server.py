@@ -60,7 +60,7 @@ def test_a_partition_is_between_one_client_and_the_server(
         wait_for(cut_off, SessionState.DISCONNECTED, SessionState.OVERDUE)
         assert other.create("/a") == "/a"
         assert other.state is SessionState.CONNECTED
-        # Whoever has no session yet is nobody whom we know.
+        # A client without a session is not part of the partition.
         assert connect().exists("/a") is not None
 
 

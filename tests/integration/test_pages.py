@@ -74,7 +74,7 @@ def pages() -> list[Page]:
 
 @cache
 def owners() -> dict[str, Path]:
-    """Give the pages that test modules run, each with its module."""
+    """Return the pages that test modules run, each with its module."""
     return {
         name: path
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -129,9 +129,9 @@ ALONE: Final = [
 
 
 def cloning(folder: Path) -> dict[str, str]:
-    """Give the variables with which a reader clones this very project."""
+    """Return the environment variables with which a reader clones this very project."""
     configuration = folder / "gitconfig"
-    # Whoever runs the tests need not be who has checked them out.
+    # The checkout may belong to another user than the one who runs the tests.
     configuration.write_text("[safe]\n\tdirectory = *\n", encoding="utf-8")
     return {"PADDOCK": str(ROOT), "GIT_CONFIG_GLOBAL": str(configuration)}
 
@@ -275,7 +275,7 @@ def test_the_tutorial_begins_with_a_fresh_clone_and_nothing_installed(tmp_path: 
 
 @pytest.mark.parametrize("name", sorted(owners()))
 def test_a_module_that_runs_a_page_says_what_it_runs(name: str) -> None:
-    # Whoever writes a block of another kind is told by this comparison that nothing runs it.
+    # This comparison fails for a new kind of block, which nothing would run.
     text = owners()[name].read_text(encoding="utf-8")
     assert re.search(r"assert \w+\.languages\(\) == ", text) or "every_block()" in text
 

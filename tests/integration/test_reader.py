@@ -78,7 +78,7 @@ def test_a_command_goes_on_in_its_terminal_until_it_is_interrupted(tmp_path: Pat
 
 
 def test_the_end_of_the_page_interrupts_what_runs(tmp_path: Path) -> None:
-    # Opening it waits for somebody who writes.
+    # Opening it blocks until a writer opens it.
     os.mkfifo(tmp_path / "fifo")
     read(tmp_path, console('$ python -c \'print("begun"); open("fifo")\'\nbegun\n'))
 

@@ -102,7 +102,7 @@ def test_every_error_says_what_to_do() -> None:
 
 
 def blocks() -> list[Any]:
-    """Give every example of the reference, and those that the twin's docstrings have."""
+    """Return every example of the reference, and of the docstrings of the twin."""
     written = [
         pytest.param(block.text, path.stem == "sync", id=f"{path.stem}-{block}")
         for path in sorted(FOLDER.iterdir())
@@ -206,7 +206,7 @@ async def item(client: Client, scope: AsyncExitStack) -> object:
 
 
 async def room(client: Client, scope: AsyncExitStack) -> object:
-    """Have channels come and go in a room, for as long as somebody may follow them."""
+    """Return a room in which channels come and go until the scope ends."""
     found = recipe(LogRoom)(client, "/given/room")
 
     async def write() -> None:
@@ -272,5 +272,5 @@ def test_an_example_runs(text: str, is_blocking: bool, tmp_path: Path) -> None:
 
 
 def as_it_is(value: object) -> object:
-    """Give what an example uses, without what makes asyncio able to use it."""
+    """Return the object that an example uses, without its wrapper for asyncio."""
     return value.twin if isinstance(value, Threaded) else value

@@ -77,7 +77,7 @@ def test_what_it_says_to_try_works(tmp_path: Path) -> None:
 
 
 def _typed(line: str, *, input: str = "", cwd: Path | None = None) -> str:
-    """Run what somebody types into a shell, and give what it says."""
+    """Run a line in a shell, and return its output."""
     result = subprocess.run(
         line, shell=True, input=input, cwd=cwd, capture_output=True, text=True, timeout=DEADLINE_S
     )

@@ -104,7 +104,7 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
 
 def test_its_manager_hears_when_it_serves_and_when_it_stops(start: Start, tmp_path: Path) -> None:
     service = start("--data", tmp_path / "data")
-    # Whoever waits for the news can connect at once.
+    # After READY=1 a client can connect at once.
     with wire.connect(service.address) as client:
         assert client.call(rq.create("/a")).err == Code.OK
     service.process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""`paddock shell` on a terminal, as somebody sees it who types at it."""
+"""`paddock shell` on a terminal, as a user sees it."""
 
 from __future__ import annotations
 

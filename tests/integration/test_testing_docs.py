@@ -46,7 +46,7 @@ def test_the_tests_of_users_pass(plugin_name: str, tmp_path: Path) -> None:
 
 
 def marked(block: Block) -> str:
-    """Give the plugin that the tests of a block are for, if they are for one."""
+    """Return the plugin that the tests of a block are marked for, or an empty string."""
     found = re.search(r"pytest\.mark\.(asyncio|anyio)", block.text)
     return found[1] if found else ""
 

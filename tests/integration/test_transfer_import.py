@@ -168,7 +168,7 @@ def test_nodes_that_are_not_in_the_stream_are_deleted_only_on_request() -> None:
         assert differences == gone
         assert tally == Tally(same=5, deleted=5)
         assert await walked(client, "/app") == TREE
-        # Somebody lives, and no export could have had this one.
+        # An ephemeral node of a live session, which no export contains.
         assert await client.exists("/app/a/worker") is not None
 
     on_a_server(story)

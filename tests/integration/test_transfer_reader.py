@@ -35,7 +35,7 @@ async def alice_and_a_stranger() -> AsyncIterator[tuple[Client, Client]]:
 
 @asynccontextmanager
 async def behind_a_proxy() -> AsyncIterator[tuple[FaultProxy, Client, Client]]:
-    """Give the proxy, a client that comes through it, and another that does not."""
+    """Yield the proxy, a client behind it, and a client that bypasses it."""
     async with (
         EmbeddedServer() as server,
         FaultProxy(server.address) as proxy,
@@ -165,7 +165,7 @@ def test_what_we_may_not_read_is_an_error_that_names_it_or_left_out() -> None:
             await client.create("/app/z", acl=[ALICE, *READ_ONLY])
             with pytest.raises(TransferError, match=r"^/app/secret: we may not read it; --auth"):
                 await walked(stranger, "/app")
-            # A digest is hidden from whoever may not ADMIN the node, and would come back as "x".
+            # Without ADMIN on the node its digest is hidden, and would come back as "x".
             with pytest.raises(TransferError, match=r"^/app/z: the digests of its ACL are hidden"):
                 await walked(stranger, "/app/z")
             walk = TreeReader(stranger, "/app", ReadOptions(skips_unreadable=True))

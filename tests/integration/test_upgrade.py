@@ -103,7 +103,7 @@ def quota_requests(path: str) -> list[Request]:
 
 
 def many_requests(seed: int, count: int) -> Iterator[Request]:
-    """Give requests of every kind, most of which succeed; the same for the same seed."""
+    """Yield requests of every kind, most of which succeed; the same for the same seed."""
     rng = random.Random(seed)
     groups = [f"/load{seed}-{number}" for number in range(8)]
     yield from (rq.create(group, b"group") for group in groups)
@@ -188,7 +188,7 @@ class Seen:
 
 
 def whole_tree(server: Server) -> dict[str, Seen]:
-    """Look at every node, as somebody who may see everything."""
+    """Return every node, as the super user sees it."""
     seen: dict[str, Seen] = {}
     with session(server) as client:
         assert client.call(rq.auth("digest", SUPER_CREDENTIALS)).err == 0
@@ -255,7 +255,7 @@ def test_ten_thousand_nodes_of_a_killed_server_come_over_as_they_are(
         assert summary["digest_fits"] is True
         assert summary["sessions"] == 2
         assert assert_same(server, paddock) == summary["nodes"] > 10_000
-        # Whoever had a session there has it here, with its password and its nodes.
+        # A session of the old server continues here, with its password and its nodes.
         with wire.reattach(paddock.address, keeper) as again:
             assert again.session_id == keeper.session_id
             assert again.call(rq.exists("/kept1/held")).stat.ephemeral_owner == keeper.session_id

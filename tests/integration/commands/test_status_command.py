@@ -58,7 +58,7 @@ def test_without_a_whitelist_it_says_what_it_can() -> None:
 
 
 def ephemerals(screen: Terminal) -> int:
-    """Give how many a screen shows; -1 while it is being drawn."""
+    """Return the number of ephemerals on a screen; -1 while it is being drawn."""
     match = re.search(r"ephemerals +(\d+)\b", screen.text)
     return -1 if match is None else int(match[1])
 

@@ -43,7 +43,7 @@ def make_tree(client: Client, path: str) -> None:
     client.create(f"{path}/a-b", acl=READ_ONLY)
     client.create(f"{path}/secret", acl=paddock.CREATOR_ALL_ACL)
     client.create(f"{path}/secret/below", b"x", acl=[ACL(ALL, Identity("ip", "127.0.0.1"))])
-    # Whoever imports it without being bob would be locked out of it.
+    # An import without the credentials of bob would be locked out of it.
     bob = ACL(ALL, Identity("digest", digest_id("bob:secret")))
     client.create(f"{path}/bob")
     client.create(f"{path}/bob/below")
@@ -348,7 +348,7 @@ def test_what_we_may_not_read_is_an_error_or_left_out(
     service: Service, client: Client, tree: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "tree.jsonl"
-    # Whoever is not bob is not shown his digest, and has read something before.
+    # Without the credentials of bob his digest is hidden; other nodes were read before.
     said = refusal_here("export", "--server", service.hosts, tree, file, status=1)
     assert said.startswith(f"{tree}/bob: the digests of its ACL are hidden from us; --auth says")
     assert said.endswith("what was read is kept, and --resume goes on")

@@ -29,7 +29,7 @@ Tree = dict[str, tuple[bytes, int, int]]
 
 
 async def tree_of(client: Client, path: str, depth: int | None) -> Tree:
-    """Give what the service has, read by somebody else."""
+    """Return the tree that the service has, as another client reads it."""
     await client.sync()
     try:
         data, stat = await client.get(path)

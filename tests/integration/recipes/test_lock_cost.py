@@ -93,7 +93,7 @@ def test_a_lock_that_nobody_else_wants_costs_three_requests_and_a_delete(
 
 @pytest.mark.everywhere
 def test_a_hand_over_costs_the_same_however_many_wait(service: Service, path: str) -> None:
-    """No herd: whoever leaves wakes up one, who looks once."""
+    """No herd effect: a release wakes one waiter, which looks once."""
 
     async def cost(waiters: int) -> Counter[str]:
         line = f"{path}-{waiters}"

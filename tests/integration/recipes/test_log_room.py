@@ -1,4 +1,4 @@
-"""Log rooms: whoever joins is told everything, once and in order."""
+"""Log rooms: a reader that joins is told every event, once and in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.server import Service
 async def told(
     room: LogRoom, count: int, events: list[RoomEvent] | None = None, **named: Any
 ) -> list[RoomEvent]:
-    """Give what a reader is told first."""
+    """Return the first `count` events that a reader is told."""
     events = [] if events is None else events
     async with aclosing(room.follow(**named)) as stream:  # type: ignore[type-var]
         async for event in stream:
@@ -44,7 +44,7 @@ async def told(
 
 
 def shown(events: list[RoomEvent]) -> list[object]:
-    """Give events in few words."""
+    """Return events in short form."""
     found: list[object] = []
     for event in events:
         match event:

@@ -1,4 +1,4 @@
-"""A master, its workers and their clients: one result for each task, whoever comes and goes."""
+"""A master, its workers and their clients: one result per task, while processes come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A divided set: each item belongs to one member at a time, evenly, whoever comes and goes."""
+"""A divided set: one member per item at a time, evenly, while members come and go."""
 
 from __future__ import annotations
 
@@ -140,12 +140,12 @@ def test_who_leaves_lets_go_what_was_about_to_go(service: Service, path: str) ->
 def test_what_comes_too_late_is_given_on(service: Service, path: str) -> None:
     async def scenario() -> None:
         async with clients(service, 3) as [one, two, operator]:
-            # Somebody has it, and so it is waited for.
+            # Another client holds it, so the member waits for it.
             await operator.create(f"{path}/items/item-d", ephemeral=True, make_parents=True)
             async with partitioner_of(one, path, ["c", "d"], data=b"one") as first:
                 async with aclosing(first.shares()) as firsts:
                     assert (await anext(firsts)).items == frozenset("c")
-                    # Whoever is busy gets it, without knowing; meanwhile it is another one's.
+                    # A busy member acquires it unaware that it is assigned to another by then.
                     await operator.delete(f"{path}/items/item-d")
                     await until(lambda: _is_of(operator, f"{path}/items/item-d", b"one"))
                     async with partitioner_of(two, path, ["c", "d"]) as second:

@@ -1,4 +1,4 @@
-"""Queues: every item is handed out once at a time, in order, until somebody is done with it."""
+"""Queues: each item has one consumer at a time, in order, until it is done."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_failed_too_often_is_a_dead_letter_and_can_be_put_back(
                 assert (item.data, item.attempts) == (b"bad", 2)
                 [bad, _] = await queue.items()
                 assert (bad.attempts, bad.is_taken) == (2, True)
-                # Though it was taken as often as it may be, somebody has it now.
+                # It was taken as often as it may be, but a consumer holds it now.
                 async with queue.try_take() as other:
                     assert other is not None
                     assert other.data == b"good"
@@ -270,7 +270,7 @@ def test_a_killed_consumers_item_goes_to_the_next_with_its_attempts(
 
 
 class Losing:
-    """Somebody who takes an item, and has it until it is lost."""
+    """A consumer that takes an item, and holds it until it is lost."""
 
     def __init__(self, queue: Any) -> None:
         self._queue = queue
@@ -297,7 +297,7 @@ def test_who_has_lost_an_item_can_neither_acknowledge_it_nor_write_under_it(
             losing = Losing(recipe(Queue)(slow, path))
             item = await losing.item
             late = item.guard().set(f"{path}-result", b"too late")
-            # Somebody thinks that it hangs.
+            # Another client believes that the consumer hangs.
             await other.delete(f"{path}/taken/{item.id}")
             async with queue.take() as later:
                 async with later.guard() as transaction:

@@ -29,7 +29,7 @@ async def _take(semaphore: Any) -> Grant:
 
 
 async def _count(client: Client, path: str) -> tuple[int, int]:
-    """Give how many stand in the line, and how many among the leases."""
+    """Return how many nodes are in the line, and how many among the leases."""
     counts = []
     for part in ("locks", "leases"):
         try:
@@ -88,7 +88,7 @@ def test_leases_are_given_out_in_the_order_in_which_they_were_asked_for(
                 # The first of them stands among the leases already.
                 await until(partial(_is, all_of_them[0], path, number, 3))
             assert [one.data for one in await semaphores[4].holders()] == [b"number 0", b"number 1"]
-            # In any order: whoever is first in the line has the next one.
+            # In any order: the first in the line gets the next lease.
             await held[1].release()
             third = await waiting[0]
             assert [one.token for one in await semaphores[4].holders()] == [
@@ -116,7 +116,7 @@ def test_what_cannot_be_had_at_once_is_not_waited_for(service: Service, path: st
                 assert await _count(all_of_them[0], path) == (0, 2)
                 waiting = asyncio.ensure_future(_take(three))
                 await until(partial(_is, all_of_them[0], path, 1, 3))
-                # Somebody is before us, so we do not even look.
+                # Another contender is ahead, so this one does not even look.
                 assert await recipe(Semaphore)(all_of_them[0], path, leases=5).try_acquire() is None
                 assert await _count(all_of_them[0], path) == (1, 3)
             await (await waiting).release()
@@ -201,7 +201,7 @@ def test_a_cancelled_waiter_is_in_nobodys_way(service: Service, path: str, is_fi
 def test_who_has_two_places_among_the_leases_at_once_does_not_block_them(
     service: Service, path: str
 ) -> None:
-    """Somebody deletes the place of the first in the line: then two of them wait for a lease."""
+    """The place of the first in the line is deleted, so that two contenders wait for a lease."""
 
     async def scenario() -> None:
         async with clients(service, 3) as all_of_them:
