@@ -13,7 +13,7 @@ FACTOR = int(os.environ.get("PADDOCK_PROPERTY_FACTOR", "1"))
 
 
 def examples(count: int) -> settings:
-    """Give the settings for so many examples in the bounded run."""
+    """Return the settings for `count` examples in the bounded run."""
     return settings(
         max_examples=count * FACTOR,
         deadline=None,

@@ -23,7 +23,7 @@ from paddock.state.tree import Tree
 
 
 def dump(machine: StateMachine) -> dict[str, Any]:
-    """Give everything that a machine holds."""
+    """Return everything that a machine holds."""
     tree = machine.tree
     check(tree)
     return {

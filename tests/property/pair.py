@@ -158,7 +158,7 @@ class Pair:
             assert client.connection.watch_bytes == sum(len(path) for path in mine)
 
     def _connect(self, client: Client, generation: int) -> None:
-        """Give a client a new connection: it has the old one's session, not its watches."""
+        """Reconnect a client: it keeps its session, not its watches."""
         if client.connection is not None:
             self.world.watches.remove_some(client.connection, 1 << 30)
             self.model.forget(client.caller)
@@ -207,7 +207,7 @@ class Pair:
 
 
 def log_of(history: list[Action]) -> list[Entry]:
-    """Give the entries that these actions put into the log."""
+    """Return the log entries of these actions."""
     pair = Pair()
     for action in history:
         pair.run(action)
@@ -258,7 +258,7 @@ def _decode_results(body: bytes) -> list[object]:
 
 
 def _normal(reply: object) -> object:
-    """Give a reply in which nothing has an order that means nothing."""
+    """Return a reply with its unordered lists sorted."""
     match reply:
         case StringsResponse(values):
             return StringsResponse(sorted(values))

@@ -50,7 +50,7 @@ _decided = {ATTACH, EXPIRE, REAP, opcodes.CREATE_SESSION}
 
 
 def begun() -> StateMachine:
-    """Give a machine with one session, and with something to work on."""
+    """Return a machine with one session and two nodes."""
     machine = StateMachine()
     machine.apply(Entry(opcodes.CREATE_SESSION, session_body(1000, bytes(16)), SESSION, 0, 0, 1))
     for path in (b"/a", b"/b"):

@@ -35,7 +35,7 @@ class State(NamedTuple):
     line: tuple[int, ...]
     leases: tuple[int, ...]
     steps: tuple[Step, ...]
-    # How many places in the line somebody may still delete.
+    # How many places in the line may still be deleted from outside.
     deletes: int
 
     def at(self, who: int, step: Step) -> State:
@@ -59,7 +59,7 @@ def has_lease(state: State, who: int, kind: str, count: int) -> bool:
 
 
 def own_steps(state: State, who: int, kind: str, count: int) -> Iterator[State]:
-    """Give the states to which a contender can get by its own next step."""
+    """Yield the states that a contender can reach by its own next step."""
     match state.steps[who]:
         case Step.OUT:
             yield state.at(who, Step.IN_LINE)._replace(line=(*state.line, who))
@@ -89,7 +89,7 @@ def own_steps(state: State, who: int, kind: str, count: int) -> Iterator[State]:
 
 
 def misfortunes(state: State, who: int) -> Iterator[State]:
-    """Give the states to which others get a contender."""
+    """Yield the states that others can bring a contender to."""
     if state.steps[who] not in (Step.OUT, Step.LEAVING, Step.GONE):
         yield state.without_turn(who).without_lease(who).at(who, Step.GONE)
         yield state.at(who, Step.LEAVING)
@@ -98,7 +98,7 @@ def misfortunes(state: State, who: int) -> Iterator[State]:
 
 
 def all_states(kinds: tuple[str, ...], count: int, deletes: int) -> Iterator[tuple[State, bool]]:
-    """Give every state that can be reached, and whether anybody can go on from there."""
+    """Yield every reachable state, and whether any contender can go on from it."""
     first = State((), (), (Step.OUT,) * len(kinds), deletes)
     seen, left = {first}, [first]
     while left:

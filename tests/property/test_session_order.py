@@ -65,7 +65,7 @@ async def _scenario(
 def _step(
     kind: str, number: int, value: bytes | None
 ) -> tuple[Request, int, bytes | None, bytes | None]:
-    """Give a request, the error it must get, the value after it, and what a get must read."""
+    """Return a request, its expected error, the value after it, and what a get must read."""
     written = b"%06d" % number
     if kind == "create":
         return rq.create("/n", written), OK if value is None else -110, value or written, None

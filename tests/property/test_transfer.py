@@ -33,7 +33,7 @@ IDENTITIES = [
     Identity("digest", digest_id("alice:secret")),
     Identity("digest", digest_id("bob:se:cret")),
 ]
-# Whoever reads it afterwards is alice, who may do all.
+# The export is read back by alice, who may do all.
 ACLS = st.one_of(
     st.just(OPEN),
     st.dictionaries(st.sampled_from(IDENTITIES), st.integers(0, ALL), max_size=3).map(
@@ -48,7 +48,7 @@ DATA = st.one_of(st.just(b""), st.binary(max_size=40), st.text(max_size=20).map(
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[Node]:
-    """Give the nodes of a tree, in order."""
+    """Draw the nodes of a tree, in order."""
     paths = {"/"}
     for parts in draw(st.lists(st.lists(NAMES, min_size=1, max_size=4), max_size=12)):
         for depth in range(len(parts)):

@@ -84,7 +84,7 @@ def play(text: str) -> str:
 
 
 def blocks(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Give comments and commands of each block; the traces are left out."""
+    """Yield the comments and the commands of each block, without its traces."""
     for block in text.strip("\n").split("\n\n"):
         lines = block.strip("\n").split("\n")
         if "----" in lines:

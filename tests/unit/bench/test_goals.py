@@ -15,7 +15,7 @@ from bench.zkload import Cell, Load
 
 
 def _ratio(ratio: float, p99_ratio: float = 1.0) -> dict[str, list[Load]]:
-    """Give what a cell with that ratio looks like."""
+    """Return the loads of a cell with that ratio."""
     return {
         "paddock": [Load(1000 * ratio, 1, 100 * p99_ratio, 1)],
         "apache": [Load(1000, 1, 100, 1)],

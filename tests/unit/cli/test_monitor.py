@@ -41,7 +41,7 @@ def looked_at(answers: Mapping[bytes, str | None], limit_s: float = 30.0) -> Fig
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             served.append(asyncio.current_task())
-            # Whoever asks may be gone before we have answered.
+            # The client may be gone before the answer is written.
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
                 answer = answers[await reader.readexactly(4)]
                 if answer is None:

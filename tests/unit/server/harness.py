@@ -239,13 +239,13 @@ class Assembly:
     async def client(
         self, *, tls: bool = False, own_socket: socket.socket | None = None
     ) -> FakeClient:
-        """Give a client with a session; with a socket, what is written past the transport."""
+        """Return a client with a session; `own_socket` gets what is written past the transport."""
         client = FakeClient(self, tls=tls, own_socket=own_socket)
         await client.attach()
         return client
 
     def liveness_of(self, client: FakeClient) -> Liveness:
-        """Give the life of a client's session, which must have one."""
+        """Return the liveness of a client's session, which must exist."""
         liveness = self.service.tracker.get(client.session)
         assert liveness is not None
         return liveness
@@ -307,17 +307,17 @@ def reads_from(client: FakeClient) -> bool:
 
 
 def numbers(client: FakeClient) -> list[int]:
-    """Give the numbers of the requests that have been answered since."""
+    """Return the xids of the replies since the last call."""
     return [xid for xid, _, _ in client.replies()]
 
 
 def errors(client: FakeClient) -> list[int]:
-    """Give the errors of all answers since."""
+    """Return the error codes of the replies since the last call."""
     return [error for _, error, _ in client.replies()]
 
 
 async def with_node(harness: Harness, path: str, data: bytes) -> FakeClient:
-    """Give a client that has made a node."""
+    """Return a client that has created a node."""
     client = await harness.client()
     client.send(rq.create(path, data))
     await harness.settle()

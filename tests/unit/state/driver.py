@@ -87,7 +87,7 @@ def multi_results(body: bytes) -> list[tuple[int, int, object]]:
 
 
 def sentence(outcome: Outcome) -> str:
-    """Give what an operator is told, if anything."""
+    """Return the notice to the operator, or an empty string."""
     return "" if outcome.notice is None else outcome.notice.sentence()
 
 

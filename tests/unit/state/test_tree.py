@@ -50,7 +50,7 @@ def tree() -> Tree:
 
 
 def planted() -> Tree:
-    """Give a tree with one node of each kind, whose journal starts now."""
+    """Return a tree with nodes of each kind, whose journal starts now."""
     tree = Tree.fresh()
     create(tree, b"/a")
     create(tree, b"/a/b")

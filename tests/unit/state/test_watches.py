@@ -453,7 +453,7 @@ def test_a_watcher_that_leaves_is_told_nothing_and_sets_nothing(
 
 
 def test_a_table_that_was_large_does_not_stay_so(world: World) -> None:
-    """Dictionaries do not shrink by themselves, and somebody always watches something."""
+    """Dictionaries do not shrink by themselves, and there is always some watch left."""
     table, one, many = world.watches.data, world.open(), world.open()
     tracemalloc.start()
     try:
@@ -670,7 +670,7 @@ def test_watching_each_level_of_a_deep_path_costs_the_same_at_each(world: World)
 def test_an_event_and_a_removal_cost_the_same_whatever_is_watched_elsewhere(
     world: World, writer: Connection, many: int
 ) -> None:
-    """Whoever removed a recursive watch made the next event look at all others: 3.7 s."""
+    """Removing a recursive watch once made the next event look at all others: 3.7 s."""
     watcher, crowd = world.open(), world.open()
     writer.create(b"/a")
     watcher.add_watch(b"/a", RECURSIVE)

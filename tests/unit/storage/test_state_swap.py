@@ -322,7 +322,7 @@ def test_an_old_log_that_was_left_on_its_disk_is_not_taken_for_the_one_that_goes
     apart: Path,
 ) -> None:
     swap_state(apart, staged_in(apart), NOW, Disk())
-    # Somebody has removed what was moved aside, but for the log on the other disk.
+    # The operator has removed what was moved aside, except the log on the other disk.
     shutil.rmtree(apart / "replaced-now")
     index = load(apart).index
     with FolderBuilder(apart, after=index) as builder:

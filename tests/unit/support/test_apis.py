@@ -34,7 +34,7 @@ def patched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(blocking: ModuleType) -> Callable[[Story], None]:
-    """Give how a story with a desk is played on the blocking API."""
+    """Return a function that plays a story with a desk on the blocking API."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Any]:

@@ -116,7 +116,7 @@ class LostError(Exception):
 
 
 class Losable:
-    """A scope that can be lost: then it cancels whoever has entered it, as that of a lock does."""
+    """A scope that can be lost: it then cancels the task that entered it, as a lock does."""
 
     def __init__(self) -> None:
         self.is_over = threading.Event()

@@ -94,7 +94,7 @@ def test_a_folder_of_its_own_may_have_the_log(apache: ApacheFolder, tmp_path: Pa
 def test_a_log_that_is_not_there_may_have_been_forgotten(apache: ApacheFolder) -> None:
     apache.snapshot(0, files.snapshot())
     assert "there is no transaction log in it; name the dataLogDir" in refusal(apache)
-    # Whoever says so themselves is believed.
+    # A log folder that is named explicitly may be empty.
     assert names(read(apache, apache.path)[0]) == []
 
 

@@ -13,7 +13,7 @@ from tests.unit.upgrade import files
 
 @pytest.fixture
 def state() -> ApacheState:
-    """A fresh state in which /a has had 3 children, /a/b is there, and /mine is somebody's."""
+    """A fresh state in which /a has had 3 children, /a/b is there, and /mine is ephemeral."""
     state = ApacheState.fresh()
     apply(state, 1, files.create_session(5_000))
     apply(state, 2, files.create("/a", 1, b"data"))

@@ -1,4 +1,4 @@
-"""Whoever is killed leaves its status to whoever waits for it."""
+"""A killed process leaves its exit status to the caller that waits for it."""
 
 import asyncio
 import os

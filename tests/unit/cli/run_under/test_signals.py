@@ -51,7 +51,7 @@ def test_what_the_terminal_sends_to_both_is_not_passed_on() -> None:
     numbers = [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM]
     got, asked = passed_on(*numbers, shares_terminal=True)
     assert got == [signal.SIGTERM]
-    # But that somebody wants an end of it counts.
+    # SIGINT counts as a request to end all the same.
     assert asked == signal.SIGINT
 
 

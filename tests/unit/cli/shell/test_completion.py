@@ -87,7 +87,7 @@ def _nodes(tree: _Tree) -> Nodes:
 
 
 def _offers(text: str, children_of: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """Give what may stand before the cursor then, without what is not asked for."""
+    """Return the text before the cursor, once for each completion that is offered."""
 
     async def complete() -> list[str]:
         nodes = _nodes(_Tree(children_of or {"/": ["zookeeper"], "/zookeeper": []}))

@@ -21,7 +21,7 @@ NODES = [
 
 
 def lines_of(nodes: Iterable[Node] = NODES, *, acls: bool = True) -> list[bytes]:
-    """Give the lines of an export."""
+    """Return the lines of an export."""
     lines = [file_format.header_line(acls=acls), *map(file_format.node_line, nodes)]
     return with_end(lines)
 

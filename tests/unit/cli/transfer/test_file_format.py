@@ -21,7 +21,7 @@ from tests.unit.cli.transfer.helpers import NODES
 
 
 def shown(node: Node) -> dict[str, object]:
-    """Give the line of a node as JSON has it, without the checksum."""
+    """Return the JSON fields of a node's line, without the checksum."""
     fields: dict[str, object] = json.loads(node_line(node))
     del fields["crc"]
     return fields

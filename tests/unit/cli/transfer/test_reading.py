@@ -21,7 +21,7 @@ TEXT = b"".join(LINES)
 
 
 def refusal(text: bytes) -> str:
-    """Give the line that says what is wrong."""
+    """Return the error text, which is one line."""
     with pytest.raises(DamagedExportError) as caught:
         read(text)
     assert "\n" not in str(caught.value)
@@ -121,5 +121,5 @@ def test_what_cannot_be_read_twice_is_kept_meanwhile(tmp_path: Path) -> None:
 
 
 def test_an_export_without_nodes_is_refused() -> None:
-    # A tree has a root: whoever wrote this did not find one.
+    # A tree has a root, so an export has at least one node.
     assert "there is no node" in refusal(b"".join(with_end(LINES[:1])))

@@ -92,7 +92,7 @@ def test_the_last_version_is_followed_by_the_least() -> None:
         # The node came after the last zxid that we saw before the write: maybe a second one.
         ([LOST], [NodeData(b"old", stat(version=3, czxid=8))], ConnectionLostError),
         ([LOST], [NodeData(b"theirs", stat(version=4, czxid=8))], ConnectionLostError),
-        # Our mark, but somebody has written since, which nobody should who keeps it.
+        # Our mark at a later version: another client wrote since and kept it, which none should.
         ([LOST], [NodeData(b"with mark", stat(version=5))], ConnectionLostError),
         ([LOST], [NodeData(b"theirs", stat(version=4))], BadVersionError),
         ([LOST], [NoNodeError("get", "/n")], ConnectionLostError),

@@ -1,4 +1,4 @@
-"""Calls that are refused without being sent: whoever asks again at once does not stop the world."""
+"""Calls that are refused without being sent: a caller that retries at once lets others run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_after_the_end() -> None:
         async with EmbeddedServer() as server:
             async with paddock.connect(server.hosts) as client:
                 pass
-            # Not ConnectionLostError: whoever asks again after that must come to an end.
+            # Not ConnectionLostError: a caller that retries on that one would never end.
             assert await asking_lets_others_run(client, SessionExpiredError)
 
     run_virtually(scenario())

@@ -31,7 +31,7 @@ def call(
 
 
 def numbers_of(frames: bytes) -> list[int]:
-    """Give the number of each request that is sent."""
+    """Return the xid of each request that is sent."""
     found = []
     while frames:
         length, xid, operation = struct.unpack_from(">iii", frames)

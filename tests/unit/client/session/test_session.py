@@ -303,7 +303,7 @@ def test_a_connection_that_outlives_its_session_is_left(asks: bool) -> None:
             await wait_for(client, EXPIRED)
             if not asks:
                 assert asyncio.get_running_loop().time() < valid_until
-            # Whoever was told that it has expired need not be told again.
+            # A client that was told of the expiry does not reconnect to be told again.
             assert server.talks == (1 if asks else 2)
 
     run_virtually(scenario())

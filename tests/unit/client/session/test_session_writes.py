@@ -61,7 +61,7 @@ def _frames(data: bytes) -> int:
 
 
 def writes_of(asking: Callable[[Client], Awaitable[None]]) -> list[int]:
-    """Give the number of requests in each write of some asking."""
+    """Return the number of requests in each write while `asking` runs."""
     writes: list[int] = []
 
     async def main() -> None:

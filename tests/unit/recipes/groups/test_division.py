@@ -20,7 +20,7 @@ def check(items: list[str], members: list[str], division: Division) -> None:
 
 
 def moved(before: Division, after: Division) -> set[str]:
-    """Give what has changed hands between two who are both still there."""
+    """Return the items that moved between members present before and after."""
     owner = {item: one for one, those in after.items() for item in those}
     return {item for one in before.keys() & after.keys() for item in before[one]} - {
         item for one, those in before.items() for item in those if owner.get(item) == one

@@ -200,7 +200,7 @@ def test_a_scope_takes_what_a_class_of_ones_own_does_to_take_it() -> None:
 
 @pytest.mark.parametrize("passes", range(1, 16))
 def test_who_stands_in_line_anew_and_gives_up_leaves_nothing(passes: int) -> None:
-    """Its first node was deleted by somebody, and the second one may be on its way."""
+    """Its first node was deleted by another client, and the second one may be on its way."""
 
     async def main() -> None:
         async with EmbeddedServer() as server, connect(server.hosts) as client:

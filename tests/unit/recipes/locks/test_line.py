@@ -27,12 +27,12 @@ def in_order(names: Sequence[str], kinds: Sequence[str] = ("lock-",)) -> list[En
 
 
 def name(number: int, kind: str = "lock-", mark: str = "f" * 32) -> str:
-    """Give a name as the service makes it: the number with ten places, a minus among them."""
+    """Return a name as the service makes it: ten places for the number, including a minus sign."""
     return f"_c_{mark}-{kind}{number:010d}"
 
 
 def numbers(after: int, count: int) -> list[int]:
-    """Give the numbers that the service gives one after the other, in 32 bits."""
+    """Return consecutive sequence numbers of the service, which wrap around at 32 bits."""
     return [(after + one + 2**31) % 2**32 - 2**31 for one in range(count)]
 
 
@@ -54,7 +54,7 @@ def test_it_is_the_number_that_counts_and_neither_the_mark_nor_the_kind() -> Non
         name(1, WRITE, "f" * 32),
         name(2, READ, "0" * 32),
         name(3, WRITE, "a" * 32),
-        # As somebody writes it who has no mark.
+        # As a client without marks writes it.
         f"{READ}{4:010d}",
     ]
     for seed in range(20):

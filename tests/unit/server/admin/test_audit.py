@@ -182,7 +182,7 @@ def test_whatever_is_asked_can_be_written_down(request_: Request, cut: int | Non
         assert dict(event.fields())
 
 
-# What a client may call itself, or a node, to be taken for somebody else or for another line.
+# Names of clients or nodes that pretend to be another user or another line.
 FORGERIES = [
     "alice,super",
     "alice user=super",

@@ -19,7 +19,7 @@ REQUEST = b"GET /commands/ruok HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
 
 
 class Peer:
-    """Somebody who speaks HTTP, or tries to."""
+    """A peer that speaks HTTP, or tries to."""
 
     def __init__(
         self,

@@ -183,11 +183,11 @@ def test_unfinished_requests_are_bounded_in_all() -> None:
         for client in clients[:2]:
             client.receive(framed(bytes(1_000_000))[:700_000])
         assert [one.transport.is_open for one in clients] == [True] * 3
-        # Whoever has been at it longest makes room.
+        # The connection with the oldest unfinished request is closed to make room.
         clients[2].receive(framed(bytes(1_000_000))[:700_000])
         await turn()
         assert [one.transport.is_open for one in clients] == [False, True, True]
-        # So does whoever finishes, or goes.
+        # A finished request makes room as well, and so does a lost connection.
         clients[1].send(rq.exists("/"))
         clients[1].receive(bytes(300_004))
         clients[2].connection.connection_lost(None)

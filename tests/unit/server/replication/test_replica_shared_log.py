@@ -45,7 +45,7 @@ def events(client: FakeClient) -> int:
 
 
 def expire(member: Member, session: int, generation: int) -> Nobody:
-    """Have a server propose the end of a session, whoever tracks it."""
+    """Propose the end of a session on `member`, whichever server tracks it."""
     nobody = Nobody()
     member.proposer.submit(Entry(EXPIRE, b"", session, generation), nobody)
     return nobody

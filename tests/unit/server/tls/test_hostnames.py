@@ -91,7 +91,7 @@ class FakeResolver:
     ("names", "addresses", "expected"),
     [
         ({"192.0.2.1": "one.example"}, {"one.example": ["192.0.2.1"]}, True),
-        # Whoever owns the address claims a name whose owner does not agree.
+        # The owner of the address claims a name that does not resolve to the address.
         ({"192.0.2.1": "one.example"}, {"one.example": ["192.0.2.9"]}, False),
         ({"192.0.2.1": "two.example"}, {"two.example": ["192.0.2.1"]}, False),
         ({}, {}, False),

@@ -237,7 +237,7 @@ def test_a_flipped_byte_in_any_record_but_the_last_loses_all_from_there_on(data:
             assert report.unusable == NODES + 1 - index
         result, found = repaired(folder)
         assert found == set(names(index - 2))
-        # Somebody may have seen what is lost.
+        # A client may have seen what is lost.
         assert result.zxid == EPOCH
         assert result.saved.zxid == index - 1
         shutil.rmtree(folder.parent / "flipped-repaired")
@@ -402,7 +402,7 @@ def test_a_log_that_ends_before_the_newest_snapshot_is_damage(snapped: Path) -> 
     assert "but there is a snapshot at 9" in refused(snapped)
     done, saved = repaired(snapped)
     assert saved == set(names(8))
-    # Somebody may have seen what came behind the snapshot.
+    # A client may have seen what came after the snapshot.
     assert done.zxid == EPOCH
 
 

@@ -34,7 +34,7 @@ class Counting:
         self._given = 0
 
     async def give(self) -> Ticket:
-        """Give the next one."""
+        """Hand out the next ticket."""
         self._given += 1
         return Ticket(self._given)
 

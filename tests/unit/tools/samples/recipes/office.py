@@ -82,7 +82,7 @@ class Desk(Counting):
         return self.tickets()
 
     async def try_give(self, limit: int) -> Ticket | None:
-        """Give one, if there are not so many yet."""
+        """Hand out a ticket, unless `limit` is reached."""
         return None if self._given >= limit else await self.give()
 
     async def all(self) -> list[Ticket]:
@@ -137,7 +137,7 @@ class Shelf(Generic[T]):
         self._decode = decode
 
     async def get(self, data: bytes) -> T:
-        """Give what the data stands for."""
+        """Return the decoded data."""
         return self._decode(data)
 
     async def same(self) -> Shelf[T]:
@@ -154,7 +154,7 @@ class Lobby:
         self._parts = parts
 
     async def kinds(self) -> list[str]:
-        """Give what it is made of."""
+        """Return the type names of its parts."""
         return [type(part).__name__ for part in self._parts]
 
 
@@ -164,5 +164,5 @@ async def open_desk(office: Office, name: str) -> Desk:
 
 
 def price_of(form: Form) -> int:
-    """Give the price."""
+    """Return the price."""
     return len(form.text)
