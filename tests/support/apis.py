@@ -62,14 +62,14 @@ asyncio_only = pytest.mark.parametrize("api", ["asyncio"], indirect=True)
 
 
 def connect(*arguments: Any, **named: Any) -> Client:
-    """Give a client of the API under test; the blocking one in a form that asyncio can use."""
+    """Return a client of the API under test; the blocking one is wrapped for asyncio."""
     if _chosen == "asyncio":
         return paddock.connect(*arguments, **named)
     return cast(Client, _seen(_at_once(paddock.sync.connect, *arguments, **named)))
 
 
 def recipe(make: Callable[..., T]) -> Callable[..., T]:
-    """Give a recipe of the API under test, for a client of `connect`: a class, or a function."""
+    """Return a recipe of the API under test, for a client of `connect`: a class, or a function."""
     if _chosen == "asyncio":
         return make
     return _called(getattr(import_module("paddock.sync.recipes"), make.__name__), make)
@@ -204,7 +204,7 @@ class _Work:
         return asyncio.wrap_future(thread.submit(self._run))
 
     async def result(self) -> Any:
-        """Give its result; if the task is cancelled, it is given up, and ends before the task."""
+        """Return the result; if the task is cancelled, cancel the call and wait until it ends."""
         done = self.start()
         try:
             return await asyncio.shield(done)
@@ -250,7 +250,7 @@ def _wait(call: _Call[Any], seconds: float | None) -> bool:
 def _called(
     function: Callable[..., Any], source: Callable[..., Any], bridge: Bridge | None = None
 ) -> Callable[..., Any]:
-    """Give a blocking function as its source is: a coroutine, a promise, or a plain one."""
+    """Wrap a blocking function in the form of its source: coroutine, future or plain function."""
     returns = "" if isinstance(source, type) else str(inspect.signature(source).return_annotation)
 
     def call(*arguments: Any, **named: Any) -> Any:

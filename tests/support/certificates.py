@@ -67,7 +67,7 @@ class Issued:
 
 
 class Authority:
-    """Somebody who issues certificates."""
+    """A certificate authority."""
 
     def __init__(self, title: str = "Test CA", issuer: Authority | None = None) -> None:
         self._issuer = issuer
@@ -113,7 +113,7 @@ class Authority:
         return self.certificate.public_bytes(PEM)
 
     def revoked(self, *issued: Issued) -> bytes:
-        """Give a list of revoked certificates, in PEM."""
+        """Return a certificate revocation list, in PEM."""
         now = datetime.datetime.now(datetime.UTC)
         builder = x509.CertificateRevocationListBuilder(
             self.certificate.subject, now - DAY, now + 30 * DAY
@@ -128,7 +128,7 @@ class Authority:
 def client_context(
     trusted: bytes, folder: Path, issued: Issued | None = None, *, version: str = ""
 ) -> ssl.SSLContext:
-    """Give what a client secures its connection with; it goes by the address, not by a name."""
+    """Return the TLS context of a client that verifies the address, not a name."""
     context = ssl.create_default_context(cadata=trusted.decode())
     if issued is not None:
         context.load_cert_chain(issued.write(folder / f"client-{issued.certificate.serial_number}"))

@@ -260,7 +260,7 @@ class ApacheEnsemble:
         """Wait until every running member serves and one of them leads; return that one.
 
         An election of Apache's may never end, as two members of one in some hundred have shown.
-        Whoever does not serve after half of the time is started anew.
+        A member that does not serve after half of the time is restarted.
         """
         running = [member for member in self.members if member.running]
         assert len(running) >= MAJORITY, f"{running} of {SIZE} are no majority"
@@ -276,8 +276,8 @@ class ApacheEnsemble:
             for member in running:
                 if member.wait_ended(0):
                     raise ServerFailedError(f"{member!r} ended:\n{member.log_tail()}")
-            # A member may believe for a moment that all is as it was. A session is had only
-            # through the leader, so whoever gives one is right.
+            # A member may believe for a moment that all is as it was. A session is created only
+            # through the leader, so a member that grants one is up to date.
             leader = self._sole_leader()
             if leader is not None and all(member.is_serving() for member in running):
                 return leader
@@ -319,7 +319,7 @@ def move(client: wire.Client, member: Member, last_zxid: int = 0) -> wire.Client
     """Continue a session on another member, as soon as that one is ready for it."""
     limit = time.monotonic() + START_DEADLINE_S
     while True:
-        # It turns away whoever has seen more than itself, and everybody while there is no quorum.
+        # It refuses clients that have seen more than itself, and all while there is no quorum.
         try:
             return wire.reattach(member.address, client, last_zxid)
         except (OSError, wire.ConnectionClosedError):

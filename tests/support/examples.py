@@ -51,7 +51,7 @@ async def run_example(text: str, names: dict[str, Any], where: str = "<example>"
 
 
 def _promises(text: str) -> dict[int, str]:
-    """Give what the lines with a print say about it."""
+    """Return the comments of lines with a print, by line number."""
     return {
         token.start[0]: token.string.lstrip("# ")
         for token in tokenize.generate_tokens(io.StringIO(text).readline)

@@ -54,7 +54,7 @@ class Wrapper:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Without a terminal, whoever runs the tests.
+            # Without a terminal, even if the tests run on one.
             start_new_session=True,
         )
         self.lines: list[str] = []
@@ -153,11 +153,11 @@ class Wrappers:
         return wrapper
 
     def worker(self, act: str = "for ever") -> list[str]:
-        """Give a command that runs alone, or says that it does not."""
+        """Return a command that reports if it does not run alone."""
         return [sys.executable, "-IS", "-c", WORKER, str(self._folder), act]
 
     def tokens(self) -> list[int]:
-        """Give the tokens of all that have begun, in their order."""
+        """Return the tokens of all commands that have begun, in order."""
         file = self._folder / "tokens"
         return [int(line) for line in file.read_text().split()] if file.exists() else []
 
@@ -178,7 +178,7 @@ class Wrappers:
 
 @contextlib.contextmanager
 def wrappers_in(folder: Path) -> Iterator[Wrappers]:
-    """Give what starts wrappers; at the end all of them are over, and none has seen another."""
+    """Yield a starter of wrappers; at the end all are ended, and no two ran at once."""
     with contextlib.ExitStack() as stack:
         wrappers = Wrappers(folder, stack)
         yield wrappers
@@ -207,7 +207,7 @@ def wait_until(is_so: Callable[[], bool], what: str, seconds: float = DEADLINE_S
 
 
 def _stat(pid: int) -> list[str]:
-    """Give the state of a process, its parent, and so on."""
+    """Return the fields of /proc/PID/stat, from the state on."""
     text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return text.rpartition(")")[2].split()
 

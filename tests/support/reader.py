@@ -251,7 +251,7 @@ class _Command:
         self._listener.join(self._deadline_s)
 
     def fine(self) -> set[int]:
-        """Give the statuses with which it may end."""
+        """Return the exit statuses that are accepted."""
         if not self.is_interrupted:
             return {0}
         return _INTERRUPTED_CELERY if self._text.startswith("celery ") else _INTERRUPTED

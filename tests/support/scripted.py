@@ -163,7 +163,7 @@ class ScriptedServer:
 
 
 def buffer(data: bytes) -> bytes:
-    """Give bytes with their length in front; so does a frame look, too."""
+    """Return `data` with its length in front, as a buffer or a frame has it."""
     return struct.pack(">i", len(data)) + data
 
 
@@ -190,7 +190,7 @@ def stat() -> bytes:
 
 
 def good_body(operation: int) -> bytes:
-    """Give the body of a reply that all is well."""
+    """Return the body of a successful reply."""
     if operation == opcodes.GET_DATA:
         return buffer(b"data") + stat()
     if operation in (opcodes.EXISTS, opcodes.SET_DATA, opcodes.SET_ACL):

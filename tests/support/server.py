@@ -256,11 +256,11 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Choose free ports, none that the system might give to somebody else.
+    """Choose free ports, none of which the system assigns to other sockets.
 
-    Not from port 0, which gives one of those that outgoing connections get, too: until a server has
-    it, or while the server is dead, it could be taken by one of them, even by that of a client that
-    looks for the server (which would then be connected to itself).
+    Port 0 would return an ephemeral port. An outgoing connection could take it before the server
+    listens or while the server is down, even that of a client that looks for the server (which
+    would then be connected to itself).
     """
     lowest = 32_768
     if _SYSTEM_PORTS.exists():

@@ -1,4 +1,4 @@
-"""`paddock shell` on a terminal, and what stands in the line where somebody types."""
+"""`paddock shell` on a terminal, and the text in its input line."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def shell(
 
 
 def hosts_of(server: Running) -> str:
-    """Give where it is, as clients want it."""
+    """Return the address of a server as a connect string."""
     host, port = server.address
     return f"{host}:{port}"
 
 
 def typed(seen: Terminal) -> str:
-    """Give what stands behind the prompt in the line with the cursor."""
+    """Return the text behind the prompt in the line with the cursor."""
     return re.sub(r"^\[zk: \S+ \d+\] ?", "", seen.line)
 
 
@@ -48,6 +48,6 @@ def run_line(seen: Terminal, line: str) -> None:
 
 
 def number_of(seen: Terminal) -> int:
-    """Give the number in the prompt where the cursor is; -1 if no prompt is there."""
+    """Return the number in the prompt at the cursor; -1 if no prompt is there."""
     match = re.match(r"\[zk: \S+ (\d+)\]", seen.line)
     return -1 if match is None else int(match[1])

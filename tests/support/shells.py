@@ -69,14 +69,14 @@ class Transcript:
 
 
 def zkcli(*arguments: str) -> list[str]:
-    """Give the command that starts Apache's; raises `ServerMissingError` if it is not there."""
+    """Return the command that starts Apache's shell; raise `ServerMissingError` without one."""
     java = [find_java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8"]
     java += ["-cp", ":".join(map(str, (find_jar(), *NETTY)))]
     return [*java, "org.apache.zookeeper.ZooKeeperMain", *arguments]
 
 
 def paddock_shell(*arguments: str) -> list[str]:
-    """Give the command that starts ours."""
+    """Return the command that starts our shell."""
     return [*COMMAND, "shell", *arguments]
 
 
@@ -105,7 +105,7 @@ class Conversation:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         self._said = b""
-        # How much of that was heard, by somebody who waited for it.
+        # How much of the output has been waited for.
         self._heard = 0
 
     def __enter__(self) -> Self:

@@ -171,7 +171,7 @@ class Terminal:
             self.hang_up()
 
     def colors_at(self, shown: str) -> set[str]:
-        """Give the colours in which a text is written where it is last on the screen."""
+        """Return the colours of a text where it is last on the screen."""
         return {str(cell.fg) for cell in self._cells_of(shown)}
 
     def is_reversed_at(self, shown: str) -> bool:

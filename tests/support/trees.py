@@ -17,12 +17,12 @@ DEFAULT_IMPORT = ImportOptions()
 
 
 def node(path: str, data: bytes = b"") -> Node:
-    """Give a node that is open to all."""
+    """Return a node that is open to all."""
     return Node(path, data, OPEN)
 
 
 async def stream(nodes: Iterable[Node]) -> AsyncIterator[Node]:
-    """Give nodes as an import takes them."""
+    """Yield nodes as an import takes them."""
     for one in nodes:
         yield one
 
