@@ -153,7 +153,7 @@ def _kazoo_cycle(client: Any, op: str, path: str, queue_type: Any) -> Callable[[
         while queue.get() is None:
             pass
         if queue_type is KazooLockingQueue and not queue.consume():
-            raise RuntimeError("an item was taken by somebody else as well")
+            raise RuntimeError("another client has taken the same item")
 
     def put_and_take() -> None:
         put()
