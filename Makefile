@@ -22,8 +22,8 @@ COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
 # How many processes share the tests: `make test WORKERS=4`. They get them file by file, in this order,
 # so that what a file starts is started once; each has an Apache ZooKeeper and an ensemble of its own.
-# Three have something to do on two processors, since tests wait for servers and for other processes.
-WORKERS ?= 3
+# Four have something to do on two processors, since tests wait for servers and for other processes.
+WORKERS ?= 4
 QUICK_WORKERS ?= 2
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 

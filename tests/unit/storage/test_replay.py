@@ -85,9 +85,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let loading run on a machine that has too little for one of the records."""
 
     class SmallReplay(Replay):
-        def __init__(self, machine: StateMachine, index: int) -> None:
-            limited = SmallMachine(machine, TIME_MS, MemoryError())
-            super().__init__(cast(StateMachine, limited), index)
+        def apply(self, record: Record) -> None:
+            # Only meanwhile: a compiled replica takes no other machine.
+            machine = self.machine
+            self.machine = cast(StateMachine, SmallMachine(machine, TIME_MS, MemoryError()))
+            try:
+                super().apply(record)
+            finally:
+                self.machine = machine
 
     for module in (checking, loading, startup):
         monkeypatch.setattr(module, "Replay", SmallReplay)
