@@ -12,7 +12,6 @@ from typing import Any, Final
 import click
 
 from paddock.cli.output import CannotBeDone, one_line
-from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.protocol.acl import ACL, Identity, digest_id, parse_acl
 
 _SIZES: Final = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -109,6 +108,9 @@ def check_output_file(file: Path, overwrite: bool) -> None:
 
 def given_data(argument: str | None, file: Path | None) -> bytes | None:
     """Return the bytes of an argument, of stdin or of a file; None if none of them is given."""
+    # Imported here: commands without data, `serve` above all, need nothing of the client.
+    from paddock.client.requests.encoder import REQUEST_BYTES_MAX
+
     if argument is not None and file is not None:
         raise click.UsageError("DATA and --file were both given")
     with one_line():
