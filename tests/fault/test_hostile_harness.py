@@ -22,7 +22,7 @@ from tests.fault.stage.hostile_stage import Stage
 from tests.fault.stage.hostile_table import (
     PAGE,
     all_cases,
-    check_growth,
+    check_steps,
     growth,
     main,
     section,
@@ -135,13 +135,23 @@ def test_a_step_that_grows_faster_than_the_size_is_named() -> None:
     }
     words = [growth(row, scales) for row in rows.values()]
     assert words == ["constant", "constant", "linear", "linear", "worse"]
-    (sentence,) = check_growth(rows[0.095], scales)
+    _, sentence = check_steps(rows[0.095], scales)
     assert sentence.startswith("a case: grows faster than the size, from step 100.0 ms (8.0 ms of")
-    assert check_growth(rows[0.085], scales) == []
     # So little is not worth a word.
     tiny = [cost_of(Steps(0.1, 0.001, 1, 10)), cost_of(Steps(0.1, 0.05, 1, 10))]
     assert growth(tiny, scales) == "worse"
-    assert check_growth(tiny, scales) == []
+    assert check_steps(tiny, scales) == []
+
+
+def test_a_step_of_more_than_it_may_take_is_named_unless_it_is_atomic() -> None:
+    row = [cost_of(Steps(0.1, 0.02, 1, 10)), cost_of(Steps(0.1, 0.06, 1, 10))]
+    (sentence,) = check_steps(row, [1, 5])
+    assert sentence.endswith("at most 50 ms expected")
+    for case in (replace(CASE, is_atomic=True), replace(CASE, step_ms_max=70)):
+        large = [replace(cost, case=case) for cost in row]
+        assert check_steps(large, [1, 5]) == []
+        assert "| linear, atomic |" in section([large], [1, 5])
+    assert "| linear |" in section([row], [1, 5])
 
 
 def test_a_table_replaces_the_one_before_it() -> None:

@@ -10,8 +10,6 @@ the shorter of the two, by tables that are made once. An ACL that is never check
 
 from __future__ import annotations
 
-import re
-from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 from zlib import crc32
 
@@ -31,8 +29,7 @@ from paddock.protocol.acl import (
 )
 from paddock.protocol.jute import Reader
 from paddock.protocol.replies import ClientInfo, WhoAmIResponse
-
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+from paddock.state.networks import parse_address, parse_network
 
 
 class Identities:
@@ -62,7 +59,7 @@ class Identities:
                 if one.scheme != "ip":
                     keys[_key(one)] = None
                     continue
-                address = _address(one.id)
+                address = parse_address(one.id)
                 if address is not None:
                     self._addresses.append(address)
             self._keys = keys
@@ -244,41 +241,3 @@ def _network_number(value: int, width: int, prefix: int) -> int:
 def user_name(identity: Identity) -> str:
     """Return the part of an identity that is no secret."""
     return identity.id.split(":", 1)[0] if identity.scheme == "digest" else identity.id
-
-
-def parse_network(expression: str) -> tuple[int, int, int] | None:
-    """Parse `address` or `address/prefix` to its value, its width in bits, and the prefix.
-
-    What is neither is None.
-    """
-    text, slash, prefix_text = expression.partition("/")
-    address = _address(text)
-    if address is None:
-        return None
-    value, width = address
-    if not slash:
-        return value, width, width
-    prefix = _number(prefix_text)
-    return None if prefix is None or not 0 <= prefix <= width else (value, width, prefix)
-
-
-def _address(text: str) -> tuple[int, int] | None:
-    if ":" in text:
-        try:
-            return int(IPv6Address(text)), 128
-        except AddressValueError:
-            return None
-    parts = text.split(".")
-    if len(parts) != 4:
-        return None
-    value = 0
-    for part in parts:
-        number = _number(part)
-        if number is None or not 0 <= number <= 255:
-            return None
-        value = value << 8 | number
-    return value, 32
-
-
-def _number(text: str) -> int | None:
-    return int(text) if _NUMBER.fullmatch(text) is not None else None

@@ -24,8 +24,9 @@ from paddock.errors import INVALID_ACL
 from paddock.protocol.acl import ACL, ANYONE, CREATOR, NOT_UNDERSTOOD, Identity, encode_acls
 from paddock.protocol.distinguished_names import is_distinguished_name
 from paddock.protocol.jute import DecodeError
-from paddock.state.access import Identities, NodeACL, parse_network
+from paddock.state.access import Identities, NodeACL
 from paddock.state.entry import ACL_ENTRIES_MAX, Refused
+from paddock.state.networks import parse_network
 
 EXPANDED_BYTES_MAX: Final = 8 << 10
 FORMER_BYTES_MAX: Final = 64 << 10

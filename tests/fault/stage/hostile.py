@@ -58,6 +58,8 @@ class Case:
     memory_mb_each: float = 0.0
     #: Whether a single request is most of its work. What many do must not be one step.
     is_atomic: bool = False
+    #: The longest step by processor time, from scale 5 on, unless it is atomic.
+    step_ms_max: float = 50.0
     #: Whether the server is killed afterwards and has to come back within the same memory.
     is_restarted: bool = False
     #: Whether it needs a server that no other case has used.

@@ -169,8 +169,9 @@ CROWD_ATTACKS = (
          events_of_a_multi, memory_mb_each=40, is_atomic=True),
     Case("events of long paths that nobody reads", "create", "bytes of a path × watchers",
          unread_events_of_long_paths, memory_mb=64, memory_mb_each=8),
+    # Each of them is a frame that is full of steps.
     Case("full multis by many", "multi, check", "bytes of requests",
-         full_multis_by_many, memory_mb=160, is_alone=True),
+         full_multis_by_many, memory_mb=160, is_alone=True, step_ms_max=200),
     Case("long reads behind full multis", "multi, exists", "bytes of requests × clients",
          long_reads_behind_full_multis, memory_mb=160, is_alone=True, is_atomic=True),
     Case("long ACLs between writes", "getACL", "entries of an ACL × clients",

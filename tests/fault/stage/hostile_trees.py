@@ -138,8 +138,8 @@ def ttl_nodes_that_are_due(stage: Stage) -> None:
 def ttl_nodes(stage: Stage) -> None:
     # All of them were looked at in each interval, in one step.
     (one,) = stage.join()
-    for number in range(10 * stage.scale):
-        below = [rq.create_ttl(stage.path(f"{number}-{n}"), 1 << 39) for n in range(4_000)]
+    for number in range(40 * stage.scale):
+        below = [rq.create_ttl(stage.path(f"{number}-{n}"), 1 << 39) for n in range(1_000)]
         stage.ask([one], [rq.multi(*below)])
 
 

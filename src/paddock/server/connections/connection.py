@@ -54,6 +54,8 @@ class Connection:
         self._word_writer: PacedWriter | None = None
         # Bytes of a frame that has come in part.
         self._partial = 0
+        # What was read and waits for a turn.
+        self._unserved = b""
         # Ends a connection that makes no progress, at its beginning or at its end.
         self._deadline: asyncio.TimerHandle | None = None
         # A connection that is refused gets no parts.
@@ -83,6 +85,12 @@ class Connection:
         self._abort_after(self._core.config.handshake_timeout_ms / 1000)
 
     def data_received(self, data: bytes) -> None:
+        if len(data) > _LITTLE_BYTES and not self._core.turns.may_read():
+            self._postpone(data)
+        else:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
         handler, statistics = self.handler, self._core.statistics
         statistics.bytes_received += len(data)
         if self._first is not None:
@@ -228,6 +236,28 @@ class Connection:
         self._buffer.sent = 0
         # Upstream's value for none.
         self._buffer.last_zxid = -1
+
+    def take_turn(self) -> None:
+        """Serve what was postponed."""
+        data, self._unserved = self._unserved, b""
+        self.handler.is_behind = False
+        if self._buffer.transport is None:
+            return
+        try:
+            self._receive(data)
+        except Exception:
+            # As the transport does for what is served at once.
+            logger.exception("%s: not served any more", self.handler.address)
+            self.abort()
+        self.handler.regulate()
+
+    def _postpone(self, data: bytes) -> None:
+        """Serve a long read in a turn, since this pass of the loop has served enough of them."""
+        if not self.handler.is_behind:
+            self.handler.is_behind = True
+            self._core.turns.ask(self)
+        self._unserved += data
+        self.handler.regulate()
 
     # The beginning.
 

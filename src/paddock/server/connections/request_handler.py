@@ -98,8 +98,10 @@ class RequestHandler(Submitter):
         # The session, as far as its life is concerned; None for a read-only one.
         self.liveness: Liveness | None = None
         self.tally = Tally()
-        # Whether the peer is not read from for now.
+        # Whether the peer is not read from for now, and whether something that was read from it
+        # has not been passed on yet.
         self.is_paused = False
+        self.is_behind = False
         self._core = core
         self._proposer = core.proposer
         self._replica = core.replica
@@ -252,6 +254,7 @@ class RequestHandler(Submitter):
             congested
             or self.stage in (ATTACHING, CLOSING)
             or not self.buffer.peer_reads
+            or self.is_behind
             or len(self._held) > 0
             or self.queue.is_over(share)
         )

@@ -7,6 +7,7 @@ One thread serves all clients, so no work may hold it for long, alone or togethe
 * Turns are FIFO, so each taker gets its share.
 * In one pass of the loop turns are taken for `PASS_SECONDS`, and at least one is. Then the loop
   polls its sockets, so that small requests are served in between.
+* Long reads are served at once for `PASS_SECONDS` of a pass. Those after them wait for a turn.
 
 An atomic operation, such as one transaction, cannot stop halfway. It is a turn of its own.
 """
@@ -39,6 +40,8 @@ class Turns:
         self._time: Callable[[], float] = self._loop.time if monotonic is None else monotonic
         self._waiting: deque[TurnTaker] = deque()
         self._is_scheduled = False
+        # Until when long reads are served in this pass of the loop; 0 before the first one.
+        self._reads_end = 0.0
 
     def ask(self, taker: TurnTaker) -> None:
         """Call `taker.take_turn` when its turn has come."""
@@ -52,6 +55,17 @@ class Turns:
     def is_over(self, end: float) -> bool:
         """Return whether a turn should end."""
         return self._time() >= end
+
+    def may_read(self) -> bool:
+        """Return whether a long read may be served at once, and not in a turn."""
+        now = self._time()
+        if not self._reads_end:
+            self._reads_end = now + PASS_SECONDS
+            self._loop.call_soon(self._end_reads)
+        return now < self._reads_end
+
+    def _end_reads(self) -> None:
+        self._reads_end = 0.0
 
     def _schedule(self) -> None:
         if not self._is_scheduled:

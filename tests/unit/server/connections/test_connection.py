@@ -13,6 +13,7 @@ from paddock.errors import NO_NODE, OK, SYSTEM_ERROR
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.request_handler import RequestHandler
 from paddock.server.connections.send_buffer import ConnectionWatcher
+from paddock.server.connections.turns import PASS_SECONDS
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.logs import Durability
@@ -110,6 +111,33 @@ def test_a_read_does_not_see_what_is_not_durable_yet() -> None:
         await harness.settle()
         reader.send(rq.exists("/n"))
         assert reader.replies()[0][1] == OK
+
+    run(scenario)
+
+
+def test_a_long_read_waits_for_its_turn_when_a_pass_has_served_enough_of_them() -> None:
+    now = 0.0
+
+    async def scenario() -> None:
+        nonlocal now
+        harness = Harness(lambda: now)
+        early, late, gone, small = [await harness.client() for _ in range(4)]
+        many = [rq.exists("/")] * 300
+        early.send(*many)
+        assert len(numbers(early)) == 300
+        now += PASS_SECONDS
+        late.send(*many)
+        gone.send(*many)
+        small.send(rq.exists("/"))
+        assert numbers(late) == numbers(gone) == []
+        assert not late.transport.is_reading_now
+        assert numbers(small) == [1]
+        gone.connection.connection_lost(None)
+        await turn()
+        assert numbers(late) == list(range(1, 301))
+        assert late.transport.is_reading_now
+        late.send(*many)
+        assert len(numbers(late)) == 300
 
     run(scenario)
 

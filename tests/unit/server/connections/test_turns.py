@@ -97,3 +97,20 @@ def test_a_turn_is_shorter_while_others_wait(monkeypatch: pytest.MonkeyPatch) ->
 
     asyncio.run(scenario())
     assert turns.SHORT_TURN_SECONDS < turns.TURN_SECONDS < turns.PASS_SECONDS
+
+
+def test_long_reads_are_served_at_once_for_a_part_of_each_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        clock = Clock(asyncio.get_running_loop(), monkeypatch)
+        shared = Turns()
+        for _ in range(3):
+            assert shared.may_read()
+            clock.now += PASS_SECONDS * 3 / 4
+            assert shared.may_read()
+            clock.now += PASS_SECONDS * 3 / 4
+            assert not shared.may_read()
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
