@@ -82,6 +82,11 @@ READ_ONLY: Final[tuple[ACL, ...]] = (ACL(READ, ANYONE),)
 CREATOR_ALL: Final[tuple[ACL, ...]] = (ACL(ALL, CREATOR),)
 
 
+def is_anyone(identity: Identity) -> bool:
+    """Return whether it is ANYONE; compiled, much faster than `==`."""
+    return identity.scheme == "world" and identity.id == "anyone"
+
+
 def write_acls(writer: BytesWriter, acls: tuple[ACL, ...] | list[ACL]) -> None:
     write_i32_be(writer, len(acls))
     for acl in acls:

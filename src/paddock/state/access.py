@@ -18,12 +18,12 @@ from mypy_extensions import i64
 
 from paddock.protocol.acl import (
     ACL,
-    ANYONE,
     OPEN,
     OPEN_WIRE,
     Identity,
     encode_acls,
     encode_identities,
+    is_anyone,
     read_whole_acls,
     without_secrets,
 )
@@ -57,7 +57,7 @@ class Identities:
             keys = {}
             for one in self.entries:
                 if one.scheme != "ip":
-                    keys[_key(one)] = None
+                    keys[_key(one.scheme, one.id)] = None
                     continue
                 address = parse_address(one.id)
                 if address is not None:
@@ -104,7 +104,7 @@ class NodeACL:
         # The permissions of world:anyone; nearly every check ends here.
         anyone = 0
         for entry in entries:
-            if entry.identity == ANYONE:
+            if is_anyone(entry.identity):
                 anyone |= entry.permissions
         self.anyone = anyone
         # How many nodes have it. Invariant: it is in its table if and only if users > 0.
@@ -142,7 +142,7 @@ class NodeACL:
     def _seen(self) -> ACLView:
         view = self._view
         if view is None:
-            view = ACLView(self.entries)
+            view = ACLView(self.wire)
             self._view = view
         return view
 
@@ -156,25 +156,27 @@ class ACLView:
 
     __slots__ = ("_by_key", "_by_network", "_prefixes", "masked")
 
-    def __init__(self, entries: tuple[ACL, ...]) -> None:
+    def __init__(self, wire: bytes) -> None:
         self._by_key: dict[str, int] = {}
         # By the bits of the prefix, its length and the width of the address, in one number.
         self._by_network: dict[int, int] = {}
         self._prefixes: dict[tuple[int, int], None] = {}
         # The ACL without secrets, for those who may not administer the node.
         self.masked: bytes | None = None
-        for entry in entries:
-            identity = entry.identity
-            if identity.scheme != "ip":
-                key = _key(identity)
-                self._by_key[key] = self._by_key.get(key, 0) | entry.permissions
+        reader = Reader(wire)
+        for _ in range(reader.int32() if wire else 0):
+            permissions = reader.int32()
+            scheme, identifier = reader.string().decode(), reader.string().decode()
+            if scheme != "ip":
+                key = _key(scheme, identifier)
+                self._by_key[key] = self._by_key.get(key, 0) | permissions
                 continue
-            network = parse_network(identity.id)
+            network = parse_network(identifier)
             if network is not None:
                 value, width, prefix = network
                 self._prefixes[width, prefix] = None
                 number = _network_number(value, width, prefix)
-                self._by_network[number] = self._by_network.get(number, 0) | entry.permissions
+                self._by_network[number] = self._by_network.get(number, 0) | permissions
 
     def granted(self, identities: Identities) -> int:
         """Return the permissions that the identities have together."""
@@ -230,8 +232,8 @@ class ACLTable:
             del self._by_key[acl.key]
 
 
-def _key(identity: Identity) -> str:
-    return identity.scheme + "\0" + identity.id
+def _key(scheme: str, identifier: str) -> str:
+    return scheme + "\0" + identifier
 
 
 def _network_number(value: int, width: int, prefix: int) -> int:

@@ -21,7 +21,14 @@ from zlib import crc32
 from librt.strings import BytesWriter
 
 from paddock.errors import INVALID_ACL
-from paddock.protocol.acl import ACL, ANYONE, CREATOR, NOT_UNDERSTOOD, Identity, encode_acls
+from paddock.protocol.acl import (
+    ACL,
+    CREATOR,
+    NOT_UNDERSTOOD,
+    Identity,
+    encode_acls,
+    is_anyone,
+)
 from paddock.protocol.distinguished_names import is_distinguished_name
 from paddock.protocol.jute import DecodeError
 from paddock.state.access import Identities, NodeACL
@@ -45,7 +52,8 @@ class Resolver:
         self._knows_certificates = knows_certificates
         # Whether the bounds hold: not for an entry of former rules.
         self._is_bounded = is_bounded
-        self._known: dict[tuple[ACL | None, ...], NodeACL] = {}
+        # What each list of the request has become, once it has.
+        self._known: dict[tuple[ACL | None, ...], list[NodeACL]] = {}
         # What the request has had of its bounds so far.
         self._entries = 0
         self._expanded_bytes = 0
@@ -57,12 +65,11 @@ class Resolver:
         """
         if not acls:
             raise Refused(INVALID_ACL)
-        key = tuple(acls)
-        known = self._known.get(key)
-        if known is None:
-            known = self._resolve(acls)
-            self._known[key] = known
-        return known
+        # One look: a long list takes milliseconds to hash.
+        known = self._known.setdefault(tuple(acls), [])
+        if not known:
+            known.append(self._resolve(acls))
+        return known[0]
 
     def _resolve(self, acls: list[ACL | None]) -> NodeACL:
         distinct = list(dict.fromkeys(acls))
@@ -93,18 +100,18 @@ class Resolver:
 def resolve(
     acls: list[ACL | None], identities: Identities, knows_certificates: bool = False
 ) -> tuple[ACL, ...]:
-    """Return the entries of an ACL with `auth` replaced, each once.
+    """Return the entries of an ACL, of which none comes twice, with `auth` replaced.
 
     Raises Refused with INVALID_ACL, or DecodeError for what cannot be understood.
     """
     resolved: list[ACL] = []
-    for acl in dict.fromkeys(acls):
+    for acl in acls:
         if acl is None:
             raise Refused(INVALID_ACL)
         if acl is NOT_UNDERSTOOD:
             raise DecodeError("an ACL with a null id")
         scheme = acl.identity.scheme
-        if acl.identity == ANYONE:
+        if is_anyone(acl.identity):
             resolved.append(acl)
         elif scheme == "auth":
             mine = [ACL(acl.permissions, one) for one in _proven(identities)]
