@@ -15,3 +15,16 @@ def world() -> World:
 @pytest.fixture
 def client(world: World) -> Connection:
     return world.open()
+
+
+@pytest.fixture
+def writer(world: World) -> Connection:
+    return world.open()
+
+
+@pytest.fixture
+def watcher(world: World, writer: Connection) -> Connection:
+    """Return another client, once there are `/a` and `/a/b` to watch."""
+    writer.create(b"/a")
+    writer.create(b"/a/b")
+    return world.open()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
-from collections.abc import Callable
 from random import Random
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from paddock.errors import MARSHALLING_ERROR, NO_AUTH, NO_NODE, NO_WATCHER, OK
 from paddock.protocol import opcodes
-from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
+from paddock.protocol.acl import ACL, ALL, ANYONE
 from paddock.protocol.events import (
     NODE_CHILDREN_CHANGED,
     NODE_CREATED,
@@ -25,32 +21,24 @@ from paddock.state.access import NodeACL
 from paddock.state.watcher import ONE_SHOT, Watcher
 from paddock.state.watches import Watches
 from tests.unit.state.driver import OPEN, Connection, World, set_watches_body
-
-BOB = Identity("digest", "bob:hash")
-PERSISTENT, RECURSIVE = 0, 1
-CHILD_KIND, DATA_KIND, ANY_KIND, PERSISTENT_KIND, RECURSIVE_KIND = 1, 2, 3, 4, 5
-EACH_KIND = (CHILD_KIND, DATA_KIND, PERSISTENT_KIND, RECURSIVE_KIND)
-
-
-@pytest.fixture
-def writer(world: World) -> Connection:
-    return world.open()
-
-
-@pytest.fixture
-def watcher(world: World, writer: Connection) -> Connection:
-    writer.create(b"/a")
-    writer.create(b"/a/b")
-    return world.open()
-
-
-CREATED_C = (NODE_CREATED, b"/a/c")
-CHILDREN_A = (NODE_CHILDREN_CHANGED, b"/a")
-CHILDREN_B = (NODE_CHILDREN_CHANGED, b"/a/b")
-DELETED_B = (NODE_DELETED, b"/a/b")
-DATA_A = (NODE_DATA_CHANGED, b"/a")
-DATA_B = (NODE_DATA_CHANGED, b"/a/b")
-DEEP = (NODE_CREATED, b"/a/b/x")
+from tests.unit.state.watch_words import (
+    ANY_KIND,
+    BOB,
+    CHILD_KIND,
+    CHILDREN_A,
+    CHILDREN_B,
+    CREATED_C,
+    DATA_A,
+    DATA_B,
+    DATA_KIND,
+    DEEP,
+    DELETED_B,
+    EACH_KIND,
+    PERSISTENT,
+    PERSISTENT_KIND,
+    RECURSIVE,
+    RECURSIVE_KIND,
+)
 
 
 def change_everything(writer: Connection) -> None:
@@ -114,15 +102,6 @@ def test_each_kind_of_watch_hears_of_its_changes(
             watcher.add_watch(path, RECURSIVE)
     change_everything(writer)
     assert watcher.told == told
-
-
-def test_a_recursive_watch_does_not_hear_of_a_path_that_only_begins_alike(
-    watcher: Connection, writer: Connection
-) -> None:
-    watcher.add_watch(b"/a", RECURSIVE)
-    writer.create(b"/ab")
-    writer.create(b"/ab/c")
-    assert watcher.told == []
 
 
 def test_a_one_shot_watch_fires_once(watcher: Connection, writer: Connection) -> None:
@@ -332,21 +311,6 @@ def test_each_mode_counts_in_each_table_until_it_is_gone(
     assert counts == [(5, 10), (5, 10), (4, 8), (3, 6), (2, 4), (0, 0)]
 
 
-def test_set_watches_sets_modes_beside_each_other(watcher: Connection, writer: Connection) -> None:
-    now = watcher.world.machine.zxid
-    every = [[b"/a"], [], [b"/a"], [b"/a"], [b"/a"]]
-    assert watcher.ask(opcodes.SET_WATCHES2, set_watches_body(now, *every)) == (OK, b"")
-    for kind in EACH_KIND:
-        assert watcher.check_watches(b"/a", kind) == OK
-    writer.set(b"/a", b"1")
-    writer.set(b"/a", b"2")
-    writer.create(b"/a/c")
-    writer.delete(b"/a/c")
-    assert watcher.told == [
-        *(DATA_A, DATA_A, CREATED_C, CHILDREN_A, (NODE_DELETED, b"/a/c"), CHILDREN_A)
-    ]
-
-
 def test_removing_or_checking_what_is_not_there_finds_no_watcher(watcher: Connection) -> None:
     other = watcher.world.open()
     other.add_watch(b"/a", PERSISTENT)
@@ -530,158 +494,6 @@ def test_a_one_shot_watch_is_used_up_by_an_event_that_is_withheld(
     writer.set(b"/a", b"1")
     assert stranger.told == []
     assert world.watches.data.size == 0
-
-
-def test_set_watches_tells_at_once_what_was_missed(watcher: Connection, writer: Connection) -> None:
-    seen = watcher.world.machine.zxid
-    writer.set(b"/a", b"1")
-    writer.create(b"/a/c")
-    writer.delete(b"/a/b")
-    error, body = watcher.ask(
-        opcodes.SET_WATCHES2,
-        set_watches_body(
-            seen, [b"/a", b"/a/b"], [b"/a/c", b"/a/d"], [b"/a", b"/a/c"], [b"/p"], [b"/r"]
-        ),
-    )
-    assert (error, body) == (OK, b"")
-    assert watcher.told == [
-        DATA_A,
-        DELETED_B,
-        CREATED_C,
-        CHILDREN_A,
-        (NODE_CHILDREN_CHANGED, b"/a/c"),
-    ]
-    # They may stand for several changes, so they have no zxid.
-    assert {zxid for _, _, zxid in watcher.events} == {-1}
-    # The others stand.
-    del watcher.told[:]
-    writer.create(b"/a/d")
-    writer.create(b"/p")
-    writer.create(b"/p/x")
-    writer.create(b"/r")
-    writer.create(b"/r/x")
-    assert watcher.told == [
-        (NODE_CREATED, b"/a/d"),
-        (NODE_CREATED, b"/p"),
-        (NODE_CHILDREN_CHANGED, b"/p"),
-        (NODE_CREATED, b"/r"),
-        (NODE_CREATED, b"/r/x"),
-    ]
-
-
-def test_set_watches_without_changes_only_sets_them(
-    watcher: Connection, writer: Connection
-) -> None:
-    now = watcher.world.machine.zxid
-    body = set_watches_body(now, [b"/a"], [b"/new"], [b"/a"])
-    assert watcher.ask(opcodes.SET_WATCHES, body) == (OK, b"")
-    assert watcher.told == []
-    writer.set(b"/a", b"1")
-    writer.create(b"/new")
-    writer.delete(b"/a/b")
-    assert watcher.told == [DATA_A, (NODE_CREATED, b"/new"), CHILDREN_A]
-
-
-def test_set_watches_tells_nothing_of_what_may_not_be_read(
-    world: World, writer: Connection
-) -> None:
-    writer.be(BOB)
-    writer.create(b"/secret", acls=[ACL(READ, BOB)])
-    stranger = world.open()
-    stranger.ask(opcodes.SET_WATCHES, set_watches_body(0, [b"/secret"], [b"/secret"], [b"/secret"]))
-    assert stranger.told == []
-
-
-@pytest.mark.parametrize("lengths", [0, 50])
-def test_recursive_watches_are_found_among_many_of_other_lengths(
-    world: World, writer: Connection, lengths: int
-) -> None:
-    watchers = [world.open() for _ in range(4)]
-    for watcher, path in zip(watchers, (b"/", b"/a", b"/a/b", b"/a/b/c"), strict=True):
-        watcher.add_watch(path, RECURSIVE)
-    for length in range(lengths):
-        watchers[0].add_watch(b"/x" + b"x" * length, RECURSIVE)
-    for path in (b"/a", b"/a/b", b"/a/bc", b"/a/b/c"):
-        writer.create(path)
-    told = [[path for _, path in watcher.told] for watcher in watchers]
-    assert told == [
-        [b"/a", b"/a/b", b"/a/bc", b"/a/b/c"],
-        [b"/a", b"/a/b", b"/a/bc", b"/a/b/c"],
-        [b"/a/b", b"/a/b/c"],
-        [b"/a/b/c"],
-    ]
-
-
-def steps_of(call: Callable[..., object], *arguments: object) -> int:
-    """Return how many lines of the module for watches a call runs.
-
-    Compiled code is not seen; it is the same code.
-    """
-    lines = 0
-
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal lines
-        if not frame.f_code.co_filename.endswith("state/watches.py"):
-            return None
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call(*arguments)
-    finally:
-        sys.settrace(before)
-    return lines
-
-
-@pytest.mark.parametrize("where", ["at the root", "elsewhere", "on every level"])
-def test_a_deep_tree_under_recursive_watches_costs_its_depth_once(
-    world: World, writer: Connection, where: str
-) -> None:
-    """Apache took 55 ms for each of these deletes, and others waited for 24 s."""
-    levels = 300
-    watcher = world.open()
-    paths = [b"/d" * depth for depth in range(1, levels + 1)]
-    watcher.add_watch(b"/", RECURSIVE)
-    for number, path in enumerate(paths):
-        if where != "at the root":
-            watcher.add_watch(b"/x/%d" % number if where == "elsewhere" else path, RECURSIVE)
-    steps = [steps_of(writer.create, path) for path in paths]
-    for path in reversed(paths):
-        writer.delete(path)
-    assert [path for _, path in watcher.told] == paths + paths[::-1]
-    if where == "on every level":
-        assert steps[-1] <= 50 + 20 * levels
-    else:
-        assert max(steps) <= 100
-
-
-def test_watching_each_level_of_a_deep_path_costs_the_same_at_each(world: World) -> None:
-    watcher = world.open()
-    paths = [b"/d" * depth for depth in range(1, 301)]
-    assert max(steps_of(watcher.add_watch, path, RECURSIVE) for path in paths) <= 60
-    # And so does the removal, from either end.
-    for path in (*paths[:100], *reversed(paths[100:])):
-        assert steps_of(watcher.remove_watches, path, RECURSIVE_KIND) <= 60
-
-
-@pytest.mark.parametrize("many", [10, 3000])
-def test_an_event_and_a_removal_cost_the_same_whatever_is_watched_elsewhere(
-    world: World, writer: Connection, many: int
-) -> None:
-    """Removing a recursive watch once made the next event look at all others: 3.7 s."""
-    watcher, crowd = world.open(), world.open()
-    writer.create(b"/a")
-    watcher.add_watch(b"/a", RECURSIVE)
-    for number in range(many):
-        crowd.add_watch(b"/x/%d/y" % number, RECURSIVE)
-        crowd.add_watch(b"/" + b"z/" * (number % 40) + b"%d" % number, RECURSIVE)
-    for path in (b"/x/7/y", b"/7"):
-        assert steps_of(crowd.remove_watches, path, RECURSIVE_KIND) <= 60
-        assert steps_of(writer.create, b"/a/b") <= 60
-        assert steps_of(writer.delete, b"/a/b") <= 60
-    assert len(watcher.told) == 4
 
 
 def test_watchers_hear_of_an_event_in_the_order_in_which_they_came() -> None:
