@@ -81,6 +81,30 @@ def test_a_registration_in_every_trouble(trouble: str) -> None:
     assert TROUBLES[trouble](SERVED) > 1
 
 
+# Who leaves is in trouble.
+
+
+async def leave(me: Player) -> None:
+    """Leave it to the end of the scope to unregister everything."""
+    async with ServiceRegistry(me.client, "/recipe") as registry:
+        await registry.register(instance(0))
+        await registry.register(instance(1))
+
+
+LEFT: Final = Story(
+    subject=leave,
+    rivals=(look,),
+    prepare=prepare,
+    remains=("/recipe/job",),
+    ends_with=(),
+)
+
+
+@pytest.mark.parametrize("trouble", BRIEF)
+def test_the_end_of_a_registry_in_trouble(trouble: str) -> None:
+    assert BRIEF[trouble](LEFT) > 1
+
+
 # Who watches is in trouble.
 
 

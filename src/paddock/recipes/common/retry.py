@@ -301,6 +301,15 @@ async def wait_in_session(client: Client, task: asyncio.Task[Any]) -> None:
         await asyncio.wait([task], timeout=remaining)
 
 
+async def wait_finished(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for tasks that go on if we are cancelled."""
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
+
+
 def discard(future: asyncio.Future[Any]) -> None:
     """Cancel a request whose reply is not needed."""
     if not future.cancel() and not future.cancelled():

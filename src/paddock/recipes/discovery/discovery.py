@@ -39,7 +39,13 @@ from paddock.recipes.cache.cache import Cache
 from paddock.recipes.cache.tree import CachedNode, Snapshot
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.recreated_node import RecreatedNode, SessionRenewer
-from paddock.recipes.common.retry import check_name, delete_first, list_children, request_each
+from paddock.recipes.common.retry import (
+    check_name,
+    delete_first,
+    list_children,
+    request_each,
+    wait_finished,
+)
 from paddock.recipes.discovery.instance import (
     MalformedInstanceError,
     ServiceInstance,
@@ -188,12 +194,19 @@ class ServiceRegistry(Recipe):
                 _call(stopped)
 
     async def close(self) -> None:
-        """Unregister everything that was registered through it, and end its watches."""
+        """Unregister everything that was registered through it, and end its watches.
+
+        If it is cancelled, that goes on in the background. Closing twice is fine.
+        """
         self._is_closed = True
-        own, self._own = list(self._own.values()), {}
-        caches, self._caches = list(self._caches), set()
-        await asyncio.gather(*(node.close() for node in own), *(cache.close() for cache in caches))
-        await self._renewer.close()
+        await wait_finished([self.start_task(self._close())])
+
+    async def _close(self) -> None:
+        closing = [one.close() for one in (*self._own.values(), *self._caches)]
+        try:
+            await asyncio.gather(*closing)
+        finally:
+            await self._renewer.close()
 
     async def follow_cached(
         self, name: str

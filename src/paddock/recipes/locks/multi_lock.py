@@ -37,6 +37,7 @@ from typing import TypeAlias
 from paddock.client.client import Client
 from paddock.client.transaction import Transaction
 from paddock.errors import InvalidArgumentError
+from paddock.recipes.common.retry import wait_finished
 from paddock.recipes.locks.grant import BaseGrant, Grant, GrantEvent
 from paddock.recipes.locks.holder import BaseHolder, Holder
 from paddock.recipes.locks.lock import Lock, SimpleMutex
@@ -106,7 +107,7 @@ class MultiLock(BaseHolder):
                 taken[number] = grant
             if len(taken) == len(self._locks) and all(one.is_held for one in taken.values()):
                 return [taken[number] for number in range(len(self._locks))]
-            await _finished(self._give_back(taken))
+            await wait_finished(self._give_back(taken))
         except BaseException:
             # Not awaited: a cancelled task must not wait for the service.
             self._give_back(taken)
@@ -148,7 +149,7 @@ class MultiGrant(BaseGrant):
 
     def _release(self) -> Awaitable[None] | None:
         self._end(GrantEvent.RELEASED)
-        return _finished(self._leaving) if self.is_released else None
+        return wait_finished(self._leaving) if self.is_released else None
 
     def _why_lost(self) -> str:
         return self._why or next(
@@ -190,12 +191,3 @@ def _checked(locks: Sequence[AnyLock]) -> list[Holder]:
     if not checked:
         raise InvalidArgumentError("locks: there are none")
     return checked
-
-
-async def _finished(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Wait for tasks that go on if we are cancelled."""
-    if tasks:
-        await asyncio.wait(tasks)
-    for task in tasks:
-        if not task.cancelled():
-            task.result()

@@ -85,7 +85,9 @@ class QueuePaths:
 
     def __init__(self, client: Client, path: str) -> None:
         self._client = client
-        self._making: asyncio.Task[None] | None = None
+        # One caller creates the containers for all; how often that was done.
+        self._making = asyncio.Lock()
+        self._made = 0
         self.path = path
         self.entries = child_path(path, "entries")
         self.taken = child_path(path, "taken")
@@ -103,14 +105,14 @@ class QueuePaths:
 
     async def make(self) -> None:
         """Create the containers of a queue."""
-        # Once for all waiters, which go on in order.
-        if self._making is None or self._making.done():
-            self._making = self._client.start_task(self._make())
-        await asyncio.shield(self._making)
-
-    async def _make(self) -> None:
-        for above in (self.path, self.entries, self.taken, self.receipts, self.dead):
-            await make_container(self._client, above)
+        made = self._made
+        # Callers go on in order. If the first one is cancelled, the next one does it: a task for
+        # all of them could fail after they have gone, and nobody would ask for its error.
+        async with self._making:
+            if self._made == made:
+                for above in (self.path, self.entries, self.taken, self.receipts, self.dead):
+                    await make_container(self._client, above)
+                self._made += 1
 
 
 class QueueIndex:

@@ -93,7 +93,10 @@ class ServiceRegistry(ScopedTwin[recipes.ServiceRegistry]):
         )
 
     def close(self) -> None:
-        """Unregister everything that was registered through it, and end its watches."""
+        """Unregister everything that was registered through it, and end its watches.
+
+        If it is given up, that goes on in the background. Closing twice is fine.
+        """
         self._bridge.call(self._inner.close)
 
 

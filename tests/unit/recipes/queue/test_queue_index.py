@@ -1,8 +1,17 @@
-"""The names of a queue's items, and their order."""
+"""The names of a queue's items, and their order; and the containers, which one makes for all."""
 
 from __future__ import annotations
 
-from paddock.recipes.queue.queue_index import draw, in_order, new_name
+import asyncio
+import gc
+from collections import Counter
+from random import Random
+from typing import Any
+
+from paddock import connect
+from paddock.recipes.queue.queue_index import QueuePaths, draw, in_order, new_name
+from paddock.testing import EmbeddedServer, FaultProxy, expire_session, run_virtually
+from tests.support.recipes import until
 
 ID = "0123456789abcdef" * 2
 
@@ -46,3 +55,60 @@ def test_what_is_drawn_by_lot_is_as_urgent_as_the_first() -> None:
     )
     assert [draw(entries, lot) for lot in (0.0, 0.33, 0.34, 0.67, 0.999)] == [0, 0, 1, 2, 2]
     assert draw(entries[3:4], 0.999) == 0
+
+
+def test_no_error_is_left_over_when_all_who_wanted_the_containers_have_gone() -> None:
+    async def main() -> None:
+        problems: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, found: problems.append(found))
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            connect(proxy.hosts, random=Random(1)) as client,
+        ):
+            cut = proxy.when(operation="create_container").cut_before(stay_away=True)
+            making = asyncio.ensure_future(QueuePaths(client, "/queue").make())
+            await cut.happened()
+            await until(lambda: not client.state.is_connected)
+            making.cancel()
+            await asyncio.wait([making])
+            await expire_session(server.address, client.session_id, client.session_password)
+            proxy.heal()
+            assert [state async for state in client.states()][-1].is_final
+            await asyncio.sleep(1)
+            # What nobody has looked at is found with what is thrown away.
+            del making
+            gc.collect()
+            assert problems == []
+
+    run_virtually(main())
+
+
+def test_who_gives_up_making_the_containers_leaves_that_to_the_next() -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            connect(proxy.hosts, random=Random(1)) as client,
+        ):
+            paths = QueuePaths(client, "/queue")
+            ended: list[int] = []
+
+            async def make(number: int) -> None:
+                await paths.make()
+                ended.append(number)
+
+            slow = proxy.when(path=paths.entries).delay(1)
+            making = [asyncio.ensure_future(make(number)) for number in range(4)]
+            await slow.happened()
+            making[0].cancel()
+            making[2].cancel()
+            await asyncio.wait(making)
+            assert ended == [1, 3]
+            # The fourth found them made.
+            asked = Counter(path for request in proxy.requests for path in request.paths)
+            assert asked == {paths.path: 2, paths.entries: 2} | dict.fromkeys(
+                (paths.taken, paths.receipts, paths.dead), 1
+            )
+
+    run_virtually(main())
