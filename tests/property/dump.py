@@ -92,7 +92,8 @@ def check(tree: Tree) -> None:
         names = node.child_names()
         assert sorted(names) == sorted(children[path]), path
         _check_encodings(tree, node, names)
-    kept = [each for node in nodes.values() for each in (node.wire, node.children_wire)]
+    lists = [node.children.wire for node in nodes.values() if node.children is not None]
+    kept = [*lists, *(node.wire for node in nodes.values())]
     assert tree.answers.size == sum(len(wire) for wire in kept if wire is not None)
     _check_subtrees(tree, nodes)
     assert tree.digest() == digest

@@ -23,6 +23,8 @@ TTL_BASE: Final = -(1 << 56)
 TTL_MS_MAX: Final = (1 << 40) - 1
 
 CACHED_BYTES_MAX: Final = 64 << 20
+# The answer to get_children for a node that never had one.
+_NO_CHILDREN: Final = bytes(4)
 
 _INT32_MAX: Final = (1 << 31) - 1
 
@@ -34,10 +36,12 @@ class Children:
     A node has none of these before it has had a child.
     """
 
-    __slots__ = ("above", "below", "below_bytes", "names")
+    __slots__ = ("above", "below", "below_bytes", "names", "wire")
 
     def __init__(self, above: Children | None) -> None:
         self.names: dict[bytes, None] = {}
+        # The answer to get_children, if it is cached: see `AnswerCache`.
+        self.wire: bytes | None = None
         # Those of the parent, among which the node itself is; None for the root.
         self.above = above
         # How many nodes are below, at any depth, and the bytes of their data.
@@ -61,7 +65,6 @@ class Node:
         "acl",
         "aversion",
         "children",
-        "children_wire",
         "created",
         "ctime",
         "czxid",
@@ -71,6 +74,7 @@ class Node:
         "mzxid",
         "owner",
         "pzxid",
+        "term",
         "version",
         "wire",
     )
@@ -94,9 +98,10 @@ class Node:
         # The number of the last snapshot that has this node, or after whose point it was born.
         self.epoch: i32 = 0
         self.children: Children | None = None
-        # The answers to get and get_children, if they are cached: see `AnswerCache`.
+        # Its term in the digest when that was last settled; -1 before.
+        self.term: i64 = -1
+        # The answer to get, if it is cached: see `AnswerCache`.
         self.wire: bytes | None = None
-        self.children_wire: bytes | None = None
 
     def child_count(self) -> int:
         children = self.children
@@ -188,13 +193,16 @@ class AnswerCache:
 
     def child_list(self, node: Node) -> bytes:
         """Return the answer to get_children."""
-        wire = node.children_wire
+        children = node.children
+        if children is None:
+            return _NO_CHILDREN
+        wire = children.wire
         if wire is None:
             writer = BytesWriter()
             node.write_children(writer)
             wire = writer.getvalue()
             if self.size < CACHED_BYTES_MAX:
-                node.children_wire = wire
+                children.wire = wire
                 self.size += len(wire)
         return wire
 
@@ -207,10 +215,12 @@ class AnswerCache:
 
     def forget_children(self, node: Node) -> None:
         """Drop the answer to get_children: the node's children change."""
-        wire = node.children_wire
-        if wire is not None:
-            self.size -= len(wire)
-            node.children_wire = None
+        children = node.children
+        if children is not None:
+            wire = children.wire
+            if wire is not None:
+                self.size -= len(wire)
+                children.wire = None
 
 
 def node_term(path: bytes, node: Node) -> int:

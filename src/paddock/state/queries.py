@@ -246,7 +246,7 @@ class Queries:
                 continue
             names = None
             if node.child_count() < too_many and names_left > 0:
-                if node.children_wire is None:
+                if node.children is not None and node.children.wire is None:
                     names_left -= node.child_count()
                 names = tree.answers.child_list(node)
             if names is None or len(names) > room:

@@ -100,7 +100,8 @@ class Tree:
         # What undoes the current entry, in the order in which it was done.
         self._journal: list[Before] = []
         self._digest: i64 = 0
-        # Nodes changed since the digest was last settled, with their old terms.
+        # Nodes changed since the digest was last settled, with their old terms. Invariant: every
+        # other node knows its term.
         self._unsettled: dict[bytes, int] = {}
         # The digest's part for large data, with the very data that it is of. Invariant: when
         # nothing is unsettled, only nodes that are there and large have one.
@@ -265,7 +266,8 @@ class Tree:
                 node = self.nodes.get(path)
                 total -= old
                 if node is not None:
-                    total += self._term(path, node)
+                    node.term = self._term(path, node)
+                    total += node.term
                 elif self._large:
                     self._large.pop(path, None)
             self._digest = total
@@ -278,7 +280,8 @@ class Tree:
         total: i64 = 0
         for path, node in self.nodes.items():
             if path:
-                total += self._term(path, node)
+                node.term = self._term(path, node)
+                total += node.term
         self._digest = total
 
     def _term(self, path: bytes, node: Node) -> int:
@@ -348,12 +351,7 @@ class Tree:
     def _settle_later(self, path: bytes, node: Node) -> None:
         """Save a node for the digest and the snapshot, before it changes."""
         if path not in self._unsettled:
-            data = node.data
-            if data is None or len(data) < _LARGE_BYTES:
-                term = node_term(path, node)
-            else:
-                term = self._large_term(path, node, data)
-            self._unsettled[path] = term
+            self._unsettled[path] = int(node.term)
         if self.images is not None and node.epoch != self.epoch:
             self.images.save(path, node)
 
