@@ -21,6 +21,7 @@ from paddock import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    SessionState,
     Stat,
 )
 
@@ -208,10 +209,19 @@ class Watches:
         await self._check_lasting()
 
     async def _check_lasting(self) -> None:
-        for watch in self.lasting:
-            watch.events.clear()
-        await asyncio.gather(*(self._touch(watch.target) for watch in self.lasting))
-        await self._client.sync()
+        """Touch every node; again if the connection was lost, as no event is replayed then."""
+        changes: list[SessionState] = []
+        listener = changes.append
+        self._client.add_listener(listener)
+        while True:
+            changes.clear()
+            for watch in self.lasting:
+                watch.events.clear()
+            await asyncio.gather(*(self._touch(watch.target) for watch in self.lasting))
+            await self._client.sync()
+            if not changes:
+                break
+        self._client.remove_listener(listener)
         for watch in self.lasting:
             watch.check()
 
