@@ -180,8 +180,9 @@ CROWD_ATTACKS = (
          reads_between_writes, memory_mb=60),
     Case("changes for sixty watchers", "setData", "changes × watchers",
          changes_for_sixty, memory_mb_each=10),
+    # The end of one session is atomic, too.
     Case("the end of ephemerals for sixty watchers", "closeSession", "ephemerals × watchers",
-         ephemerals_for_sixty, memory_mb_each=20),
+         ephemerals_for_sixty, memory_mb_each=20, step_ms_max=200),
     Case("exists by sixty", "exists", "requests × clients", exists_by_sixty, memory_mb=40),
     Case("exists by sixty behind a write", "exists", "requests × clients",
          exists_by_sixty_behind_a_write, memory_mb=120),
