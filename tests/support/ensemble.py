@@ -63,7 +63,8 @@ class Member(ApacheServer):
     `start` waits until it serves, which it does with one more at least; `launch` does not wait.
     """
 
-    heap_mb = 128
+    # Each keeps what long campaigns write.
+    heap_mb = 512
     log_level = "WARN"
 
     def __init__(
