@@ -260,8 +260,9 @@ class ApacheEnsemble:
     def wait_quorum(self) -> Member:
         """Wait until every running member serves and one of them leads; return that one.
 
-        An election of Apache's may never end, as two members of one in some hundred have shown.
-        A member that does not serve after half of the time is restarted.
+        An election of Apache's may never end, as two members of one in some hundred have shown, and
+        a follower may live on without the thread that writes its log (ZOOKEEPER-4409). A member
+        that does not serve after half of the time is restarted.
         """
         running = [member for member in self.members if member.running]
         assert len(running) >= MAJORITY, f"{running} of {SIZE} are no majority"

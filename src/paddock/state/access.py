@@ -30,6 +30,7 @@ from paddock.protocol.acl import (
 from paddock.protocol.jute import Reader
 from paddock.protocol.replies import ClientInfo, WhoAmIResponse
 from paddock.state.networks import parse_address, parse_network
+from paddock.state.table import Table
 
 
 class Identities:
@@ -202,7 +203,7 @@ class ACLTable:
     """Keeps each different ACL once."""
 
     def __init__(self) -> None:
-        self._by_key: dict[bytes, NodeACL] = {}
+        self._by_key = Table[NodeACL]()
         # The one that nearly every node has.
         self.open = NodeACL(OPEN, OPEN_WIRE)
 

@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from paddock.state.table import Table
+
 QUOTA: Final = b"/zookeeper/quota"
 LIMITS: Final = b"/zookeeper_limits"
 STATISTICS: Final = b"/zookeeper_stats"
@@ -98,7 +100,7 @@ class _Point:
     """A name on the path of nodes that have a quota."""
 
     def __init__(self) -> None:
-        self.children: dict[bytes, _Point] = {}
+        self.children = Table[_Point]()
         self.quota: Quota | None = None
 
 

@@ -17,6 +17,7 @@ from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.protocol.jute import to_int32
 from paddock.state.access import NodeACL
+from paddock.state.table import Table
 
 CONTAINER: Final = -(1 << 63)
 TTL_BASE: Final = -(1 << 56)
@@ -30,16 +31,16 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 # Tracked by the garbage collector, unlike nodes: only then can a long chain of them be freed.
-class Children:
-    """The children of a node, and the counts of everything below it.
+class Children(Table[None]):
+    """The names of a node's children, and the counts of everything below it.
 
     A node has none of these before it has had a child.
     """
 
-    __slots__ = ("above", "below", "below_bytes", "names", "wire")
+    __slots__ = ("above", "below", "below_bytes", "wire")
 
     def __init__(self, above: Children | None) -> None:
-        self.names: dict[bytes, None] = {}
+        super().__init__()
         # The answer to get_children, if it is cached: see `AnswerCache`.
         self.wire: bytes | None = None
         # Those of the parent, among which the node itself is; None for the root.
@@ -105,11 +106,11 @@ class Node:
 
     def child_count(self) -> int:
         children = self.children
-        return 0 if children is None else len(children.names)
+        return 0 if children is None else len(children)
 
     def child_names(self) -> list[bytes]:
         children = self.children
-        return [] if children is None else list(children.names)
+        return [] if children is None else list(children)
 
     def stat(self) -> bytes:
         """Return the stat as the wire has it."""
@@ -120,7 +121,7 @@ class Node:
     def write_stat(self, writer: BytesWriter) -> None:
         """Write the stat as the wire has it."""
         data, children = self.data, self.children
-        child_count: i64 = 0 if children is None else len(children.names)
+        child_count: i64 = 0 if children is None else len(children)
         # Not as numbers of 32 bits, of which twice as much may be none.
         created: int = self.created
         changes: i64 = created * 2 - child_count
@@ -153,11 +154,11 @@ class Node:
         if self.children is None:
             write_i32_be(writer, 0)
         else:
-            names = self.children.names
-            write_i32_be(writer, len(names))
-            for name in names:
-                write_i32_be(writer, len(name))
-                writer.write(name)
+            write_i32_be(writer, len(self.children))
+            for names in self.children.dicts():
+                for name in names:
+                    write_i32_be(writer, len(name))
+                    writer.write(name)
 
 
 def data_length(data: bytes | None) -> int:
@@ -265,7 +266,7 @@ class PathBag:
     def __init__(self) -> None:
         # Invariant: _paths[_places[path]] is path, for each of them.
         self._paths: list[bytes] = []
-        self._places: dict[bytes, int] = {}
+        self._places = Table[int]()
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -287,7 +288,8 @@ class PathBag:
 
     def remove(self, path: bytes) -> None:
         """Remove a path; the last one takes its place. Raises KeyError if it is not there."""
-        place = self._places.pop(path)
+        place = self._places[path]
+        del self._places[path]
         last = self._paths.pop()
         if place < len(self._paths):
             self._paths[place] = last

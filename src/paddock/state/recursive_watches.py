@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from paddock.state.table import Table
 from paddock.state.watcher import RECURSIVE, Watcher
 
 _SLASH: Final = 47
@@ -30,7 +31,7 @@ class Branch:
         self.parent = parent
         self.watchers: dict[Watcher, int] = {}
         # By the first segment behind this path, with its slash.
-        self.branches: dict[bytes, Branch] = {}
+        self.branches = Table[Branch]()
 
 
 class RecursiveWatches:
@@ -41,7 +42,7 @@ class RecursiveWatches:
         self.count: i64 = 0
         self._root = Branch(b"", None)
         # The branches that are watched.
-        self._by_path: dict[bytes, Branch] = {}
+        self._by_path = Table[Branch]()
 
     def add(self, path: bytes, watcher: Watcher) -> None:
         """Add a watch that does not stand yet."""
@@ -65,7 +66,7 @@ class RecursiveWatches:
         if not branch.watchers:
             del self._by_path[path]
             if not self._by_path:
-                self._by_path = {}
+                self._by_path = Table()
             _prune(branch)
 
     def collect_above(self, path: bytes, concerned: dict[Watcher, int]) -> None:
@@ -93,7 +94,7 @@ class RecursiveWatches:
     def _grow(self, path: bytes) -> Branch:
         """Return the branch of a path, which is made if it is not there."""
         # Where each level of a deep path is watched, one after the other, there is no walk.
-        branch = self._by_path.get(path[: path.rfind(b"/")], self._root)
+        branch = self._by_path.get(path[: path.rfind(b"/")]) or self._root
         start = len(branch.path)
         while start < len(path):
             end = path.find(b"/", start + 1)
@@ -129,7 +130,7 @@ def _prune(branch: Branch) -> None:
         return
     del parent.branches[key]
     if not parent.branches:
-        parent.branches = {}
+        parent.branches = Table()
     if not parent.watchers:
         # It has lost one of its branches, so this goes no further up.
         _prune(parent)

@@ -68,10 +68,9 @@ class Snapshot:
         self._nodes = 0
         self._acls = 0
         self._digest = machine.digest()
-        # The paths to come, the next one last. Each is freed in turn: to free a million at once
-        # stops the server for a while.
-        self._paths = list(tree.nodes)
-        self._paths.reverse()
+        # What is to be walked. No entry moves from one to another, and nodes that are in others
+        # were created after the point.
+        self._dicts = tree.nodes.dicts()
         writer = self._writer
         writer.append(_HEADER)
         writer.append(FORMAT)
@@ -111,17 +110,17 @@ class Snapshot:
 
     def chunks(self, nodes_a_chunk: int = _NODES_A_CHUNK) -> Iterator[bytes]:
         """Iterate over the snapshot in pieces; entries may be applied between two pieces."""
-        nodes = self._tree.nodes
         epoch = self._tree.epoch
         looked = 0
-        while self._paths:
-            path = self._paths.pop()
-            node = nodes.get(path)
-            if node is not None and path and node.epoch != epoch:
-                self.save(path, node)
-            looked += 1
-            if looked % nodes_a_chunk == 0 or self.backlog() >= _CHUNK_BYTES:
-                yield self.take()
+        while self._dicts:
+            nodes = self._dicts.pop()
+            for path in list(nodes):
+                node = nodes.get(path)
+                if node is not None and path and node.epoch != epoch:
+                    self.save(path, node)
+                looked += 1
+                if looked % nodes_a_chunk == 0 or self.backlog() >= _CHUNK_BYTES:
+                    yield self.take()
         self._writer.append(_END)
         write_i64_be(self._writer, self._nodes)
         write_i64_be(self._writer, self._digest)

@@ -1,6 +1,6 @@
 """The tree of nodes, and the only functions that change it.
 
-Nodes are found by their whole path, in one dictionary: one lookup, whatever the depth. `""` is
+Nodes are found by their whole path, in one table: one lookup, whatever the depth. `""` is
 another name of the root, as upstream, so that the parent of `/a` is found by cutting at the last
 slash.
 
@@ -33,6 +33,7 @@ from paddock.state.node import (
     header_term,
     node_term,
 )
+from paddock.state.table import Table
 
 _INT32_MIN: Final = -(1 << 31)
 _INT32_MAX: Final = (1 << 31) - 1
@@ -83,7 +84,7 @@ class Tree:
     """All nodes, and their indexes."""
 
     def __init__(self) -> None:
-        self.nodes: dict[bytes, Node] = {}
+        self.nodes = Table[Node]()
         self.acls = ACLTable()
         # Paths by the session that owns them, in no order that means anything.
         self.ephemerals: dict[int, dict[bytes, None]] = {}
@@ -139,7 +140,7 @@ class Tree:
                 if children is None:
                     children = Children(None)
                     parent.children = children
-                children.names[path[cut + 1 :]] = None
+                children[path[cut + 1 :]] = None
                 # First what is directly below.
                 children.below += 1
                 children.below_bytes += data_length(node.data)
@@ -320,7 +321,7 @@ class Tree:
     def _attach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
         self.nodes[path] = node
         self._count(path, node)
-        children.names[name] = None
+        children[name] = None
         children.count(1, data_length(node.data))
 
     def _detach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
@@ -329,7 +330,7 @@ class Tree:
         children.count(-1, -data_length(node.data))
         self.acls.release(node.acl)
         # Last: should the parent not know the child, `undo` finds everything else done.
-        del children.names[name]
+        del children[name]
 
     def _siblings(self, path: bytes) -> Children | None:
         """Return the children among which a node is; None for the root, by either name."""

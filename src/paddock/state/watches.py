@@ -33,6 +33,7 @@ from paddock.protocol.acl import READ
 from paddock.state.access import NodeACL
 from paddock.state.operations import Change
 from paddock.state.recursive_watches import RecursiveWatches
+from paddock.state.table import Table
 from paddock.state.watcher import ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 
 # How many modes a sum of modes has.
@@ -51,7 +52,7 @@ class WatchTable:
 
     def __init__(self) -> None:
         # Who watches a path, in which modes.
-        self._by_path: dict[bytes, dict[Watcher, int]] = {}
+        self._by_path = Table[dict[Watcher, int]]()
         self._by_watcher: dict[Watcher, dict[bytes, None]] = {}
         # The most paths since the table was last copied.
         self._path_count_max: i64 = 0
@@ -72,7 +73,7 @@ class WatchTable:
         return list(self._by_watcher)
 
     def watchers_of(self, path: bytes) -> list[Watcher]:
-        return list(self._by_path.get(path, {}))
+        return list(self._by_path.get(path) or {})
 
     def path_count(self) -> int:
         return len(self._by_path)
@@ -233,7 +234,7 @@ class WatchTable:
         by_path = self._by_path
         del by_path[path]
         if self._path_count_max > _LARGE and len(by_path) * _SPARSE < self._path_count_max:
-            self._by_path = dict(by_path)
+            self._by_path = by_path.copy()
             self._path_count_max = len(by_path)
 
     def _uncount(self, path: bytes, watcher: Watcher, modes: i64) -> None:

@@ -231,7 +231,7 @@ def _check_tree(state: ApacheState) -> None:
         above, _, name = path.rpartition(b"/")
         parent = state.nodes.get(above)
         siblings = None if parent is None else parent.children
-        if parent is None or (name and (siblings is None or name not in siblings.names)):
+        if parent is None or (name and (siblings is None or name not in siblings)):
             raise UpgradeError(
                 f"node {path[:100]!r} is in the snapshot, and the log does not say how it came"
                 f" there; {_WAY_OUT}"

@@ -149,7 +149,7 @@ class ApacheState:
         parent = self.nodes.get(above)
         if parent is None:
             return
-        if parent.children is not None and name in parent.children.names:
+        if parent.children is not None and name in parent.children:
             node = self.nodes[path]
             if node.acl is NOT_YET_KNOWN:
                 node.acl = self.acl(change.acl)
@@ -175,8 +175,8 @@ class ApacheState:
         if parent is None:
             return
         # Also if the node itself is gone: the snapshot may have been written between the two.
-        if parent.children is not None:
-            parent.children.names.pop(name, None)
+        if parent.children is not None and name in parent.children:
+            del parent.children[name]
         parent.pzxid = max(parent.pzxid, zxid)
         node = self.nodes.pop(path, None)
         if node is None:
@@ -220,7 +220,7 @@ class ApacheState:
 def _add_child(parent: Node, name: bytes) -> None:
     if parent.children is None:
         parent.children = Children(None)
-    parent.children.names[name] = None
+    parent.children[name] = None
 
 
 def _raise_created(parent: Node, created: int, zxid: int) -> None:

@@ -1,0 +1,127 @@
+"""A table by paths or names that never takes long to grow.
+
+A dict is hashed anew as a whole when it is full, which holds the server for 0.3 s at three million
+entries. So a table is one dict up to `FIRST_MAX` entries. More of them are spread over many dicts,
+by the hash of their key, which no client knows.
+
+* A table of usual size costs what its one dict costs. A key of a large one is looked for twice.
+* An entry stays in the dict that it was put into. So the dicts can be walked one after the other
+  while the table changes: no entry that stays is missed.
+* The order is that of a dict up to `FIRST_MAX` entries, and none beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final, Generic, TypeVar
+
+from mypy_extensions import i64
+
+V = TypeVar("V")
+
+# As many as a dict of this many slots takes.
+FIRST_MAX: Final = (1 << 18) * 2 // 3
+
+_PART_COUNT: Final = 64
+# Not the lowest bits of the hash: a dict looks at those, and they would be the same in all of one.
+_HASH_SHIFT: Final = 24
+
+
+class Table(Generic[V]):
+    """A mapping of bytes to values that are not None, unless only the keys matter."""
+
+    __slots__ = ("_first", "_spread", "_spread_count")
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, V] = {}
+        # Invariant: there are such parts if and only if they have entries, and no key is in two
+        # dicts.
+        self._spread: list[dict[bytes, V]] | None = None
+        self._spread_count: i64 = 0
+
+    def __len__(self) -> int:
+        return len(self._first) + int(self._spread_count)
+
+    def __contains__(self, key: object) -> bool:
+        if key in self._first:
+            return True
+        spread = self._spread
+        return spread is not None and key in spread[_place(key)]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(self.dicts())
+
+    def dicts(self) -> list[dict[bytes, V]]:
+        """Return the dicts that have all entries, for a walk; others have only later ones."""
+        return [self._first] if self._spread is None else [self._first, *self._spread]
+
+    def items(self) -> Iterable[tuple[bytes, V]]:
+        return chain.from_iterable([one.items() for one in self.dicts()])
+
+    def values(self) -> Iterable[V]:
+        return chain.from_iterable([one.values() for one in self.dicts()])
+
+    def copy(self) -> Table[V]:
+        """Return a table with the same entries, whose dicts are no larger than they must be."""
+        copied = Table[V]()
+        for key, value in self.items():
+            copied[key] = value
+        return copied
+
+    def get(self, key: bytes) -> V | None:
+        found = self._first.get(key)
+        if found is None:
+            spread = self._spread
+            if spread is not None:
+                return spread[_place(key)].get(key)
+        return found
+
+    def __getitem__(self, key: bytes) -> V:
+        return self._dict_of(key)[key]
+
+    def __setitem__(self, key: bytes, value: V) -> None:
+        first = self._first
+        if self._spread is None and len(first) < FIRST_MAX:
+            first[key] = value
+        else:
+            self._put(key, value)
+
+    def __delitem__(self, key: bytes) -> None:
+        """Remove an entry. Raises KeyError if it is not there."""
+        spread = self._spread
+        if spread is None or key in self._first:
+            del self._first[key]
+            return
+        del spread[_place(key)][key]
+        self._spread_count -= 1
+        if not self._spread_count:
+            self._spread = None
+
+    def _dict_of(self, key: bytes) -> dict[bytes, V]:
+        """Return the dict that has a key, if one has it."""
+        spread = self._spread
+        return self._first if spread is None or key in self._first else spread[_place(key)]
+
+    def _put(self, key: bytes, value: V) -> None:
+        """Put an entry into a large table, or one that becomes large by it."""
+        first = self._first
+        if key in first:
+            first[key] = value
+            return
+        spread = self._spread
+        if spread is None:
+            spread = [{} for _ in range(_PART_COUNT)]
+            self._spread = spread
+        part = spread[_place(key)]
+        if key not in part:
+            if len(first) < FIRST_MAX:
+                first[key] = value
+                return
+            self._spread_count += 1
+        part[key] = value
+
+
+def _place(key: object) -> int:
+    """Return the number of the part that has a key, if it is not in the first dict."""
+    return (hash(key) >> _HASH_SHIFT) % _PART_COUNT
