@@ -40,6 +40,10 @@ MAJORITY: Final = SIZE // 2 + 1
 # quorum; a paused leader is missed only after as long.
 _INIT_TICKS: Final = 100
 _SYNC_TICKS: Final = 15
+# How long it may take until all serve, and after how long those that do not are started again. Where
+# others write all the time and the machine is busy, half a minute was too short for a member to join.
+_QUORUM_DEADLINE_S: Final = 4 * START_DEADLINE_S
+_STUCK_S: Final = START_DEADLINE_S
 # How rarely a member that looks for a leader says so again, when nobody answers. By default it is
 # every minute in the end, which is how long a single lost message would take.
 _NOTIFICATION_MS_MAX: Final = 1000
@@ -262,15 +266,15 @@ class ApacheEnsemble:
 
         An election of Apache's may never end, as two members of one in some hundred have shown, and
         a follower may live on without the thread that writes its log (ZOOKEEPER-4409). A member
-        that does not serve after half of the time is restarted.
+        that does not serve for a while is restarted.
         """
         running = [member for member in self.members if member.running]
         assert len(running) >= MAJORITY, f"{running} of {SIZE} are no majority"
-        limit = time.monotonic() + START_DEADLINE_S
-        stuck_at = limit - START_DEADLINE_S / 2
+        limit = time.monotonic() + _QUORUM_DEADLINE_S
+        stuck_at = time.monotonic() + _STUCK_S
         while time.monotonic() < limit:
             if time.monotonic() > stuck_at:
-                stuck_at = limit
+                stuck_at += _STUCK_S
                 for member in running:
                     if not member.is_serving():
                         member.kill()
