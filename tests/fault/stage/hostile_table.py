@@ -8,7 +8,8 @@ Each case is run at scale 1 and at the one that is asked for, so that the table 
 function of size. It ends with status 1 if a case takes more memory than it may, if many requests
 are worked off in one step, or, from scale 5 on, if others wait for longer than 250 ms, a step that
 is not atomic takes more than 50 ms of a processor, or one that is grows by more than the size:
-meant for a machine that has nothing else to do.
+meant for a machine that has nothing else to do. A case during which the host of a virtual machine
+took its processors away is run again, as long as there is patience.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,10 +29,16 @@ from tests.fault.stage.hostile_crowds import CROWD_ATTACKS
 from tests.fault.stage.hostile_identities import IDENTITY_ATTACKS
 from tests.fault.stage.hostile_operations import cases
 from tests.fault.stage.hostile_trees import TREE_ATTACKS
+from tests.support.host import ProcessorTime
 
 #: The scale from which on waits are judged, and what they may be.
 STRICT_SCALE = 5
 STRICT_WAIT_S = 0.25
+
+#: The part of the time that the host may take while a case is measured, and for how long a case is
+#: run again because it took more.
+STOLEN_MAX = 0.02
+PATIENCE_S = 300.0
 
 PAGE = Path(__file__).parents[3] / "docs/explanation/hostile.md"
 BEGIN = "<!-- written by tests/fault/stage/hostile_table.py: begin -->"
@@ -102,7 +110,7 @@ def _run(chosen: Sequence[Case], scale: int, wrong: list[str]) -> dict[str, Cost
             for case in chosen:
                 name = f"{case.name} at scale {scale}"
                 try:
-                    cost = range_.run(case)
+                    cost = _measure(range_, case)
                 except Exception as problem:
                     wrong.append(f"{name}: {problem!r}")
                     print(f"{name}: FAILED {problem!r}", flush=True)
@@ -111,6 +119,28 @@ def _run(chosen: Sequence[Case], scale: int, wrong: list[str]) -> dict[str, Cost
                 costs[case.name] = cost
                 wrong.extend(f"{name}: {one}" for one in check(cost, scale, wait_s_max))
     return costs
+
+
+def _measure(range_: Range, case: Case) -> Cost:
+    """Run a case until it was not disturbed; return its cost."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        before = ProcessorTime.now()
+        cost = range_.run(case)
+        stolen = before.stolen_since()
+        if stolen <= STOLEN_MAX or time.monotonic() > deadline:
+            return cost
+        print(f"{case.name}: again, the host took {stolen:.0%} of the time", flush=True)
+        _wait_calm(deadline)
+
+
+def _wait_calm(deadline: float) -> None:
+    """Wait until the host leaves us the processors for a second."""
+    while time.monotonic() < deadline:
+        before = ProcessorTime.now()
+        time.sleep(1)
+        if before.stolen_since() <= STOLEN_MAX:
+            return
 
 
 def all_cases() -> list[Case]:

@@ -213,9 +213,9 @@ class Proposer(Proposals):
         self._wake()
 
     def _wake(self) -> None:
-        if self._drained is not None:
+        # Who waited may have been cancelled.
+        if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-            self._drained = None
 
     def _look(self) -> None:
         """Propose what has gathered, unless the replica has work that comes first."""

@@ -327,9 +327,9 @@ class Replica:
             self._take(batch, reason)
 
     def _wake(self) -> None:
-        if self._caught_up is not None:
+        # Who waited may have been cancelled.
+        if self._caught_up is not None and not self._caught_up.done():
             self._caught_up.set_result(None)
-            self._caught_up = None
 
     def _apply(self, entry: Entry, submitter: Submitter | None, is_ours: bool) -> None:
         try:

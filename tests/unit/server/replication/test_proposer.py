@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
@@ -68,5 +69,30 @@ def test_nothing_is_proposed_while_a_batch_is_applied_that_takes_long(
         proposed = len(harness.log.proposals)
         await turn()
         assert len(harness.log.proposals) == proposed + 1
+
+    run(scenario)
+
+
+def test_nobody_needs_to_wait_for_the_end_who_began_to() -> None:
+    async def scenario() -> None:
+        complaints: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+        harness = SlowHarness(0.02)
+        client = await harness.client()
+        client.send(*[rq.set_data("/", b"")] * 40)
+        await turn()
+        harness.log.settle()
+        while not harness.replica.is_behind():  # noqa: ASYNC110 (no time passes)
+            await asyncio.sleep(0)
+        waiting = [
+            asyncio.create_task(harness.replica.catch_up()),
+            asyncio.create_task(harness.proposer.drain()),
+        ]
+        await asyncio.sleep(0)
+        for task in waiting:
+            assert task.cancel()
+        await harness.settle()
+        assert len(numbers(client)) == 40
+        assert not complaints
 
     run(scenario)
