@@ -40,8 +40,8 @@ MAJORITY: Final = SIZE // 2 + 1
 # quorum; a paused leader is missed only after as long.
 _INIT_TICKS: Final = 100
 _SYNC_TICKS: Final = 15
-# How long it may take until all serve, and after how long those that do not are started again. Where
-# others write all the time and the machine is busy, half a minute was too short for a member to join.
+# How long it may take until all serve, and after how long those that do not are started again. A
+# member joins slowly on a busy machine where others write all the time.
 _QUORUM_DEADLINE_S: Final = 4 * START_DEADLINE_S
 _STUCK_S: Final = START_DEADLINE_S
 # How rarely a member that looks for a leader says so again, when nobody answers. By default it is
