@@ -106,7 +106,7 @@ async def get(client: Client, path: str, with_stat: bool, as_json: bool) -> None
 async def stat(client: Client, path: str, with_acl: bool, as_json: bool) -> None:
     """Print the stat of a node: times, versions, size, owner.
 
-    It needs no permission of the node, but --acl does.
+    It needs the permission to read the node.
     """
     found = await client.exists(path)
     if found is None:
