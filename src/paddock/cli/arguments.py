@@ -165,9 +165,8 @@ def given_acl(entry: str, has_identity: bool) -> ACL:
 def acl_hint(error: RequestError, acl: Iterable[ACL]) -> str:
     """Name the entry that a server may have refused an ACL for: what it knows is not known here."""
     odd = [format_acl(one) for one in acl if one.identity.scheme not in _SCHEMES]
-    if odd and isinstance(error, InvalidACLError):
-        return f"this server may not have the scheme of {odd[0]}"
-    return ""
+    is_unknown = odd and isinstance(error, InvalidACLError)
+    return f"this server may not have the scheme of {odd[0]}" if is_unknown else ""
 
 
 DATA_FILE = click.option(

@@ -86,8 +86,9 @@ def _lines(report: Report) -> list[str]:
             f" one that can is {last_usable}"
         )
     if report.left_out:
-        left_out = counted(report.left_out, "whole record")
-        lines.append(f"{left_out} behind record {last_usable} left out")
+        lines.append(
+            f"{counted(report.left_out, 'whole record')} behind record {last_usable} left out"
+        )
     lines.append("damaged" if report.is_damaged else "fine")
     return lines
 

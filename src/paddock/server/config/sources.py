@@ -64,8 +64,9 @@ class Settings:
         for entry in read_property_file(path):
             where = f"{path}:{entry.line}: "
             if not entry.is_separated:
-                says = f"no = and no : in this line; {entry.key!r} is taken for a key"
-                self.warnings.append(f"{where}{says}")
+                self.warnings.append(
+                    f"{where}no = or : in this line; {entry.key!r} is taken for a key"
+                )
             setting = _BY_KEY.get(entry.key.removeprefix("zookeeper."))
             if setting is None:
                 self._servers.take(path, entry)

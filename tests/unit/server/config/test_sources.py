@@ -46,8 +46,8 @@ def test_a_line_without_a_separator_is_read_as_java_does_with_a_warning(zoo_cfg:
     settings = read(zoo_cfg, text)
     assert (settings.config().port, settings.config().tick_time_ms) == (2182, 3000)
     assert [one.removeprefix(f"{zoo_cfg}:") for one in settings.warnings] == [
-        "2: no = and no : in this line; 'tickTime' is taken for a key",
-        "3: no = and no : in this line; 'this' is taken for a key",
+        "2: no = or : in this line; 'tickTime' is taken for a key",
+        "3: no = or : in this line; 'this' is taken for a key",
         "3: key 'this' is not known",
     ]
 

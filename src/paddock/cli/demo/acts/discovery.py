@@ -11,8 +11,7 @@ from paddock.recipes import ServiceInstance, ServiceRegistry
 
 async def instance(me: Worker) -> None:
     async with ServiceRegistry(me.client, "/services") as registry:
-        myself = ServiceInstance("search", me.name, payload=os.getpid())
-        await registry.register(myself)
+        await registry.register(ServiceInstance("search", me.name, payload=os.getpid()))
         me.tell("is registered")
         await me.work()
 
