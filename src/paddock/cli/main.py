@@ -160,10 +160,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(shown.exit_code)
     except click.ClickException as error:
         said = " ".join(error.format_message().split())
-        if isinstance(error, click.NoSuchOption):
-            said += _what_is_meant(error)
         context = error.ctx if isinstance(error, click.UsageError) else None
-        if context is not None and isinstance(context.command, click.Group):
+        if context is not None and isinstance(error, click.NoSuchOption):
+            said += _what_is_meant(error.option_name, context)
+        elif context is not None and isinstance(context.command, click.Group):
             said += f" There are {' and '.join(context.command.list_commands(context))}."
         click.echo(f"paddock: {said}", err=True)
         sys.exit(error.exit_code)
@@ -173,14 +173,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _what_is_meant(error: click.NoSuchOption) -> str:
-    """Return what may help with an option that does not exist."""
-    assert error.ctx is not None, "an option is always one of a command"
-    # The flags of `paddock shell` are zkCli's.
-    if meant := _FLAGS_OF_ZKCLI.get((error.ctx.info_name or "", error.option_name)):
-        return f" zkCli's {error.option_name} is {meant} here."
+def _what_is_meant(option: str, context: click.Context) -> str:
+    """Return what may help with an option that a command does not have."""
+    if meant := _FLAGS_OF_ZKCLI.get((context.info_name or "", option)):
+        return f" zkCli's {option} is {meant} here."
     # What follows the command of `paddock shell` is never taken for an option.
-    names = {one.name for one in error.ctx.command.params if error.ctx.allow_interspersed_args}
+    names = {one.name for one in context.command.params if context.allow_interspersed_args}
     return "".join(says for name, says in _BEHIND_DASHES.items() if name in names)
 
 

@@ -11,7 +11,8 @@ from paddock.recipes import ServiceInstance, ServiceRegistry
 
 async def instance(me: Worker) -> None:
     async with ServiceRegistry(me.client, "/services") as registry:
-        await registry.register(ServiceInstance("search", me.name, payload=os.getpid()))
+        myself = ServiceInstance("search", me.name, payload=os.getpid())
+        await registry.register(myself)
         me.tell("is registered")
         await me.work()
 
