@@ -255,7 +255,7 @@ def test_what_cannot_be_done_is_one_line(
         (["create", "/a", "--acl", "anyone:r"], "'anyone:r' is not scheme:id:permissions"),
         (["create", "/a", "--acl", "world:anyone:x"], "permissions are of c, d, r, w, a"),
         (["create", "/a", "--container", "--ephemeral"], "--ephemeral, --container and --ttl ex"),
-        (["create", "/a", "--container", "--sequential"], "--container --sequential"),
+        (["create", "/a", "--container", "--sequential"], "--container excludes --sequential"),
         (["create", "/a", "--guard", "b"], "--guard: 'b' does not begin with a slash"),
         (["create", "/a", "--ttl", "inf"], "'inf' is not a number from 0.001 to 1099511627"),
         (["ls", "--timeout", "inf"], "'inf' is not a number from 0.001 to 2147483"),

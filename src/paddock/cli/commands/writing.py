@@ -143,7 +143,8 @@ def create(
         raise click.UsageError("--guard is for one node, and --parents makes several")
     if ephemeral + container + (ttl is not None) > 1 or (container and sequential):
         raise click.UsageError(
-            "--ephemeral, --container and --ttl exclude each other, and --container --sequential"
+            "--ephemeral, --container and --ttl exclude each other; --container excludes"
+            " --sequential"
         )
     kind: dict[str, Any] = {
         "acl": [given_acl(one, service.has_identity) for one in acl] or OPEN,
