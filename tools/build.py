@@ -59,7 +59,12 @@ def build(root: Path) -> int:
         source.mkdir(parents=True)
         for name in INPUTS:
             _copy(root / name, source / name)
+        # The log has these two lines, also where pip has nothing to say.
+        print(f"{time.strftime('%H:%M:%S')} compiling Paddock into {BUILD}", flush=True)
         status = _install(source, target)
+        took = (time.time_ns() - began) / 1e9
+        outcome = "failed" if status else "is done, and the next start runs it"
+        print(f"{time.strftime('%H:%M:%S')} the build {outcome}, after {took:.0f} s", flush=True)
         if status == 0:
             stamp = target / STAMP
             stamp.touch()

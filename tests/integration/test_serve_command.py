@@ -325,7 +325,10 @@ def test_a_data_folder_in_use_is_one_line_and_status_1_and_its_owner_goes_on(
     with serving("--port", "0", "--data", tmp_path) as server:
         line = refusal("serve", "--port", "0", "--data", tmp_path, status=1)
         named = f"data folder {tmp_path}: in use by another server (process {server.process.pid})"
-        assert line == f"{named}; --data takes another folder"
+        assert line == (
+            f"{named}; --data takes another folder, and --port another port (with make: make serve"
+            " PORT=2182 DATA=/tmp/demo)"
+        )
         with wire.connect(server.address) as client:
             assert client.call(requests.create("/a")).err == 0
 

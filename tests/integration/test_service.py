@@ -194,7 +194,7 @@ def test_its_whole_life_is_told_in_lines_of_json(start: Start, tmp_path: Path) -
     assert closed["session"] == f"0x{client.session_id:x}"
     (snapshot,) = [one for one in told if one["message"].startswith("snapshot at ")]
     assert snapshot["bytes"] > 0
-    assert told[-1]["message"].startswith("stopped after ")
+    assert told[-1]["message"].startswith("stopped in ")
     assert "never shown" not in "".join(lines)
     assert "D/InIHSb7" not in "".join(lines)
 

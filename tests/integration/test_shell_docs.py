@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock import __version__
 from paddock.cli.shell.completion import CHILDREN_MAX
 from paddock.server.config.config import ServerConfig
 from paddock.testing import ServerThread
@@ -31,7 +32,9 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
 
 def test_the_terminal_shows_what_the_page_shows(hosts: str, tmp_path: Path) -> None:
     [block] = PAGE.blocks("text")
-    command, *shown = block.text.replace("127.0.0.1:2181", hosts).splitlines()
+    command, *shown = (
+        block.text.replace("127.0.0.1:2181", hosts).replace("0.1.0", __version__).splitlines()
+    )
     arguments = command.removeprefix("$ paddock ").split()
     variables = {"XDG_STATE_HOME": str(tmp_path)}
     with terminal([*COMMAND, *arguments], rows=40, environment=variables) as seen:
@@ -42,7 +45,7 @@ def test_the_terminal_shows_what_the_page_shows(hosts: str, tmp_path: Path) -> N
                 seen.type(line.removeprefix(prompt[0]) + ENTER)
         # The status of the last command but `quit`, as with upstream.
         assert seen.wait_for_end() == 1
-    # In this order; the greeting, and the farewell of the session, are nobody's business.
+    # In this order.
     screen = iter(seen.lines)
     for line in shown:
         assert line in screen, f"{line!r} is not on the screen where it should be:\n{seen.text}"

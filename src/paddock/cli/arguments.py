@@ -4,7 +4,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,10 +12,14 @@ from typing import Any, Final
 import click
 
 from paddock.cli.output import CannotBeDone, one_line
-from paddock.protocol.acl import ACL, Identity, digest_id, parse_acl
+from paddock.errors import InvalidACLError, RequestError
+from paddock.protocol.acl import ACL, Identity, digest_id, format_acl, parse_acl
+from paddock.state.networks import parse_network
 
 _SIZES: Final = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _AGES: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+# The schemes that every server has.
+_SCHEMES: Final = {"world", "ip", "digest", "auth"}
 # A user and the base64 text of a SHA-1.
 _DIGEST: Final = re.compile(r"[^:]*:[0-9A-Za-z+/]{27}=")
 
@@ -128,28 +132,41 @@ def given_data(argument: str | None, file: Path | None) -> bytes | None:
     return data
 
 
-def given_acl(entry: str) -> ACL:
+def given_acl(entry: str, has_identity: bool) -> ACL:
     """Parse `scheme:id:permissions`, such as `world:anyone:cdrwa`; raises BadParameter.
 
     The scheme ends at the first colon, the permissions begin after the last. A digest entry with a
     password instead of its hash would be a node that nobody can use: the password is hashed, and
-    stderr says so.
+    stderr says so. An entry that no server takes is refused here, where the reason is known; `auth`
+    is one of them without an identity.
     """
     try:
         acl = parse_acl(entry)
-    except ValueError:
-        acl = ACL(0, Identity("", ""))
-    if not acl.permissions:
-        raise click.BadParameter(
-            f"{entry!r} is not SCHEME:ID:PERMISSIONS, such as world:anyone:cdrwa", param_hint="ACL"
-        )
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="ACL") from None
     scheme, id = acl.identity.scheme, acl.identity.id
-    if scheme != "digest" or ":" not in id or _DIGEST.fullmatch(id):
+    is_wrong, reason = {
+        "world": (id != "anyone", "world is for anyone alone: world:anyone"),
+        "ip": (parse_network(id) is None, f"{id!r} is no IP address and no network"),
+        "digest": (":" not in id, "digest needs user:password, or user:hash"),
+        "auth": (not has_identity, "auth stands for who asks, and needs --auth"),
+    }.get(scheme, (False, ""))
+    if is_wrong or not acl.permissions:
+        reason = reason if is_wrong else "it has no permissions, which are of c, d, r, w, a"
+        raise click.BadParameter(f"{entry!r}: {reason}", param_hint="ACL")
+    if scheme != "digest" or _DIGEST.fullmatch(id):
         return acl
     hashed = digest_id(id)
     said = f"digest:{id.partition(':')[0]}: the password is stored as its hash, {hashed}"
     click.echo(f"paddock: {said}", err=True)
     return ACL(acl.permissions, Identity(scheme, hashed))
+
+
+def acl_hint(error: RequestError, acl: Iterable[ACL]) -> str:
+    """Name the entry that a server may have refused an ACL for: what it knows is not known here."""
+    odd = [format_acl(one) for one in acl if one.identity.scheme not in _SCHEMES]
+    is_unknown = odd and isinstance(error, InvalidACLError)
+    return f"this server may not have the scheme of {odd[0]}" if is_unknown else ""
 
 
 DATA_FILE = click.option(

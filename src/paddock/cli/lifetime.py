@@ -91,8 +91,7 @@ class Lifetime:
             self.over()
             os._exit(128 + number)
         logger.info("%s: stopping", name)
-        doing = "Answering what is under way, writing a snapshot"
-        self.notifier.send("STOPPING=1", f"STATUS={doing}")
+        self.notifier.send("STOPPING=1", "STATUS=Answering what is under way, writing a snapshot")
         self.stop.set()
 
     def _repeat(self, interval: float, action: Callable[[], None]) -> None:

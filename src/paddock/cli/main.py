@@ -75,6 +75,12 @@ _FLAGS_OF_ZKCLI = {
     ("delete", "-v"): "--version",
 }
 
+# Arguments that may begin with a hyphen.
+_BEHIND_DASHES = {
+    "command": " Put -- before a command that has options.",
+    "data": " Put -- before DATA that begins with a hyphen.",
+}
+
 # The status of a program that SIGPIPE has ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -101,7 +107,7 @@ class _Commands(click.Group):
             # Click would suggest one of those that it knows, which are none.
             from difflib import get_close_matches
 
-            near = get_close_matches(name, _COMMANDS, n=1)
+            near = get_close_matches(name, _COMMANDS, n=1) if name != "help" else []
             hint = f"Did you mean {near[0]!r}?" if near else "`paddock --help` lists them."
             raise click.UsageError(f"No such command {name!r}. {hint}")
         return super().resolve_command(context, arguments)
@@ -154,17 +160,26 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(shown.exit_code)
     except click.ClickException as error:
         said = " ".join(error.format_message().split())
-        if isinstance(error, click.NoSuchOption):
-            # What stands here for a flag of zkCli; the one of `paddock shell` is upstream's.
-            command = "" if error.ctx is None else error.ctx.info_name or ""
-            if meant := _FLAGS_OF_ZKCLI.get((command, error.option_name)):
-                said += f" zkCli's {error.option_name} is {meant} here."
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        if context is not None and isinstance(error, click.NoSuchOption):
+            said += _what_is_meant(error.option_name, context)
+        elif context is not None and isinstance(context.command, click.Group):
+            said += f" There are {' and '.join(context.command.list_commands(context))}."
         click.echo(f"paddock: {said}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         # Ctrl-C before there was anything to stop.
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _what_is_meant(option: str, context: click.Context) -> str:
+    """Return what may help with an option that a command does not have."""
+    if meant := _FLAGS_OF_ZKCLI.get((context.info_name or "", option)):
+        return f" zkCli's {option} is {meant} here."
+    # What follows the command of `paddock shell` is never taken for an option.
+    names = {one.name for one in context.command.params if context.allow_interspersed_args}
+    return "".join(says for name, says in _BEHIND_DASHES.items() if name in names)
 
 
 def _occupy_standard_streams() -> None:

@@ -31,16 +31,16 @@ class CannotBeDone(click.ClickException):
         self.exit_code = status  # type: ignore[misc]
 
 
-def line_about(error: PaddockError) -> str:
-    """Return one line about an error: the path of the node, and the reason.
+def line_about(error: PaddockError, hint: str = "") -> str:
+    """Return one line about an error: the path of the node, the reason, and what may help.
 
     The operation is left out: `paddock tree` would report that `exists` failed.
     """
     text = str(error)
     if isinstance(error, RequestError) and text.startswith(f"{error.operation} {error.path}: "):
-        # A hint names an option of Python's.
-        return text.removeprefix(f"{error.operation} ").removesuffix(f"; {error.hint}")
-    return text
+        # The error's own hint names an option of Python's.
+        text = text.removeprefix(f"{error.operation} ").removesuffix(f"; {error.hint}")
+    return f"{text}; {hint}" if hint else text
 
 
 @contextlib.contextmanager
@@ -181,7 +181,7 @@ def preview(data: bytes, width: int = 60) -> str:
 
 def tell_problem(problem: PaddockError, hint: str = "") -> int:
     """Print one line to stderr about a failure after which the command goes on; return 1."""
-    click.echo(f"paddock: {line_about(problem)}{f'; {hint}' if hint else ''}", err=True)
+    click.echo(f"paddock: {line_about(problem, hint)}", err=True)
     return 1
 
 

@@ -31,13 +31,13 @@ from click.shell_completion import CompletionItem
 
 from paddock.api import connect
 from paddock.cli.arguments import PATH, NumberRange
-from paddock.cli.output import CannotBeDone, one_line
+from paddock.cli.output import CannotBeDone, line_about, one_line
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_path
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
-from paddock.errors import InvalidArgumentError, PaddockError, RequestError
+from paddock.errors import InvalidArgumentError, NoNodeError, PaddockError, RequestError
 from paddock.protocol.paths import child_path
 
 T = TypeVar("T")
@@ -77,12 +77,22 @@ class ServiceOptions:
         whole = dataclasses.replace(self, hosts=",".join(map(str, hosts)))
         return whole, chroot + path if path != "/" else chroot or path
 
+    @property
+    def has_identity(self) -> bool:
+        """Whether a server can know who asks: a certificate may say so as well."""
+        return bool(self.identities) or self.tls is not None
+
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Run `work` with a client on a new event loop; a failure is one line."""
 
         async def main() -> T:
             async with self.connect() as client:
-                return await work(client)
+                try:
+                    return await work(client)
+                except NoNodeError as error:
+                    chroot = parse_hosts(self.hosts)[1]
+                    hint = f"paths are below the chroot {chroot} of --server" if chroot else ""
+                    raise CannotBeDone(line_about(error, hint)) from None
 
         return run(main)
 
@@ -173,7 +183,8 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
     @click.option(
         "--timeout",
         metavar="SECONDS",
-        type=NumberRange(min=0, min_open=True),
+        # Milliseconds in 32 bits.
+        type=NumberRange(min=0.001, max=2**31 // 1000),
         default=10.0,
         show_default=True,
         help="The session timeout, and how long to look for a server.",
@@ -284,7 +295,8 @@ class NodePath(click.types.StringParamType):
         try:
             checked_path(value)
         except InvalidArgumentError as error:
-            raise click.UsageError(str(error)) from None
+            named = param.opts[0] if isinstance(param, click.Option) else "path"
+            raise click.UsageError(str(error).replace("path", named, 1)) from None
         return str(value)
 
     def shell_complete(

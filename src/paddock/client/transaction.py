@@ -157,6 +157,4 @@ class Transaction:
             path = self._encode.own(reader.string())
             Stat.read(reader)
             return path
-        if operation == opcodes.SET_DATA:
-            return Stat.read(reader)
-        return None
+        return Stat.read(reader) if operation == opcodes.SET_DATA else None

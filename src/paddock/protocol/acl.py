@@ -206,11 +206,11 @@ def parse_acl(text: str) -> ACL:
     scheme, colon, rest = text.partition(":")
     identifier, second, given = rest.rpartition(":")
     if not (scheme and colon and second):
-        raise ValueError(f"{text!r} is not scheme:id:permissions")
+        raise ValueError(f"{text!r} is not scheme:id:permissions, such as world:anyone:r")
     permissions = 0
     for letter in given:
         if letter not in PERMISSION_LETTERS:
-            raise ValueError(f"{text!r} has other permissions than {letters(ALL)}")
+            raise ValueError(f"{text!r}: permissions are of {', '.join(PERMISSION_LETTERS)}")
         permissions |= PERMISSION_LETTERS[letter]
     return ACL(permissions, Identity(scheme, identifier))
 

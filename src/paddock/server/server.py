@@ -197,7 +197,7 @@ class Server:
         await self._close_all()
         shown = {"seconds": loop.time() - begun, "draining": drained}
         logger.info(
-            "stopped after %.2f s, %.2f s of them for what was under way",
+            "stopped in %.2f s (%.2f s for requests in flight)",
             *shown.values(),
             extra=shown,
         )

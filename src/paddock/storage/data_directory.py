@@ -21,7 +21,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from paddock.log.file.disk import Disk, write_file
 from paddock.log.file.segment import SEGMENT_HEADER_BYTES, SPARE_BYTES
@@ -68,7 +68,7 @@ def look_before_claim(path: Path, log_directory: Path | None = None) -> None:
                 raise FolderInUseError(path, user)
 
 
-class DataDirectory:
+class DataDirectory(contextlib.AbstractContextManager["DataDirectory"]):
     """A data folder that this process has claimed, until `close`.
 
     The log of a new folder goes into `log_directory`, if given. Raises DataDirectoryError if the
@@ -118,9 +118,6 @@ class DataDirectory:
             self._lock.close()
             self._lock = None
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -155,7 +152,8 @@ class DataDirectory:
         if directory is None:
             return
         place = directory.absolute() / "log"
-        if link.is_symlink() or _holds_records(link):
+        # A link, or a log that has any record.
+        if link.is_symlink() or any(len(one) not in _EMPTY_BYTES for one in _files(link).values()):
             if link.resolve() != place.resolve():
                 raise DataDirectoryError(
                     f"data folder {self.path}: its log is in {link.resolve()}, not in {place};"
@@ -201,11 +199,6 @@ def _files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def _holds_records(log: Path) -> bool:
-    """Return whether a log has any record."""
-    return any(len(content) not in _EMPTY_BYTES for content in _files(log).values())
-
-
 def refuse_foreign(folder: Path, log_directory: Path | None) -> None:
     """Raise DataDirectoryError if a server must not start in this folder, OSError if unreadable."""
     if os.path.lexists(folder / "format") or is_interrupted(folder):
@@ -219,7 +212,11 @@ def refuse_foreign(folder: Path, log_directory: Path | None) -> None:
             f"data folder {folder}: holds data of Apache ZooKeeper; to take it over into a new"
             f" folder, run: paddock upgrade {option}{shlex.quote(str(folder))} NEW_FOLDER"
         )
-    foreign = sorted(filter(_is_foreign, _names(folder)))
+    foreign = sorted(
+        name
+        for name in _names(folder)
+        if not (is_harmless(name) or name.startswith(_OURS_PREFIXES) or name in _OURS)
+    )
     if foreign:
         raise DataDirectoryError(
             f"data folder {folder}: is neither empty nor a data folder of Paddock, since there is"
@@ -234,10 +231,6 @@ def _is_apache(folder: Path) -> bool:
 def is_harmless(name: str) -> bool:
     """Return whether a file of this name means nothing in a data folder."""
     return name.startswith(_HARMLESS_PREFIXES) or name.endswith(".pid") or name in _HARMLESS
-
-
-def _is_foreign(name: str) -> bool:
-    return not (is_harmless(name) or name.startswith(_OURS_PREFIXES) or name in _OURS)
 
 
 def _names(folder: Path) -> list[str]:

@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from paddock.errors import PaddockError
 from paddock.log.file.disk import Disk, write_file
@@ -39,7 +39,7 @@ class FolderInUseError(DataDirectoryError):
         super().__init__(f"data folder {folder}: in use by another server{named}")
 
 
-class Claim:
+class Claim(contextlib.AbstractContextManager["Claim"]):
     """An exclusive lock on a data folder, until `close`.
 
     It is the kernel's (flock), and ends with the process, however that ends. The file itself stays.
@@ -64,9 +64,6 @@ class Claim:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

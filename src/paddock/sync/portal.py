@@ -242,7 +242,9 @@ class Portal:
                 is_over = self._is_over
                 if not is_over:
                     self._loop.call_soon_threadsafe(self._begin, call)
-            if is_over and (not self._is_exiting or _is_main_thread()):
+            # The main thread outlives the exit; all others end with it, and are not told.
+            is_told = not self._is_exiting or threading.current_thread() is threading.main_thread()
+            if is_over and is_told:
                 # All clients are closed, and their loop with them.
                 raise SessionExpiredError(call.name, call.path, "the client is closed")
             if not call.wait(seconds):
@@ -322,11 +324,6 @@ class Portal:
         elif not future.cancelled():
             # Retrieved, or the loop would log it.
             future.exception()
-
-
-def _is_main_thread() -> bool:
-    """Return whether this thread outlives the exit; all others end with it, and are not told."""
-    return threading.current_thread() is threading.main_thread()
 
 
 def cancellation(future: asyncio.Future[Any]) -> asyncio.CancelledError:

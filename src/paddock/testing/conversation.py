@@ -166,8 +166,7 @@ class Conversation:
             self.session_id = granted.session_id
             if granted.session_id:
                 self._history.sessions[granted.session_id] = granted.password or b""
-            error = OK if granted.session_id else SESSION_EXPIRED
-            return SeenReply(request, 0, error, payload)
+            return SeenReply(request, 0, OK if granted.session_id else SESSION_EXPIRED, payload)
         header = ReplyHeader.read(reader)
         if header.xid == NOTIFICATION_XID:
             event = WatcherEvent.read(reader)

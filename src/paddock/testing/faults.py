@@ -11,8 +11,9 @@ import asyncio
 import enum
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from paddock.protocol import opcodes, operations
 from paddock.testing.conversation import SeenRequest
@@ -116,7 +117,7 @@ class Fault:
             self._first_hit.set_result(request)
 
 
-class Partition:
+class Partition(AbstractContextManager["Partition"]):
     """Keeps a client from its server until it is healed, or until the end of its `with`."""
 
     def __init__(self, heal: Callable[[], None]) -> None:
@@ -125,9 +126,6 @@ class Partition:
     def heal(self) -> None:
         """Let the client reach the server again; twice is fine."""
         self._heal()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *details: object) -> None:
         self.heal()

@@ -164,7 +164,7 @@ class Link:
         self.to_server = Lane(self._let_out_to_server)
         self.to_client = Lane(self._let_out_to_client)
         self.client = End(self._from_client, self._lost)
-        self.server = End(self._from_server, self._lost)
+        self.server = End(lambda data: self._received(self.to_client, data), self._lost)
         self.client.opposite, self.server.opposite = self.server, self.client
         self.to_server.source, self.to_client.source = self.client, self.server
         # The first bytes, while they are too few to tell a frame from a four-letter word.
@@ -224,9 +224,6 @@ class Link:
             # As a length, four letters would be more than a gigabyte.
             self._is_plain = data[:4].isalpha()
         self._received(self.to_server, data)
-
-    def _from_server(self, data: bytes | None) -> None:
-        self._received(self.to_client, data)
 
     def _received(self, lane: Lane, data: bytes | None) -> None:
         if self._is_cut:

@@ -273,9 +273,6 @@ class FaultProxy(Listening):
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    def _forget(self, link: Link) -> None:
-        self._links.pop(link, None)
-
     # Within the loop.
 
     @_in_loop
@@ -317,7 +314,7 @@ class FaultProxy(Listening):
             choose_fault=self._choose_fault,
             connect=self._connect,
             refuse_clients=self._close,
-            forget=self._forget,
+            forget=lambda link: self._links.pop(link, None),
         )
         link.hold(self._blackholes)
         self._links[link] = None

@@ -256,8 +256,7 @@ def _machine(state: ApacheState) -> StateMachine:
     machine.adopt(tree)
     machine.zxid = state.zxid
     for session, timeout_ms in state.sessions.items():
-        password = session_password(session)
-        machine.sessions.by_id[session] = Session(session, password, timeout_ms, 1)
+        machine.sessions.by_id[session] = Session(session, session_password(session), timeout_ms, 1)
     machine.sessions.last_id = max(state.last_session, 0)
     return machine
 

@@ -105,8 +105,9 @@ class Stream(ExitStack):
 
     def checksum(self) -> int:
         """Return the Adler-32 of everything before the next value."""
-        new = memoryview(self._data)[self._summed : self._position]
-        self._adler = zlib.adler32(new, self._adler)
+        self._adler = zlib.adler32(
+            memoryview(self._data)[self._summed : self._position], self._adler
+        )
         self._summed = self._position
         return self._adler
 

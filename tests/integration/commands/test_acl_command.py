@@ -78,12 +78,17 @@ def test_a_hash_is_taken_as_it_is(service: Service, client: Client, path: str) -
     assert OPEN[0] in client.get_acl(path)[0]
 
 
+def test_a_scheme_that_the_server_has_not_is_named(service: Service, path: str) -> None:
+    line = refusal("acl", "set", path, "foo:bar:r", "--server", service.hosts, status=1)
+    assert line.endswith("is not valid; this server may not have the scheme of foo:bar:r")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("/a", "anyone"), "'anyone' is not SCHEME:ID:PERMISSIONS, such as world:anyone:cdrwa"),
-        (("/a", "world:anyone:x"), "is not SCHEME:ID:PERMISSIONS"),
-        (("/a", "world:anyone:"), "is not SCHEME:ID:PERMISSIONS"),
+        (("/a", "anyone"), "'anyone' is not scheme:id:permissions, such as world:anyone:r"),
+        (("/a", "world:anyone:x"), "'world:anyone:x': permissions are of c, d, r, w, a"),
+        (("/a", "world:anyone:"), "'world:anyone:': it has no permissions"),
         (("/a",), "ACL..."),
         (("a", "world:anyone:r"), "path: 'a' does not begin with a slash"),
         (("/a", "world:anyone:r", "-R", "--version", "1"), "--version is of one node"),

@@ -22,6 +22,12 @@ def test_the_environment_says_where_unless_an_option_does(
     assert success_here("ls", "--server", f"{service.hosts}{path}/a") == ""
 
 
+@pytest.mark.parametrize("command", ["ls", "get", "stat", "tree"])
+def test_a_chroot_that_is_not_there_is_named(service: Service, command: str) -> None:
+    line = refusal_here(command, "/", "--server", f"{service.hosts}/nope", status=1)
+    assert line == "/: no such node; paths are below the chroot /nope of --server"
+
+
 def test_several_identities_count_and_the_environment_may_have_them(
     service: Service, client: Client, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +70,7 @@ def test_credentials_that_are_refused_are_one_line_without_them(service: Service
         (["--auth", "digest"], "'digest' is not SCHEME:CREDENTIALS"),
         (["--auth", ":secret"], "is not SCHEME:CREDENTIALS"),
         (["--timeout", "0"], "Invalid value for '--timeout'"),
-        (["--timeout", "1e9"], "is no number of seconds for a session"),
+        (["--timeout", "1e9"], "is not a number from 0.001 to 2147483"),
         (["--tls-key", "key.pem"], "needs --tls-cert as well"),
     ],
 )

@@ -29,11 +29,14 @@ def test_every_command_of_the_list_can_be_asked_for_its_help() -> None:
     [
         (["lss", "/"], "No such command 'lss'. Did you mean 'ls'?"),
         (["xyzzy"], "No such command 'xyzzy'. `paddock --help` lists them."),
+        (["help"], "No such command 'help'. `paddock --help` lists them."),
+        (["acl", "foo"], "No such command 'foo'. There are get and set."),
+        (["fsck", "data", "--before", "1"], "'1' is not a whole number, 2 or more"),
         (["ls", "--recursiv"], "Did you mean --recursive?"),
         # A letter each, for most commands; words behind one hyphen, for upstream's.
         (["shell", "-nonsense"], "-nonsense"),
         (["shell", "-serve", "127.0.0.1:2181"], "-server"),
-        (["shell", "-timeout", "abc"], "'abc' is not a whole number, 1 or more"),
+        (["shell", "-timeout", "abc"], "'abc' is not a whole number from 1 to 2147483647"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_may_be_meant(given: list[str], says: str) -> None:

@@ -163,8 +163,8 @@ def test_permissions_are_read_in_any_order_and_number() -> None:
         ("", "is not scheme:id:permissions"),
         ("world:anyone", "is not scheme:id:permissions"),
         ("::r", "is not scheme:id:permissions"),
-        ("world:anyone:rz", "has other permissions than cdrwa"),
-        ("world:anyone: r", "has other permissions than cdrwa"),
+        ("world:anyone:rz", "permissions are of c, d, r, w, a"),
+        ("world:anyone: r", "permissions are of c, d, r, w, a"),
     ],
 )
 def test_text_that_is_no_entry_is_refused(text: str, complaint: str) -> None:

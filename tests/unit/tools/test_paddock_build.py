@@ -106,11 +106,14 @@ def test_what_is_current_is_not_built_again(clone: Path, installing: Callable[[i
 
 
 def test_a_build_takes_the_place_of_the_old_one_when_it_is_complete(
-    clone: Path, installing: Callable[[int], None]
+    clone: Path, installing: Callable[[int], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     edit(clone, "src/paddock/state/tree.py")
     installing(1)
     assert build(clone) == 1
+    begin, end = capfd.readouterr().out.splitlines()
+    assert begin.endswith("compiling Paddock into build/optimized")
+    assert "the build failed, after 0 s" in end
     assert not (clone / BUILD / "new").exists()
     assert not is_current(str(clone))
     installing(0)

@@ -85,8 +85,7 @@ class Site:
         """
         try:
             async with asyncio.timeout(_REMOVAL_S), client.another() as other:
-                found = await other.get(self.path)
-                if found.data == self._mark:
+                if (await other.get(self.path)).data == self._mark:
                     await other.delete_tree(self.path)
         except NoNodeError:
             # Never made, or removed already.

@@ -118,9 +118,7 @@ class Tally:
 
 def percentile(ordered: Sequence[float], percent: int) -> float | None:
     """Return a percentile; None of no values."""
-    if not ordered:
-        return None
-    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
+    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1] if ordered else None
 
 
 def _milliseconds(seconds: float | None) -> float | None:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import click
 
-from paddock.cli.arguments import given_acl, recursive_option, version_option
+from paddock.cli.arguments import acl_hint, given_acl, recursive_option, version_option
 from paddock.cli.commands.writing import each
 from paddock.cli.output import print_json, stat_fields, tell_problem
 from paddock.cli.service import NODE_PATH, ServiceOptions, client_command, service_options
@@ -56,7 +56,7 @@ def set_(
     Permissions are c (create), d (delete), r (read), w (write), a (admin), such as
     world:anyone:r, auth::cdrwa or digest:user:password:cdrwa. A password is stored as its hash.
     """
-    wanted = [given_acl(one) for one in entries]
+    wanted = [given_acl(one, service.has_identity) for one in entries]
     if recursive and version >= 0:
         raise click.UsageError("--version is of one node, and --recursive changes many")
 
@@ -70,7 +70,7 @@ def set_(
         ask = functools.partial(client.set_acl, acl=wanted, version=version)
         async for one, answer in each(paths, ask):
             if isinstance(answer, RequestError):
-                status = tell_problem(answer)
+                status = tell_problem(answer, acl_hint(answer, wanted))
             elif as_json:
                 print_json({"path": one, **stat_fields(answer)})
         return status

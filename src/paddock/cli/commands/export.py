@@ -79,11 +79,9 @@ def export(
                     click.echo(f"paddock: interrupted; {_ON}", err=True)
                 raise
             except PaddockError as error:
-                said = line_about(error)
-                raise CannotBeDone(f"{said}; {_ON}" if part.nodes else said) from None
+                raise CannotBeDone(line_about(error, _ON if part.nodes else "")) from None
 
-    done = service.run(exporting)
-    _say(target, done, as_json)
+    _say(target, service.run(exporting), as_json)
 
 
 async def _export(

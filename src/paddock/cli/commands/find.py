@@ -12,7 +12,7 @@ import click
 
 from paddock.cli.arguments import JSON_LINES, WholeNumber, parse_age, parse_size
 from paddock.cli.commands.reading import print_node
-from paddock.cli.output import long_line, tell_problem
+from paddock.cli.output import tell_problem
 from paddock.cli.service import NODE_PATH, client_command
 from paddock.client.client import Client
 from paddock.protocol.records import Stat
@@ -160,8 +160,7 @@ async def command(
                 and criteria.fits(found.path, found.stat)
                 and criteria.fits_data(found.data)
             ):
-                line = long_line(found.stat, found.path) if is_long else found.path
-                print_node(found, line, as_json)
+                print_node(found, found.path, is_long, as_json)
                 printed += 1
                 if printed == limit:
                     break

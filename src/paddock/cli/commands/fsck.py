@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from paddock.cli.arguments import PATH, check_is_folder
+from paddock.cli.arguments import PATH, WholeNumber, check_is_folder
 from paddock.cli.output import counted, one_line
 from paddock.storage.maintenance.check import Report, StateFound, check
 from paddock.storage.maintenance.repair import Repaired, repair
@@ -25,7 +25,7 @@ from paddock.storage.maintenance.repair import Repaired, repair
 @click.option(
     "--before",
     metavar="RECORD",
-    type=click.IntRange(min=2),
+    type=WholeNumber(min=2),
     help="With --repair: leave this record out, and all that came behind it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
@@ -86,8 +86,9 @@ def _lines(report: Report) -> list[str]:
             f" one that can is {last_usable}"
         )
     if report.left_out:
-        left_out = counted(report.left_out, "whole record")
-        lines.append(f"{left_out} behind record {last_usable} left out")
+        lines.append(
+            f"{counted(report.left_out, 'whole record')} behind record {last_usable} left out"
+        )
     lines.append("damaged" if report.is_damaged else "fine")
     return lines
 

@@ -230,9 +230,8 @@ class _Differences:
             fields = {"change": verdict, "path": difference.path, "what": difference.what}
             click.echo(json.dumps({**fields, "below": difference.below}))
             return
-        more = ", ".join(difference.what)
-        if difference.below:
-            more = f"and {counted(difference.below, 'node')} below it"
+        below = difference.below
+        more = f"and {counted(below, 'node')} below it" if below else ", ".join(difference.what)
         sign, colour = _SIGNS[verdict]
         click.secho(f"{sign} {difference.path}{f' ({more})' if more else ''}", fg=colour)
 

@@ -31,12 +31,12 @@ _LINES = ("├── ", "└── ", "│   ")
 _ASCII = ("|-- ", "`-- ", "|   ")
 
 
-def print_node(found: WalkedNode, line: str, as_json: bool) -> None:
-    """Print a node as a line, or as a JSON object."""
+def print_node(found: WalkedNode, name: str, is_long: bool, as_json: bool) -> None:
+    """Print a node by name, as a line of a long list, or as a JSON object."""
     if as_json:
         print_json({"path": found.path, "name": found.name, **stat_fields(found.stat)})
     else:
-        print(line)
+        print(long_line(found.stat, name) if is_long else name)
 
 
 @click.command()
@@ -67,8 +67,7 @@ async def ls(client: Client, path: str, is_long: bool, recursive: bool, as_json:
             if found.error is not None:
                 status = tell_problem(found.error)
             if found.depth:
-                name = found.path if recursive else found.name
-                print_node(found, long_line(found.stat, name) if is_long else name, as_json)
+                print_node(found, found.path if recursive else found.name, is_long, as_json)
     return status
 
 
@@ -106,7 +105,7 @@ async def get(client: Client, path: str, with_stat: bool, as_json: bool) -> None
 async def stat(client: Client, path: str, with_acl: bool, as_json: bool) -> None:
     """Print the stat of a node: times, versions, size, owner.
 
-    It needs no permission of the node, but --acl does.
+    It needs the permission to read the node.
     """
     found = await client.exists(path)
     if found is None:

@@ -145,7 +145,10 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
         except FolderInUseError as error:
-            raise CannotBeDone(f"{error}; --data takes another folder") from None
+            raise CannotBeDone(
+                f"{error}; --data takes another folder, and --port another port (with make: make"
+                " serve PORT=2182 DATA=/tmp/demo)"
+            ) from None
 
 
 async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None:

@@ -9,7 +9,8 @@ import click
 
 from paddock.cli.arguments import PATH
 from paddock.cli.output import one_line
-from paddock.server.config.properties import read_properties
+from paddock.server.config.config import ConfigError
+from paddock.server.config.properties import read_property_file
 from paddock.upgrade.source import read_service
 from paddock.upgrade.target import check_target, write_data_folder
 
@@ -91,10 +92,9 @@ def _places(
 def _read_config(file: Path) -> tuple[Path, Path]:
     """Find Apache's folders in its `zoo.cfg`."""
     try:
-        text = file.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise click.UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    found = {entry.key: entry.value for entry in read_properties(text)}
+        found = {entry.key: entry.value for entry in read_property_file(file)}
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
     data = found.get("dataDir")
     if not data:
         raise click.UsageError(f"{file}: has no dataDir")

@@ -19,6 +19,7 @@ from paddock.cli.arguments import (
     DATA_FILE,
     VERSION,
     NumberRange,
+    acl_hint,
     given_acl,
     given_data,
     recursive_option,
@@ -30,6 +31,7 @@ from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
 from paddock.client.transaction import Transaction
 from paddock.errors import (
+    InvalidACLError,
     NoNodeError,
     NotEmptyError,
     RequestError,
@@ -44,6 +46,7 @@ T = TypeVar("T")
 GUARD = click.option(
     "--guard",
     metavar="NODE",
+    type=NODE_PATH,
     help="Only while this node is there, as $PADDOCK_GUARD under `paddock lock`; else status 76.",
 )
 
@@ -100,7 +103,7 @@ def set_(
 @click.option(
     "--ttl",
     metavar="SECONDS",
-    type=NumberRange(min=0, min_open=True),
+    type=NumberRange(min=0.001, max=2**40 // 1000),
     help="It goes when it was not written for so long and has no children.",
 )
 @click.option(
@@ -138,8 +141,13 @@ def create(
     """
     if guard is not None and parents:
         raise click.UsageError("--guard is for one node, and --parents makes several")
+    if ephemeral + container + (ttl is not None) > 1 or (container and sequential):
+        raise click.UsageError(
+            "--ephemeral, --container and --ttl exclude each other; --container excludes"
+            " --sequential"
+        )
     kind: dict[str, Any] = {
-        "acl": [given_acl(one) for one in acl] or OPEN,
+        "acl": [given_acl(one, service.has_identity) for one in acl] or OPEN,
         "ephemeral": ephemeral,
         "sequential": sequential,
         "container": container,
@@ -157,7 +165,9 @@ def create(
                     path, content, make_parents=parents, **kind
                 )
             except NoNodeError as error:
-                raise CannotBeDone(f"{line_about(error)}; --parents creates it") from None
+                raise CannotBeDone(line_about(error, "--parents creates it")) from None
+            except InvalidACLError as error:
+                raise CannotBeDone(line_about(error, acl_hint(error, kind["acl"]))) from None
         else:
             write = client.transaction().check(guard).create(path, content, **kind)
             made = await committed(write, guard)

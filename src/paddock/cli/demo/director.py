@@ -64,8 +64,7 @@ class View:
 
     def _write_happening(self, at: float, who: str, what: str) -> None:
         assert self._stage is not None, "an act has begun"
-        name = self._stage.act.name
-        self._write(f"{name:<10} {at - self._began_at:6.2f}  {who:<9} {what}")
+        self._write(f"{self._stage.act.name:<10} {at - self._began_at:6.2f}  {who:<9} {what}")
 
     def _write(self, line: str) -> None:
         assert self._stage is not None, "an act has begun"

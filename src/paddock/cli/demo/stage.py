@@ -182,8 +182,7 @@ class Stage:
         try:
             async with self._watching:
                 try:
-                    saw = await self.act.story(self)
-                    await self.notebook.write(f"{SAW}{saw}")
+                    await self.notebook.write(f"{SAW}{await self.act.story(self)}")
                     await self.pause(_LAST_PAUSE)
                     for player in self.players.values():
                         _let_go(player)
@@ -218,9 +217,8 @@ class Stage:
                 kill(player.process)
                 await player.process.wait()
         if status != 0 and player.killed is None and not player.is_dismissed:
-            reason = last_line(self.server.log)
-            if player.last is not None and player.last.what == FAILS:
-                reason = f": {player.last}"
+            has_said = player.last is not None and player.last.what == FAILS
+            reason = f": {player.last}" if has_said else last_line(self.server.log)
             raise CannotBeDone(f"{player.name} ended with status {status}{reason}")
 
     def _on_change(self) -> None:

@@ -57,9 +57,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 def clock() -> float:
     """Return the time in seconds, by a clock that all processes share and that runs in suspend."""
-    if IS_LINUX:
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if IS_LINUX else time.monotonic()
 
 
 def adopt_orphans() -> None:

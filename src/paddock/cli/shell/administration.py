@@ -34,9 +34,8 @@ async def addauth(shell: Shell, given: Given) -> None:
 
 
 async def get_acl(shell: Shell, given: Given) -> None:
-    path = given.arguments[0]
-    client = await shell.client(path)
-    acl, stat = await client.get_acl(path)
+    client = await shell.client(given.path)
+    acl, stat = await client.get_acl(given.path)
     for line in acl_lines(acl):
         shell.out(line)
     print_stat(shell, stat, given.has("s"))
@@ -50,8 +49,7 @@ async def set_acl(shell: Shell, given: Given) -> None:
     if not given.has("R"):
         if not acl:
             raise CommandError(NO_ACL)
-        stat = await client.set_acl(path, acl, version=version)
-        print_stat(shell, stat, given.has("s"))
+        print_stat(shell, await client.set_acl(path, acl, version=version), given.has("s"))
         return
     async for one in visit(shell, path):
         try:

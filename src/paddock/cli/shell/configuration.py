@@ -1,8 +1,7 @@
 """A client configuration: a file that says how the shell connects, as upstream's does.
 
-It is a file of Java properties with ZooKeeper's client keys. A setting that is not supported is an
-error that names the key: no check is skipped silently. Unknown keys are ignored, as in zkCli,
-unless they are about security.
+It is a file of Java properties with ZooKeeper's client keys. A key that is unknown or not supported
+is an error that names it, also where zkCli ignores it: a misspelt one would connect in plain.
 """
 
 import ssl
@@ -13,45 +12,46 @@ from typing import Final
 
 from paddock.cli.shell.connection import Settings
 from paddock.server.config.config import ConfigError
-from paddock.server.config.properties import read_properties
+from paddock.server.config.properties import read_property_file
 from paddock.server.tls import pem_stores
 
 _SECURE: Final = "zookeeper.client.secure"
 _MAX_BYTES: Final = "jute.maxbuffer"
 _SSL: Final = "zookeeper.ssl."
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-# Behind `zookeeper.ssl.`; the last two are for servers, but may stand in a file for both.
-_KNOWN: Final = {
+# The last two are for servers, but may stand in a file for both.
+_TLS_KEYS: Final = (
     *("keyStore.location", "keyStore.password", "keyStore.passwordPath", "keyStore.type"),
     *("trustStore.location", "trustStore.password", "trustStore.passwordPath", "trustStore.type"),
-    *("hostnameVerification", "protocol", "enabledProtocols", "ciphersuites", "crl", "ocsp"),
+    *("hostnameVerification", "protocol", "enabledProtocols", "ciphersuites", "crl"),
     *("clientAuth", "handshakeDetectionTimeoutMillis"),
-}
+)
+_BOOLEANS: Final = {_SECURE, f"{_SSL}hostnameVerification", f"{_SSL}crl"}
+_NO_SASL: Final = "the shell has no SASL"
 # What is asked for with other values than these cannot be had.
 _FIXED: Final = {
     "zookeeper.ssl.ocsp": ("false", "whether certificates were revoked is not asked online"),
     "zookeeper.disableAutoWatchReset": ("false", "watches are always set again"),
     "zookeeper.request.timeout": ("0", "requests have no timeout of their own"),
+    "zookeeper.sasl.client": ("false", _NO_SASL),
 }
-# That SASL may be used is the default, and does nothing without the rest.
-_SASL: Final = "zookeeper.sasl.client"
+# With Java, TLS needs the class of connections that has it.
+_KNOWN: Final = {_SECURE, _MAX_BYTES, "zookeeper.clientCnxnSocket", *_FIXED}
+_KNOWN.update(_SSL + key for key in _TLS_KEYS)
 
 
 def with_configuration(settings: Settings, file: Path) -> Settings:
     """Add to settings what a file says; raises ConfigError, which names the file or the key."""
-    try:
-        text = file.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
-    found = {entry.key: entry.value for entry in read_properties(text)}
+    found = {entry.key: entry.value for entry in read_property_file(file)}
     for key, value in found.items():
         expected, reason = _FIXED.get(key, (value.lower(), ""))
         if value.lower() != expected:
             raise _cannot(file, key, reason)
-        if key not in _FIXED and key.startswith(_SSL) and key.removeprefix(_SSL) not in _KNOWN:
-            raise _cannot(file, key, "there is no such key")
-        if key.startswith(("zookeeper.sasl.", "zookeeper.server.")) and key != _SASL:
-            raise _cannot(file, key, "the shell has no SASL")
+        if key in _BOOLEANS and value.lower() not in ("true", "false"):
+            raise _cannot(file, key, f"{value!r} is neither true nor false")
+        if key not in _KNOWN:
+            is_sasl = key.startswith(("zookeeper.sasl.", "zookeeper.server."))
+            raise _cannot(file, key, _NO_SASL if is_sasl else "there is no such key")
     tls = _tls(file, found) if found.get(_SECURE, "").lower() == "true" else None
     largest = settings.max_request_bytes
     if _MAX_BYTES in found:

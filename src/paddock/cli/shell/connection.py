@@ -64,8 +64,7 @@ class Connection:
         """The state of the session, by upstream's name."""
         state = self._client.state
         # A client that has failed to find a server is followed by another one.
-        is_settled = self._opening.done() or state.is_connected
-        return _STATES[state] if is_settled else "CONNECTING"
+        return _STATES[state] if self._opening.done() or state.is_connected else "CONNECTING"
 
     @property
     def is_alive(self) -> bool:

@@ -49,7 +49,7 @@ class _Upstream(click.Command):
     "--timeout",
     "timeout_ms",
     metavar="MILLISECONDS",
-    type=WholeNumber(min=1),
+    type=WholeNumber(1, 2**31 - 1),
     default=30000,
     show_default=True,
     help="The session timeout, and how long a script looks for a server.",

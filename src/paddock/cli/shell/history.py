@@ -117,8 +117,7 @@ class ShellHistory(History):
     def _opened(self) -> Iterator[IO[bytes]]:
         """Open the file with an exclusive lock."""
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-        opened = os.open(self._file, flags, 0o600)
+        opened = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         with os.fdopen(opened, "r+b") as stream:
             mode = os.fstat(opened).st_mode
             if not stat.S_ISREG(mode):

@@ -24,8 +24,7 @@ _QUOTED: Final = re.compile(r"""(['"])(.*)\1""")
 
 def words(line: str) -> list[str]:
     """Split a line into words: a command and its arguments."""
-    found = _WORD.findall(line)
-    return [word[1:-1] if _QUOTED.fullmatch(word) else word for word in found]
+    return [word[1:-1] if _QUOTED.fullmatch(word) else word for word in _WORD.findall(line)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,11 @@ class Given:
 
     arguments: tuple[str, ...] = ()
     flags: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """The first argument, which is a path for most commands."""
+        return self.arguments[0]
 
     def has(self, name: str) -> bool:
         return name in self.flags

@@ -38,9 +38,8 @@ async def ls(shell: Shell, given: Given) -> None:
 
 
 async def get(shell: Shell, given: Given) -> None:
-    path = given.arguments[0]
-    client = await shell.client(path)
-    found = await watched(shell, given, path, WatchKind.DATA, partial(client.get, path))
+    client = await shell.client(given.path)
+    found = await watched(shell, given, given.path, WatchKind.DATA, partial(client.get, given.path))
     data = data_of(found)
     if given.has("x"):
         shell.out("\n".join(hex_lines(data)))
@@ -52,18 +51,18 @@ async def get(shell: Shell, given: Given) -> None:
 
 
 async def stat(shell: Shell, given: Given) -> None:
-    path = given.arguments[0]
-    client = await shell.client(path)
-    found = await watched(shell, given, path, WatchKind.DATA, partial(client.exists, path))
+    client = await shell.client(given.path)
+    found = await watched(
+        shell, given, given.path, WatchKind.DATA, partial(client.exists, given.path)
+    )
     if found is None:
-        raise NoNodeError("exists", path)
+        raise NoNodeError("exists", given.path)
     print_stat(shell, found)
 
 
 async def get_all_children_number(shell: Shell, given: Given) -> None:
-    path = given.arguments[0]
-    client = await shell.client(path)
-    shell.out(str(await client.count_descendants(path)))
+    client = await shell.client(given.path)
+    shell.out(str(await client.count_descendants(given.path)))
 
 
 async def get_ephemerals(shell: Shell, given: Given) -> None:
@@ -73,10 +72,9 @@ async def get_ephemerals(shell: Shell, given: Given) -> None:
 
 
 async def sync(shell: Shell, given: Given) -> None:
-    path = given.arguments[0]
-    client = await shell.client(path)
+    client = await shell.client(given.path)
     try:
-        await client.sync(path)
+        await client.sync(given.path)
     except ServiceError as error:
         shell.out(f"Sync has failed. rc={error.code}")
     else:

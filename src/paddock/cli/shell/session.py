@@ -42,8 +42,7 @@ async def redo(shell: Shell, given: Given) -> None:
     number = decoded_int(given.arguments[0])
     if not 0 <= number < shell.count:
         raise CommandError("Command index out of range")
-    line = shell.history[number]
-    await shell.repeat(line)
+    await shell.repeat(shell.history[number])
 
 
 async def printwatches(shell: Shell, given: Given) -> None:
@@ -71,17 +70,15 @@ async def add_watch(shell: Shell, given: Given) -> None:
     mode = (given.value("m") or "PERSISTENT_RECURSIVE").upper()
     if mode not in _MODES:
         raise UsageError
-    (path,) = given.arguments
-    client = await shell.client(path)
+    client = await shell.client(given.path)
     kind = _MODES[mode]
-    await client.add_watch(path, shell.watcher, recursive=kind is WatchKind.RECURSIVE)
-    shell.watches.add(path, kind)
+    await client.add_watch(given.path, shell.watcher, recursive=kind is WatchKind.RECURSIVE)
+    shell.watches.add(given.path, kind)
 
 
 async def remove_watches(shell: Shell, given: Given) -> None:
-    path = given.arguments[0]
     kind = next((kind for flag, kind in _KINDS.items() if given.has(flag)), WatchKind.ANY)
-    client = await shell.client(path)
-    await client.remove_watches(path, kind)
-    for removed in shell.watches.remove(path, kind):
-        shell.watcher(Event(client.state, removed, path))
+    client = await shell.client(given.path)
+    await client.remove_watches(given.path, kind)
+    for removed in shell.watches.remove(given.path, kind):
+        shell.watcher(Event(client.state, removed, given.path))

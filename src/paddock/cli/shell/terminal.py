@@ -87,7 +87,7 @@ class _Conversation:
             COMMANDS,
             out=self._screen.out,
             err=self._screen.out,
-            complain=self._complain,
+            complain=lambda text, end="": self._screen.error(help_pages.reworded(text)),
             tell=self._tell,
             unknown=help_pages.unknown,
             unconnected="Not connected: connect begins a new session.",
@@ -156,9 +156,6 @@ class _Conversation:
         self._screen.event(f"WATCHER:: {event}")
         if "state:Expired" in event or "state:AuthFailed" in event:
             self._screen.note("The session is over; connect begins a new one.")
-
-    def _complain(self, text: str, end: str = "\n") -> None:
-        self._screen.error(help_pages.reworded(text))
 
     async def _run_lines(self, typed: str) -> None:
         """Run what was typed: a line, or several that were pasted; Ctrl-C stops all of them."""
@@ -236,9 +233,8 @@ class _Conversation:
     def _arrange_offers(self, buffer: Buffer) -> None:
         """Show few completions in one column, each with its description."""
         offers = buffer.complete_state.completions if buffer.complete_state is not None else []
-        are_few = len(offers) <= _OFFERS_IN_LIST
         self._editor.complete_style = (
-            CompleteStyle.COLUMN if are_few else CompleteStyle.MULTI_COLUMN
+            CompleteStyle.COLUMN if len(offers) <= _OFFERS_IN_LIST else CompleteStyle.MULTI_COLUMN
         )
 
     def _prompt(self) -> StyleAndTextTuples:

@@ -60,15 +60,13 @@ async def set_data(shell: Shell, given: Given) -> None:
         raise CommandError(f"data is not in base64: {error}") from None
     version = version_of(given.value("v"))
     client = await shell.client(path)
-    stat = await client.set(path, data, version=version)
-    print_stat(shell, stat, given.has("s"))
+    print_stat(shell, await client.set(path, data, version=version), given.has("s"))
 
 
 async def delete(shell: Shell, given: Given) -> None:
-    path = given.arguments[0]
     version = version_of(given.value("v"))
-    client = await shell.client(path)
-    await client.delete(path, version=version)
+    client = await shell.client(given.path)
+    await client.delete(given.path, version=version)
 
 
 async def deleteall(shell: Shell, given: Given) -> None:
@@ -76,12 +74,10 @@ async def deleteall(shell: Shell, given: Given) -> None:
     batch = _BATCH if text is None else as_int(text)
     if batch is None:
         raise CommandError("-b argument must be an int value")
-    path = given.arguments[0]
-    client = await shell.client(path)
-    found = [path]
+    client = await shell.client(given.path)
+    found = [given.path]
     for above in found:
-        names = await client.children(above)
-        found.extend(f"{above.rstrip('/')}/{name}" for name in names)
+        found.extend(f"{above.rstrip('/')}/{name}" for name in await client.children(above))
     # The deepest first. A batch is a transaction: it goes as a whole, or not at all.
     found.reverse()
     size = batch if batch > 0 else len(found)

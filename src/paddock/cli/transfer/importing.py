@@ -296,8 +296,7 @@ class Import:
             if item.has_children and not self._rights.may_create(node.acl):
                 item.final_acl = node.acl
             else:
-                version = item.stat.aversion
-                writes.append(self._client.set_acl(item.path, node.acl, version=version))
+                writes.append(self._client.set_acl(item.path, node.acl, version=item.stat.aversion))
         return writes
 
     async def _finish_acls(self) -> None:

@@ -38,9 +38,7 @@ def joined(above: str, path: str) -> str:
 
 def below(above: str, path: str) -> str:
     """Return the path in the tree whose root is at `above`: the inverse of `joined`."""
-    if above == ROOT:
-        return path
-    return path[len(above) :] or ROOT
+    return path if above == ROOT else path[len(above) :] or ROOT
 
 
 def is_below(above: str, path: str) -> bool:

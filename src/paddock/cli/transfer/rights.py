@@ -52,8 +52,5 @@ async def rights_of(client: Client, credentials: Iterable[tuple[str, str]]) -> R
     # Of a digest the server tells the user, and not what ACLs hold.
     ours |= {one for one in told if one.scheme != "digest"}
     addresses = [one for one in ours if one.scheme == "ip"]
-    if len(ours) > len(addresses):
-        ourselves = CREATOR
-    else:
-        ourselves = addresses[0] if addresses else ANYONE
+    ourselves = CREATOR if len(ours) > len(addresses) else next(iter(addresses), ANYONE)
     return Rights({ANYONE, *ours}, ourselves)

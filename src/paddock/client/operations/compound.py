@@ -211,9 +211,8 @@ async def delete_tree(client: Operations, path: str, batch: int) -> int:
 
 async def delete_everything(client: Operations, batch: int) -> int:
     """Delete everything but the root and /zookeeper."""
-    names = await client.children("/")
     return await _TreeDeletion(client, batch).run(
-        f"/{name}" for name in names if name != "zookeeper"
+        f"/{name}" for name in await client.children("/") if name != "zookeeper"
     )
 
 

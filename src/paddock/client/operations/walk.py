@@ -81,8 +81,7 @@ class _Siblings:
     present: int = 0
 
     def take(self) -> _Entry:
-        path = f"{self.above.rstrip('/')}/{self.names.pop()}"
-        return _Entry(self, WalkedNode(path, self.depth))
+        return _Entry(self, WalkedNode(f"{self.above.rstrip('/')}/{self.names.pop()}", self.depth))
 
 
 @dataclass(slots=True, eq=False)

@@ -119,8 +119,7 @@ class Encoder:
         )
         if changes == (None, None, None):
             raise InvalidArgumentError("joining, leaving, members: nothing is to change")
-        from_version = checked_version(version, _CONFIG_VERSION_MAX)
-        return encoded(ReconfigRequest(*changes, from_version))
+        return encoded(ReconfigRequest(*changes, checked_version(version, _CONFIG_VERSION_MAX)))
 
     def create(
         self,

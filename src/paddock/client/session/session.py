@@ -99,7 +99,7 @@ class Session:
             on_watches_set=self.watches.served.end_replay,
             on_auth_reply=self._take_auth_reply,
             on_expired=self._expire,
-            on_recovered=self._recover,
+            on_recovered=lambda: self.states.publish(self._attached_state),
             leave=self._leave,
         )
         # That of the end of the session.
@@ -325,9 +325,6 @@ class Session:
     def _ping(self) -> None:
         assert self.dispatcher.transport is not None
         self.dispatcher.transport.write(framed_request(PING_XID, opcodes.PING))
-
-    def _recover(self) -> None:
-        self.states.publish(self._attached_state)
 
     def _take_auth_reply(self, code: int) -> None:
         """Handle the reply to our credentials."""

@@ -144,8 +144,7 @@ class Cache(Background):
 
         Raises SessionExpiredError; and NoAuthError if we may not read the node.
         """
-        self._check()
-        await self._ready.wait()
+        await self.wait_ready()
         await retry(self._client, self._client.sync)
         # The events of earlier writes come before this answer.
         await self._settled.wait()
@@ -258,9 +257,8 @@ class Cache(Background):
             if self._has_gap:
                 self._has_gap = False
                 known = [node.path for node in self._tree.nodes()]
-                found = await self._list()
                 # Events that came meanwhile may be newer than the list.
-                self._told = dict.fromkeys([*found, *known, *self._told])
+                self._told = dict.fromkeys([*await self._list(), *known, *self._told])
             told, self._told = list(self._told), {}
             for start in range(0, len(told), _READS_MAX):
                 self._apply(await self._ask(self._client.get, told[start : start + _READS_MAX]))

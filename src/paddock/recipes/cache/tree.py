@@ -182,6 +182,4 @@ def is_below(top: str, path: str) -> bool:
 
 def names_below(top: str, path: str) -> list[str]:
     """Return the names on the way from one path down to another."""
-    if path == top:
-        return []
-    return path[len(top.rstrip("/")) + 1 :].split("/")
+    return [] if path == top else path[len(top.rstrip("/")) + 1 :].split("/")

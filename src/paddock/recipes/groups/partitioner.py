@@ -328,8 +328,7 @@ class Partitioner(Recipe):
                     raise
 
     async def _read_division(self, signal: Signal) -> Division:
-        path = self._line.path
-        found = await retry(self._client, lambda: read_node(self._client, path, signal))
+        found = await retry(self._client, lambda: read_node(self._client, self._line.path, signal))
         return {} if found is None else decoded(found.data)
 
     # How it goes.

@@ -118,8 +118,7 @@ class Presence(OwnedNode):
                 self._turn.release()
 
     def _is_ours(self, stat: Stat) -> bool:
-        is_of_our_session = stat.ephemeral_owner == self.client.session_id
-        return is_of_our_session and self.token in (0, stat.czxid)
+        return stat.ephemeral_owner == self.client.session_id and self.token in (0, stat.czxid)
 
     async def _delete(self) -> None:
         stat = await newest_stat(self.client, self.path)

@@ -20,7 +20,8 @@ import asyncio
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Self, TypeAlias
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType, SessionState
@@ -315,7 +316,7 @@ class Grant(BaseGrant):
         self._become(event)
 
 
-class GrantScope:
+class GrantScope(AbstractAsyncContextManager["GrantScope"]):
     """A scope that cancels its body when a grant is lost, and releases the grant at its end.
 
     It is to a grant what `asyncio.timeout` is to a deadline.
@@ -334,9 +335,6 @@ class GrantScope:
         grant.add_listener(self._on_event)
         if grant.is_lost:
             self._on_event(GrantEvent.LOST)
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         """Release the grant; raise GrantLostError unless the body has an error of its own."""

@@ -256,8 +256,7 @@ class _SequentialCreate:
         for one in data:
             path = child_path(self._above, self._mark + self._kind)
             transaction.create(path, one, acl=self._acl, sequential=True)
-        paths = [result for result in await transaction.commit() if result is not None]
-        return [name_of(path) for path in paths]
+        return [name_of(path) for path in await transaction.commit() if path is not None]
 
     async def _find(self) -> list[Numbered] | None:
         """Return the nodes that exist; None if they may have existed and been deleted."""

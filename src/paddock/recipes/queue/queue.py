@@ -189,10 +189,8 @@ class Queue(Recipe):
         After a SessionExpiredError it may have been put, or not.
         """
         _check_item(data, priority, delay)
-        due_ms = 0
-        if delay > 0:
-            due_ms = await self._index.clock.latest_ms() + math.ceil(delay * 1000)
-        return await self._put(data, priority, due_ms)
+        now_ms = await self._index.clock.latest_ms() if delay > 0 else 0
+        return await self._put(data, priority, now_ms + math.ceil(delay * 1000))
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[QueueItem]:
@@ -238,9 +236,8 @@ class Queue(Recipe):
         """
         entries = await self._entries(self._paths.entries)
         taken = {*await retry(self._client, lambda: list_children(self._client, self._paths.taken))}
-        now_ms = 0
-        if any(entry.due_ms for entry in entries):
-            now_ms = await self._index.clock.earliest_ms()
+        has_delayed = any(entry.due_ms for entry in entries)
+        now_ms = await self._index.clock.earliest_ms() if has_delayed else 0
         found = await self._read(self._paths.entries, entries)
         paths = [self._paths.attempts(entry) for entry, _ in found]
         stats = await retry(self._client, lambda: request_each(self._client.exists, paths))

@@ -76,8 +76,7 @@ def in_order(names: Iterable[str]) -> list[Entry]:
 
 def draw(entries: Sequence[Entry], lot: float) -> int:
     """Return the index of an entry with the priority of the first; the lot is from 0 to below 1."""
-    alike = sum(entry.priority == entries[0].priority for entry in entries)
-    return int(lot * alike)
+    return int(lot * sum(entry.priority == entries[0].priority for entry in entries))
 
 
 class QueuePaths:
@@ -163,9 +162,8 @@ class QueueIndex:
             # Both in one batch.
             listing = self._list(signal) if is_listed else None
             asking = None if is_listed else self._client.exists(self._paths.entries)
-            taken = None
-            if signal is not None or self.is_shared:
-                taken = self._client.children(self._paths.taken, watch=signal)
+            is_asked = signal is not None or self.is_shared
+            taken = self._client.children(self._paths.taken, watch=signal) if is_asked else None
             try:
                 if asking is not None and not self._is_known(await asking):
                     listing = self._list(None)
@@ -192,8 +190,7 @@ class QueueIndex:
         """Return whether the index has all items, and few that are gone."""
         if stat is None or _created(stat) != self._created:
             return False
-        gone = self._children - stat.num_children
-        return gone * _LISTED_FOR_A_TRY <= len(self._known)
+        return (self._children - stat.num_children) * _LISTED_FOR_A_TRY <= len(self._known)
 
 
 def _created(stat: Stat) -> tuple[int, int]:

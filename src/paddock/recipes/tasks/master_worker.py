@@ -99,8 +99,7 @@ class TaskClient:
 
         Intermediate ones may be left out. Raises RecipeError if there is no such task.
         """
-        path = child_path(self._paths.status, task)
-        async with aclosing(self._client.watch(path)) as changes:
+        async with aclosing(self._client.watch(child_path(self._paths.status, task))) as changes:
             async for change in changes:
                 if change.data is not None:
                     status = TaskStatus.decode(change.data)

@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from paddock.server.config.config import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +16,18 @@ class Property:
     line: int
     key: str
     value: str
+    # Whether a `=` or `:` stands between them, as everybody writes, though white space is enough.
+    is_separated: bool = True
+
+
+def read_property_file(path: Path) -> Iterator[Property]:
+    """Yield every property of a file; raises ConfigError if it cannot be read."""
+    try:
+        # Bytes that are not UTF-8 can only be part of a file name, and survive this way.
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    yield from read_properties(text)
 
 
 def read_properties(text: str) -> Iterator[Property]:
@@ -42,7 +57,7 @@ def read_properties(text: str) -> Iterator[Property]:
 
 
 _KEY_AND_VALUE: Final = re.compile(
-    r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", flags=re.DOTALL
+    r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*([=:]?)[ \t\f]*(.*)", flags=re.DOTALL
 )
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", flags=re.DOTALL)
 _CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -51,8 +66,8 @@ _CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def _split(line: int, text: str) -> Property:
     match = _KEY_AND_VALUE.fullmatch(text)
     assert match is not None, "the pattern matches every text"
-    key, value = match.groups()
-    return Property(line, _unescaped(key).strip(), _unescaped(value).strip())
+    key, separator, value = match.groups()
+    return Property(line, _unescaped(key).strip(), _unescaped(value).strip(), bool(separator))
 
 
 def _unescaped(text: str) -> str:

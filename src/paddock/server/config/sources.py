@@ -20,7 +20,7 @@ from typing import Any, Final
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.ignored import why_refused, why_unused
 from paddock.server.config.parsers import VARIABLE_PREFIX, Setting
-from paddock.server.config.properties import Property, read_properties
+from paddock.server.config.properties import Property, read_properties, read_property_file
 from paddock.server.config.settings import SETTINGS
 
 # Variables that are not settings: of `serve`, of the other commands and the programs that they run,
@@ -61,13 +61,12 @@ class Settings:
 
     def read_file(self, path: Path) -> None:
         """Read a `zoo.cfg`. The last value of a repeated key counts, as in Java."""
-        try:
-            # Bytes that are not UTF-8 can only be part of a file name, and survive this way.
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-        for entry in read_properties(text):
+        for entry in read_property_file(path):
             where = f"{path}:{entry.line}: "
+            if not entry.is_separated:
+                self.warnings.append(
+                    f"{where}no = or : in this line; {entry.key!r} is taken for a key"
+                )
             setting = _BY_KEY.get(entry.key.removeprefix("zookeeper."))
             if setting is None:
                 self._servers.take(path, entry)

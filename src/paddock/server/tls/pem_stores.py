@@ -135,9 +135,7 @@ def _kind(content: bytes, path: Path, said: str) -> str:
     if content[:1] == b"\x30" and b"\x02\x01\x03" in content[2:8]:
         # A sequence that begins with 3, the version of PKCS #12.
         return "PKCS12"
-    if said != "":
-        return said
-    return _SUFFIXES.get(path.suffix.lower(), "PEM")
+    return said or _SUFFIXES.get(path.suffix.lower(), "PEM")
 
 
 def _conversion(path: Path, kind: str, purpose: str) -> str:

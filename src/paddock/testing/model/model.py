@@ -151,8 +151,7 @@ class Model:
 
         Only a reconfiguration that cannot be decoded takes none.
         """
-        self.zxid += 1
-        self._need_session(caller)
+        self._begin_write(caller)
         if operation == opcodes.RECONFIG and request is None:
             self.zxid -= 1
         return self._write(caller, operation, request, time_ms)
@@ -162,8 +161,7 @@ class Model:
         self, caller: Caller, steps: list[tuple[int, WriteRequest]], time_ms: int
     ) -> list[Result]:
         """Carry out all steps or none. The reply is a list of results."""
-        self.zxid += 1
-        self._need_session(caller)
+        self._begin_write(caller)
         if any(self._cannot_be_a_step(request) for _operation, request in steps):
             raise No(errors.MARSHALLING_ERROR)
         before = {path: copy.copy(node) for path, node in self.nodes.items()}
@@ -185,8 +183,7 @@ class Model:
     @_answering
     def close(self, caller: Caller) -> None:
         """End the caller's session."""
-        self.zxid += 1
-        self._need_session(caller)
+        self._begin_write(caller)
         self._end(caller.session)
 
     @_answering
@@ -229,7 +226,9 @@ class Model:
 
     # Writing.
 
-    def _need_session(self, caller: Caller) -> None:
+    def _begin_write(self, caller: Caller) -> None:
+        """Take a zxid, and check the session."""
+        self.zxid += 1
         session = self.sessions.get(caller.session)
         if session is None:
             raise No(errors.SESSION_EXPIRED)
@@ -320,11 +319,12 @@ class Model:
         if self.enforce_quota:
             quota.keep_limits(self.nodes, path, more=1, growth=len(request.data or b""))
         zxid = self.zxid
-        node = ModelNode(request.data, acls, zxid, zxid, zxid, time_ms, time_ms)
-        node.owner = caller.session if kind == "ephemeral" else 0
-        node.container = kind == "container"
-        node.ttl_ms = ttl_ms if kind == "ttl" else 0
-        self.nodes[path] = node
+        self.nodes[path] = node = ModelNode(
+            *(request.data, acls, zxid, zxid, zxid, time_ms, time_ms),
+            owner=caller.session if kind == "ephemeral" else 0,
+            container=kind == "container",
+            ttl_ms=ttl_ms if kind == "ttl" else 0,
+        )
         if quota.is_statistics(path):
             quota.count_anew(self.nodes, path)
         quota.count(self.nodes, path, more=1, growth=len(node.data or b""))
@@ -480,8 +480,7 @@ class Model:
             shown = node.acls if open_to_see else [masked(acl) for acl in node.acls]
             return GetACLResponse(shown, self.stat(path or b"/"))
         self._node_for(caller, READ, path)
-        prefix = path.rstrip(b"/") + b"/"
-        below = [one for one in self.nodes if one.startswith(prefix)]
+        below = [one for one in self.nodes if one.startswith(path.rstrip(b"/") + b"/")]
         # The root is below its other name, though not below itself.
         return IntResponse(len(below) - (1 if path == b"/" else 0))
 

@@ -32,7 +32,7 @@ def settings(folder: Path, *lines: str) -> Settings:
 
 
 def test_without_a_word_about_security_there_is_none(files: Path) -> None:
-    found = settings(files, "jute.maxbuffer=0x400000", "something.else=1")
+    found = settings(files, "jute.maxbuffer=0x400000", "zookeeper.client.secure=false")
     assert found.tls is None
     assert found.max_request_bytes == 0x400000
     assert found.session_timeout == 30.0
@@ -56,7 +56,7 @@ def test_stores_without_security_are_not_looked_at(files: Path) -> None:
         ),
         ("zookeeper.ssl.ciphersuites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",),
         ("zookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty",),
-        ("zookeeper.sasl.client=true", "zookeeper.ssl.ocsp=false", "zookeeper.ssl.crl=false"),
+        ("zookeeper.sasl.client=false", "zookeeper.ssl.ocsp=false", "zookeeper.ssl.crl=false"),
     ],
 )
 def test_what_is_asked_for_is_had(files: Path, lines: tuple[str, ...]) -> None:
@@ -106,6 +106,21 @@ def test_what_cannot_be_had_is_refused_in_one_line(files: Path, line: str, says:
     with pytest.raises(ConfigError, match=says) as refusal:
         settings(files, "zookeeper.client.secure=true", line)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("zookeeper.client.secrue=true", "zookeeper.client.secrue cannot be used: there is no"),
+        ("zookeeper.client.secure=maybe", "zookeeper.client.secure.*'maybe' is neither true nor"),
+        ("zookeeper.ssl.crl=yes", "zookeeper.ssl.crl cannot be used: 'yes' is neither true nor"),
+        ("zookeeper.sasl.client=true", "zookeeper.sasl.client cannot be used: the shell has no"),
+        ("Dear colleagues, this is a letter", "Dear cannot be used: there is no such key"),
+    ],
+)
+def test_a_mistake_does_not_connect_in_plain(files: Path, line: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        settings(files, line)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

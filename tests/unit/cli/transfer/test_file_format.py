@@ -100,7 +100,7 @@ def test_every_byte_of_a_line_is_watched_over() -> None:
         ({"path": "/a", "acl": {}}, "ACL"),
         ({"path": "/a", "acl": [1]}, "."),
         ({"path": "/a", "acl": ["world:anyone"]}, "is not scheme:id:permissions"),
-        ({"path": "/a", "acl": ["world:anyone:z"]}, "other permissions than cdrwa"),
+        ({"path": "/a", "acl": ["world:anyone:z"]}, "permissions are of c, d, r, w, a"),
         ({"path": "/a", "data": "\ud800"}, "surrogates"),
         ({"path": "/a", "ttl": 1}, "unknown field, 'ttl'"),
     ],

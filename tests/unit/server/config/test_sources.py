@@ -41,6 +41,17 @@ def error_of(path: Path, text: str) -> str:
     return str(caught.value)
 
 
+def test_a_line_without_a_separator_is_read_as_java_does_with_a_warning(zoo_cfg: Path) -> None:
+    text = "clientPort=2182\ntickTime 3000\nthis is no setting\n"
+    settings = read(zoo_cfg, text)
+    assert (settings.config().port, settings.config().tick_time_ms) == (2182, 3000)
+    assert [one.removeprefix(f"{zoo_cfg}:") for one in settings.warnings] == [
+        "2: no = or : in this line; 'tickTime' is taken for a key",
+        "3: no = or : in this line; 'this' is taken for a key",
+        "3: key 'this' is not known",
+    ]
+
+
 def test_the_file_in_the_documentation_is_understood(zoo_cfg: Path) -> None:
     text = DOCUMENTATION.read_text(encoding="utf-8")
     assert config_of(zoo_cfg, text.split("```")[1].removeprefix("ini")).port == 2181

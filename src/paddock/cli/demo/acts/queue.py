@@ -30,8 +30,7 @@ async def producer(me: Worker) -> None:
 async def _story(stage: Stage) -> str:
     await stage.start("carol", consumer, work=math.inf)
     await stage.start("shop", producer)
-    taken = await stage.see("takes", by="carol")
-    job = taken.facts["job"]
+    job = (await stage.see("takes", by="carol")).facts["job"]
     for name in ("alice", "bob"):
         await stage.start(name, consumer, work=1.5)
     await stage.see("is done")
