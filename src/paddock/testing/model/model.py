@@ -320,7 +320,13 @@ class Model:
             quota.keep_limits(self.nodes, path, more=1, growth=len(request.data or b""))
         zxid = self.zxid
         self.nodes[path] = node = ModelNode(
-            *(request.data, acls, zxid, zxid, zxid, time_ms, time_ms),
+            request.data,
+            acls,
+            zxid,
+            zxid,
+            zxid,
+            time_ms,
+            time_ms,
             owner=caller.session if kind == "ephemeral" else 0,
             container=kind == "container",
             ttl_ms=ttl_ms if kind == "ttl" else 0,
