@@ -15,6 +15,7 @@ until the end. A test that uses it keeps to nodes of its own and does not harm t
 import asyncio
 import asyncio.events
 import contextlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,8 @@ def _new_debug_loop() -> asyncio.AbstractEventLoop:
     loop = _new_event_loop()
     if not loop.get_debug():
         loop.set_debug(True)
+        # How long a callback takes depends on the machine, and tests read what is logged.
+        loop.slow_callback_duration = math.inf
         # For others: callbacks, futures and transports. The loop itself knows.
         loop.get_debug = lambda: False  # type: ignore[method-assign]
     return loop

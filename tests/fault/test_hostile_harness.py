@@ -118,6 +118,13 @@ def test_what_is_over_a_bound_is_named() -> None:
     assert "write 300 ms" in sentence
 
 
+def test_times_that_the_host_has_disturbed_are_not_judged_but_memory_is() -> None:
+    slow = Cost(CASE, 0, 0, 50.0, 0.0, 0.0, Waits(0.001, 0.3, 0.001, 10), SHORT, stolen=0.5)
+    assert check(slow, 2, 0.25) == []
+    assert len(check(replace(slow, stolen=0.01), 2, 0.25)) == 1
+    assert len(check(replace(slow, peak_mb=1_000.0), 2, 0.25)) == 1
+
+
 def test_the_work_of_many_requests_in_one_step_is_named() -> None:
     heap = Steps(0.5, 0.4, 0.5, 20)
     (sentence,) = check(cost_of(heap), 1, 4.0)

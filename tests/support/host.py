@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Self
 
 _STAT = Path("/proc/stat")
+#: The part of the time that the host may take while something is measured.
+STOLEN_MAX = 0.05
+
 # The place of this figure in the line of all processors.
 _STOLEN = 7
 
