@@ -20,23 +20,24 @@ from mypy_extensions import i64
 
 V = TypeVar("V")
 
-# As many as a dict of this many slots takes.
+# How many entries the first dict may have. One more, and all of them would be hashed anew; it takes
+# 10 ms to hash half as many.
 FIRST_MAX: Final = (1 << 18) * 2 // 3
 
 _PART_COUNT: Final = 64
-# Not the lowest bits of the hash: a dict looks at those, and they would be the same in all of one.
+# Not by the lowest bits of the hash: a dict looks at those, so they must differ among its keys.
 _HASH_SHIFT: Final = 24
 
 
 class Table(Generic[V]):
-    """A mapping of bytes to values that are not None, unless only the keys matter."""
+    """A mapping of bytes. Its values are not None, except in one that is used as a set of keys."""
 
     __slots__ = ("_first", "_spread", "_spread_count")
 
     def __init__(self) -> None:
         self._first: dict[bytes, V] = {}
-        # Invariant: there are such parts if and only if they have entries, and no key is in two
-        # dicts.
+        # What does not fit into the first. Invariants: None if there is nothing; a key is in one
+        # dict only.
         self._spread: list[dict[bytes, V]] | None = None
         self._spread_count: i64 = 0
 
@@ -78,7 +79,10 @@ class Table(Generic[V]):
         return found
 
     def __getitem__(self, key: bytes) -> V:
-        return self._dict_of(key)[key]
+        spread = self._spread
+        if spread is None or key in self._first:
+            return self._first[key]
+        return spread[_place(key)][key]
 
     def __setitem__(self, key: bytes, value: V) -> None:
         first = self._first
@@ -97,11 +101,6 @@ class Table(Generic[V]):
         self._spread_count -= 1
         if not self._spread_count:
             self._spread = None
-
-    def _dict_of(self, key: bytes) -> dict[bytes, V]:
-        """Return the dict that has a key, if one has it."""
-        spread = self._spread
-        return self._first if spread is None or key in self._first else spread[_place(key)]
 
     def _put(self, key: bytes, value: V) -> None:
         """Put an entry into a large table, or one that becomes large by it."""

@@ -152,8 +152,7 @@ class DataDirectory(contextlib.AbstractContextManager["DataDirectory"]):
         if directory is None:
             return
         place = directory.absolute() / "log"
-        # A link, or a log that has any record.
-        if link.is_symlink() or any(len(one) not in _EMPTY_BYTES for one in _files(link).values()):
+        if link.is_symlink() or _holds_records(link):
             if link.resolve() != place.resolve():
                 raise DataDirectoryError(
                     f"data folder {self.path}: its log is in {link.resolve()}, not in {place};"
@@ -199,6 +198,11 @@ def _files(folder: Path) -> dict[str, bytes]:
     return found
 
 
+def _holds_records(log: Path) -> bool:
+    """Return whether a log has any record."""
+    return any(len(content) not in _EMPTY_BYTES for content in _files(log).values())
+
+
 def refuse_foreign(folder: Path, log_directory: Path | None) -> None:
     """Raise DataDirectoryError if a server must not start in this folder, OSError if unreadable."""
     if os.path.lexists(folder / "format") or is_interrupted(folder):
@@ -212,11 +216,7 @@ def refuse_foreign(folder: Path, log_directory: Path | None) -> None:
             f"data folder {folder}: holds data of Apache ZooKeeper; to take it over into a new"
             f" folder, run: paddock upgrade {option}{shlex.quote(str(folder))} NEW_FOLDER"
         )
-    foreign = sorted(
-        name
-        for name in _names(folder)
-        if not (is_harmless(name) or name.startswith(_OURS_PREFIXES) or name in _OURS)
-    )
+    foreign = sorted(filter(_is_foreign, _names(folder)))
     if foreign:
         raise DataDirectoryError(
             f"data folder {folder}: is neither empty nor a data folder of Paddock, since there is"
@@ -231,6 +231,10 @@ def _is_apache(folder: Path) -> bool:
 def is_harmless(name: str) -> bool:
     """Return whether a file of this name means nothing in a data folder."""
     return name.startswith(_HARMLESS_PREFIXES) or name.endswith(".pid") or name in _HARMLESS
+
+
+def _is_foreign(name: str) -> bool:
+    return not (is_harmless(name) or name.startswith(_OURS_PREFIXES) or name in _OURS)
 
 
 def _names(folder: Path) -> list[str]:

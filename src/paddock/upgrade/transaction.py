@@ -110,7 +110,8 @@ def decode(record: bytes) -> Transaction:
     else:
         changes = (_read_change(reader, kind, session),)
     # What failed may carry the digest of what was tried before it did.
-    digest = None if kind == opcodes.ERROR or not changes else _read_digest(reader)
+    has_failed = kind == opcodes.ERROR or not changes
+    digest = None if has_failed else _read_digest(reader)
     return Transaction(session, zxid, time_ms, changes, digest)
 
 

@@ -68,7 +68,8 @@ def drawn(owners: Mapping[str, int]) -> Iterator[Branch]:
         depth = path.count("/") - 1
         if depth and parent_path(path) not in above_owned:
             continue
-        hidden = 0 if path in above_owned else sum(parent_path(one) == path for one in owners)
+        is_opened = path in above_owned
+        hidden = 0 if is_opened else sum(parent_path(one) == path for one in owners)
         yield Branch(depth, _short(path), owners[path], hidden)
 
 

@@ -64,7 +64,8 @@ class Connection:
         """The state of the session, by upstream's name."""
         state = self._client.state
         # A client that has failed to find a server is followed by another one.
-        return _STATES[state] if self._opening.done() or state.is_connected else "CONNECTING"
+        is_settled = self._opening.done() or state.is_connected
+        return _STATES[state] if is_settled else "CONNECTING"
 
     @property
     def is_alive(self) -> bool:

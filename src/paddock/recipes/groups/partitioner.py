@@ -328,7 +328,8 @@ class Partitioner(Recipe):
                     raise
 
     async def _read_division(self, signal: Signal) -> Division:
-        found = await retry(self._client, lambda: read_node(self._client, self._line.path, signal))
+        path = self._line.path
+        found = await retry(self._client, lambda: read_node(self._client, path, signal))
         return {} if found is None else decoded(found.data)
 
     # How it goes.

@@ -118,7 +118,8 @@ class Presence(OwnedNode):
                 self._turn.release()
 
     def _is_ours(self, stat: Stat) -> bool:
-        return stat.ephemeral_owner == self.client.session_id and self.token in (0, stat.czxid)
+        is_of_our_session = stat.ephemeral_owner == self.client.session_id
+        return is_of_our_session and self.token in (0, stat.czxid)
 
     async def _delete(self) -> None:
         stat = await newest_stat(self.client, self.path)

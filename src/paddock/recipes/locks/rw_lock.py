@@ -119,7 +119,8 @@ class _DowngradedPlace(Contending):
     """
 
     def __init__(self, line: Line, writing: Grant) -> None:
-        name = f"_c_{line.client.new_mark()}-{_READ}{writing.path.rpartition(_WRITE)[2]}"
+        number = writing.path.rpartition(_WRITE)[2]
+        name = f"_c_{line.client.new_mark()}-{_READ}{number}"
         super().__init__(line.client, child_path(line.path, name))
         self.line = line
         self.writing = writing

@@ -189,8 +189,10 @@ class Queue(Recipe):
         After a SessionExpiredError it may have been put, or not.
         """
         _check_item(data, priority, delay)
-        now_ms = await self._index.clock.latest_ms() if delay > 0 else 0
-        return await self._put(data, priority, now_ms + math.ceil(delay * 1000))
+        due_ms = 0
+        if delay > 0:
+            due_ms = await self._index.clock.latest_ms() + math.ceil(delay * 1000)
+        return await self._put(data, priority, due_ms)
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[QueueItem]:

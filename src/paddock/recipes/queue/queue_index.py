@@ -76,7 +76,8 @@ def in_order(names: Iterable[str]) -> list[Entry]:
 
 def draw(entries: Sequence[Entry], lot: float) -> int:
     """Return the index of an entry with the priority of the first; the lot is from 0 to below 1."""
-    return int(lot * sum(entry.priority == entries[0].priority for entry in entries))
+    alike = sum(entry.priority == entries[0].priority for entry in entries)
+    return int(lot * alike)
 
 
 class QueuePaths:
@@ -190,7 +191,8 @@ class QueueIndex:
         """Return whether the index has all items, and few that are gone."""
         if stat is None or _created(stat) != self._created:
             return False
-        return (self._children - stat.num_children) * _LISTED_FOR_A_TRY <= len(self._known)
+        gone = self._children - stat.num_children
+        return gone * _LISTED_FOR_A_TRY <= len(self._known)
 
 
 def _created(stat: Stat) -> tuple[int, int]:

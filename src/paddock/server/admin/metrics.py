@@ -129,8 +129,7 @@ class Metrics:
             "min_latency": int(latency.min),
             "max_file_descriptor_count": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
             "approximate_data_size": tree.data_bytes,
-            # Newer kernels return the number as the folder's size; a listing would take long.
-            "open_file_descriptor_count": os.stat("/dev/fd/").st_size or len(os.listdir("/dev/fd")),
+            "open_file_descriptor_count": _open_files(),
             "local_sessions": 0,
             "uptime": self.uptime_ms(),
             "max_latency": int(latency.max),
@@ -227,6 +226,11 @@ def _rows(name: str, summary: Summary) -> dict[str, str | int | float]:
         f"cnt_{name}": summary.count,
         f"sum_{name}": int(summary.total),
     }
+
+
+def _open_files() -> int:
+    # Newer kernels return the number as the folder's size; a listing would take long.
+    return os.stat("/dev/fd/").st_size or len(os.listdir("/dev/fd"))
 
 
 def _size(folder: Path | None) -> int:

@@ -175,7 +175,8 @@ class _Check:
     def _find(
         self, kind: str, file: Path, what: str, advice: str, offset: int | None = None
     ) -> None:
-        self._report.findings.append(Finding(kind, kind not in _NOTES, file, offset, what, advice))
+        is_damage = kind not in _NOTES
+        self._report.findings.append(Finding(kind, is_damage, file, offset, what, advice))
 
     def _check_format(self) -> bool:
         """Check the version of the layout; return whether it is known."""
