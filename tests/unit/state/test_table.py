@@ -38,6 +38,8 @@ def test_a_small_table_is_one_dict_in_the_order_of_its_entries() -> None:
     table[b"b"] = 3
     assert table.dicts() == [{b"b": 3, b"a": 2}]
     assert list(table) == [b"b", b"a"]
+    assert b"a" in table
+    assert b"c" not in table
     assert list(table.items()) == [(b"b", 3), (b"a", 2)]
     assert list(table.values()) == [3, 2]
 
