@@ -52,17 +52,21 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("target", ["leader", "followers"])
-def test_after_sync_a_client_of_any_member_reads_what_was_written_at_another(
-    shared_ensemble: ApacheEnsemble, path: str, target: str
+@pytest.mark.parametrize("written_at", ["leader", "follower"])
+def test_after_sync_a_client_of_a_follower_reads_what_was_written_at_another_member(
+    shared_ensemble: ApacheEnsemble, path: str, written_at: str
 ) -> None:
+    """Apache's leader answers a sync of its own clients at once.
+
+    So one that is slow to apply its commits may answer before a write that a follower has answered.
+    """
     first, second = shared_ensemble.followers()
-    reading_at = shared_ensemble.leader() if target == "leader" else second
+    writing_at = shared_ensemble.leader() if written_at == "leader" else second
 
     async def scenario() -> None:
         async with (
-            paddock.connect(first.hosts) as writer,
-            paddock.connect(reading_at.hosts) as reader,
+            paddock.connect(writing_at.hosts) as writer,
+            paddock.connect(first.hosts) as reader,
         ):
             await writer.create(path, b"")
             for number in range(100):

@@ -223,7 +223,8 @@ def test_a_user_of_a_service_sees_its_instances_come_and_go(played: Played) -> N
     }
     assert seen[False][-1] == ["search-1", "search-2", "search-3"]
     assert victim in seen[False][-1]
-    assert seen[True] == [
+    # Then the act ends, and it may see the others leave.
+    assert seen[True][:3] == [
         ["search-1", "search-3"],
         ["search-1", "search-3", "search-4"],
         ["search-3", "search-4"],
