@@ -35,9 +35,11 @@ GENERATED = "build/mypyc"
 # The page size aligns the shared library to a huge page (2 MiB), so that its hot code is not split
 # across two of them: that placement decides up to a third of the speed
 # (docs/explanation/speed.md). The option pads a file to 2 MiB, so only the one library with the
-# code gets it, and not the small modules that load it.
+# code gets it, and not the small modules that load it; and relocated data that is protected would
+# be padded to 2 MiB as well. The small modules have no pages of their own for code and data.
 COMPILER_OPTIONS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
-LIBRARY_LINKER_OPTIONS = ["-Wl,-z,max-page-size=0x200000"]
+LIBRARY_LINKER_OPTIONS = ["-Wl,-z,max-page-size=0x200000", "-Wl,-z,norelro"]
+MODULE_LINKER_OPTIONS = ["-Wl,-z,noseparate-code", "-Wl,-s"]
 # How mypyc ends the name of that library.
 LIBRARY_SUFFIX = "__mypyc"
 COMPILER_FAILURES = (CCompilerError, ExecError, PlatformError)
@@ -127,7 +129,7 @@ def generated() -> list[Extension]:
         # A later mypy may report an error where ours reports none.
         raise NotCompiledError(f"mypyc refuses it: {refusal}") from None
     takes_options = sys.platform == "linux" and has_compiler(
-        COMPILER_OPTIONS, LIBRARY_LINKER_OPTIONS
+        COMPILER_OPTIONS, LIBRARY_LINKER_OPTIONS + MODULE_LINKER_OPTIONS
     )
     for extension in found:
         # A later compiler may warn where ours does not.
@@ -135,8 +137,10 @@ def generated() -> list[Extension]:
         extension.extra_compile_args = [option for option in strict if option != "-Werror"]
         if takes_options:
             extension.extra_compile_args += COMPILER_OPTIONS
-            if extension.name.endswith(LIBRARY_SUFFIX):
-                extension.extra_link_args += LIBRARY_LINKER_OPTIONS
+            is_library = extension.name.endswith(LIBRARY_SUFFIX)
+            extension.extra_link_args += (
+                LIBRARY_LINKER_OPTIONS if is_library else MODULE_LINKER_OPTIONS
+            )
     return list(found)
 
 
