@@ -35,8 +35,8 @@ GENERATED = "build/mypyc"
 # The page size aligns the shared library to a huge page (2 MiB), so that its hot code is not split
 # across two of them: that placement decides up to a third of the speed
 # (docs/explanation/speed.md). The option pads a file to 2 MiB, so only the one library with the
-# code gets it, and not the small modules that load it; and relocated data that is protected would
-# be padded to 2 MiB as well. The small modules have no pages of their own for code and data.
+# code gets it, and not the small modules that load it. Without norelro its data would be padded,
+# too. The small modules need no symbols, and no pages of their own for code and for data.
 COMPILER_OPTIONS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
 LIBRARY_LINKER_OPTIONS = ["-Wl,-z,max-page-size=0x200000", "-Wl,-z,norelro"]
 MODULE_LINKER_OPTIONS = ["-Wl,-z,noseparate-code", "-Wl,-s"]

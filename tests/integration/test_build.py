@@ -95,11 +95,14 @@ def test_compiled_functions_are_private_and_begin_where_a_huge_page_would(projec
     need_compiler()
     build(project)
     assert not exports_functions(project)
-    assert alignment(shared_library(project)) == 2 << 20
+    library = shared_library(project)
+    assert alignment(library) == 2 << 20
+    # Two parts before its data are padded to 2 MiB, and the data is not.
+    assert library.stat().st_size < 5_000_000
     # The modules that load it have no code of their own, and must not be padded to 2 MiB each.
     (module,) = (project / "build").glob("lib*/small/hot.*.so")
     assert alignment(module) < 2 << 20
-    assert module.stat().st_size < 200_000
+    assert module.stat().st_size < 10_000
 
 
 def test_a_compiled_install_is_small() -> None:
