@@ -226,6 +226,10 @@ def test_a_wrong_option_is_one_line_and_status_2(arguments: list[str], named: st
     assert named in refusal(*arguments, status=2)
 
 
+def test_dashes_are_not_advised_where_no_argument_is_data() -> None:
+    assert refusal("serve", "--nothing", status=2) == "No such option '--nothing'."
+
+
 def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

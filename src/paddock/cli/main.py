@@ -178,8 +178,10 @@ def _what_is_meant(option: str, context: click.Context) -> str:
     if meant := _FLAGS_OF_ZKCLI.get((context.info_name or "", option)):
         return f" zkCli's {option} is {meant} here."
     # What follows the command of `paddock shell` is never taken for an option.
-    names = {one.name for one in context.command.params if context.allow_interspersed_args}
-    return "".join(says for name, says in _BEHIND_DASHES.items() if name in names)
+    if not context.allow_interspersed_args:
+        return ""
+    arguments = {one.name for one in context.command.params if isinstance(one, click.Argument)}
+    return "".join(says for name, says in _BEHIND_DASHES.items() if name in arguments)
 
 
 def _occupy_standard_streams() -> None:
