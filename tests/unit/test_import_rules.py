@@ -68,7 +68,7 @@ MAY_NOT_IMPORT: dict[str, set[str]] = {
 
 # Which folders of its own package each folder may import.
 FOLDERS: dict[str, dict[str, set[str]]] = {
-    "log": {"file": set()},
+    "log": {"etcd": set(), "file": set()},
     "storage": {"maintenance": set()},
     "server": {
         "config": set(),

@@ -61,6 +61,8 @@ class Record:
     # log knows those of its own process.
     server: bytes | None = None
     number: int = 0
+    # Its revision in a shared log; 0 in any other.
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +148,82 @@ class Log(Protocol):
 
     def close(self) -> None:
         """Wait until the proposals in flight have been told of, then let go of everything."""
+
+
+class OtherHistoryError(LogError):
+    """The shared log is not the one that was followed: it was restored, or is another service's."""
+
+
+class TrimmedError(LogError):
+    """The records behind a position are not in the shared log any more: a snapshot has them."""
+
+
+class ForbiddenError(LogError):
+    """The shared log refuses for good: too large, not permitted, not authenticated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a shared log: the last record that was taken. The default is its beginning."""
+
+    index: int = 0
+    revision: int = 0
+    # The proposal that the record came from.
+    server: bytes = b""
+    number: int = 0
+
+
+class SharedListener(Protocol):
+    """What follows a shared log. Its methods are called on the event loop, and only hand over."""
+
+    def committed(self, record: Record) -> None:
+        """Take the next record of the log, of any server: in index order, each once."""
+
+    async def room(self) -> None:
+        """Wait until more records can be taken without piling up."""
+
+    def failed(self, error: LogError) -> None:
+        """Take the news that the log is followed no more: what says `error` does not pass."""
+
+
+class SharedLog(Protocol):
+    """An ordered, durable sequence of batches that several servers propose to.
+
+    * A proposal is (server, number), and is repeated until it comes out of the log, however often
+      that takes: the order in which neighbours are committed is not that of their numbers, and a
+      repeated one may be committed long after it was given up.
+    * A proposal that comes out with other bytes than were proposed was made by a clone of this
+      process: `failed`, with a ForbiddenError.
+    * A server that ends, by `withdraw`, never proposes under its name again.
+    """
+
+    @property
+    def server(self) -> bytes:
+        """The name under which this process proposes now; empty before `begin`."""
+
+    @property
+    def in_flight_max(self) -> int:
+        """How many proposals should be under way."""
+
+    @property
+    def last_index(self) -> int:
+        """The highest index that is known to be in the log."""
+
+    async def follow(self, listener: SharedListener, after: Position) -> None:
+        """Tell the listener every record behind a position, and go on until `close`.
+
+        Returns when all records are told that were committed before the call. Raises
+        OtherHistoryError, TrimmedError, ForbiddenError; LogError if the log cannot be reached.
+        """
+
+    def begin(self, server: bytes) -> None:
+        """Propose under a new name from now on. Nothing of the former one is repeated any more."""
+
+    def propose(self, number: int, payload: bytes) -> None:
+        """Hand a batch to the log without blocking, and repeat it until it comes out."""
+
+    def withdraw(self) -> None:
+        """Repeat nothing any more; what is in flight may or may not be committed."""
+
+    async def close(self) -> None:
+        """Follow no more, repeat nothing, and let go of everything."""
