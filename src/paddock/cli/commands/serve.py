@@ -44,6 +44,8 @@ class _Serve(click.Command):
         super().__init__(*arguments, **keywords)  # type: ignore[arg-type]
         for setting in SETTINGS:
             option = setting.option
+            if not option:
+                continue
             names = f"{option}/--no-{option[2:]}" if setting.is_switch else option
             default = setting.default_text
             self.params.append(
@@ -94,6 +96,8 @@ def _given_options(given: dict[str, object]) -> dict[str, str]:
     """Return the options of the command line as text."""
     options: dict[str, str] = {}
     for setting in SETTINGS:
+        if not setting.option:
+            continue
         value = given[setting.option[2:].replace("-", "_")]
         if isinstance(value, bool):
             options[setting.option] = "true" if value else "false"
@@ -107,7 +111,6 @@ def _server_config(
 ) -> tuple[ServerConfig, list[str]]:
     """Put the settings together; give them, and a line for each thing to warn of."""
     settings = Settings()
-    settings.set("data_directory", DEFAULT_DATA)
     try:
         if file is not None:
             settings.read_file(file)
@@ -118,6 +121,9 @@ def _server_config(
         config = settings.config()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
+    # Servers that share a log need no folder, and several of them may run in this one.
+    if config.data_directory is None and config.shared_log is None and not memory:
+        config = dataclasses.replace(config, data_directory=DEFAULT_DATA)
     config = dataclasses.replace(
         config,
         data_directory=_without_dots(config.data_directory),
@@ -213,7 +219,11 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
     # What listens everywhere is reached through the loopback.
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
-    if config.data_directory is None:
+    if config.shared_log is not None:
+        where = f"Its log is {config.shared_log}"
+        if config.data_directory is not None:
+            where += f"\nIts cache is in {config.data_directory.absolute()}"
+    elif config.data_directory is None:
         where = "Everything is kept in memory and ends with this process."
     else:
         where = f"Its data is in {config.data_directory.absolute()}"
