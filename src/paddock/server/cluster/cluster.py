@@ -6,6 +6,7 @@ handed the parts that serve it, `join` makes this server a member; at the end `l
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +25,17 @@ from paddock.server.replication.lease import Lease
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
 from paddock.server.sessions.reaper import Reaper
-from paddock.state.machine import StateMachine
+from paddock.storage.replay import Replay
 from paddock.storage.snapshots import SnapshotStore
+
+# How many clients are disconnected at once when the server stops, at least; in how many groups, at
+# most; and the pause between two groups, in seconds.
+_GROUP_MIN: Final = 16
+_GROUPS_MAX: Final = 20
+_GROUP_PAUSE: Final = 0.1
+# How often it is looked whether a group has its last answers, in seconds.
+_LOOK_PAUSE: Final = 0.01
+_LOOKS_MAX: Final = 500
 
 logger: Final = logging.getLogger(__name__)
 
@@ -53,6 +63,7 @@ class Cluster:
         self._start: SharedStart | None = None
         self._records: SharedRecords | None = None
         self._membership: Membership | None = None
+        self._core: Core | None = None
 
     @property
     def log(self) -> SharedLog:
@@ -65,7 +76,7 @@ class Cluster:
         return self._membership
 
     async def load(
-        self, make_replica: Callable[[StateMachine, int], Replica], cache: SnapshotStore | None
+        self, make_replica: Callable[[Replay], Replica], cache: SnapshotStore | None
     ) -> Replica:
         """Return a replica at the end of the log. Raises LogError."""
         self._start = SharedStart(
@@ -77,6 +88,7 @@ class Cluster:
     def assemble(self, core: Core, reaper: Reaper) -> None:
         """Take the parts that serve the state."""
         assert self._records is not None
+        self._core = core
         self._records.on_failed = self._fail
         self._membership = membership = Membership(
             core, self._records, self.log, self._random_bytes, version=__version__
@@ -88,6 +100,25 @@ class Cluster:
     async def join(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""
         await self.membership.join(self._former.read())
+
+    async def spread_clients(self) -> None:
+        """Close the clients' connections in small groups, so that they spread over the others."""
+        core = self._core
+        if core is None or self.lease.is_over():
+            return
+        connections = list(core.connections)
+        group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
+        for start in range(0, len(connections), group):
+            some = connections[start : start + group]
+            for connection in some:
+                connection.hold()
+            for _ in range(_LOOKS_MAX):
+                if self.lease.is_over() or not any(one.report().queued for one in some):
+                    break
+                await asyncio.sleep(_LOOK_PAUSE)
+            for connection in some:
+                connection.close()
+            await asyncio.sleep(_GROUP_PAUSE)
 
     async def leave(self) -> None:
         """Hand our sessions on, and be no member any more."""

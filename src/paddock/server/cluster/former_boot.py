@@ -38,7 +38,7 @@ class FormerBoot:
         if self._path is not None:
             # Without it a successor waits until the boot is deposed.
             with contextlib.suppress(OSError):
-                write_file(Disk(), self._path, boot.hex().encode() + b" " + self._machine + b"\n")
+                write_file(self._path, boot.hex().encode() + b" " + self._machine + b"\n", Disk())
 
     def clear(self) -> None:
         """Forget the boot: it has left."""

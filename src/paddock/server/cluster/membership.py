@@ -15,6 +15,7 @@ A boot is one incarnation of a server in the log: eight random bytes. The rules:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -103,10 +104,12 @@ class Membership(RosterListener):
             self._return.cancel()
             await asyncio.wait([self._return])
         if self.number and not self._lease.is_over():
-            left = _Departure()
-            self._core.proposer.submit(Entry(LEAVE, b""), left)
-            while not left.is_over and not self._lease.is_over():
-                await asyncio.sleep(self._lease.seconds * _LOOK)
+            departure = _Departure()
+            self._core.proposer.submit(Entry(LEAVE, b""), departure)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._lease.left()):
+                    await departure.over.wait()
+        self._core.proposer.abandon()
         self.stop()
 
     def stop(self) -> None:
@@ -195,6 +198,7 @@ class Membership(RosterListener):
             self._settings,
             self._version,
             replaces,
+            core.wall_clock_ms(),
         )
         core.proposer.join(Entry(JOIN, request.encode()), Submitter())
         await joined
@@ -300,13 +304,10 @@ class _Departure(Submitter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_over = False
+        self.over = asyncio.Event()
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
-        self.is_over = True
-
-    def refuse(self, entry: Entry, code: int) -> None:
-        self.is_over = True
+        self.over.set()
 
     def abort(self) -> None:
-        self.is_over = True
+        self.over.set()

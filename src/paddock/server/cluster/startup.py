@@ -23,7 +23,7 @@ from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
-from paddock.storage.replay import within_memory
+from paddock.storage.replay import Replay, within_memory
 from paddock.storage.snapshots import SnapshotStore
 
 logger: Final = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class SharedStart:
         keys: Keys,
         lease: Lease,
         random_bytes: Callable[[int], bytes],
-        make_replica: Callable[[StateMachine, int], Replica],
+        make_replica: Callable[[Replay], Replica],
         cache: SnapshotStore | None,
     ) -> None:
         self.store = store
@@ -75,7 +75,7 @@ class SharedStart:
     async def _follow(self, machine: StateMachine) -> tuple[Replica, SharedRecords]:
         roster = machine.roster
         assert roster is not None
-        replica = self._make_replica(machine, roster.index)
+        replica = self._make_replica(Replay(machine, roster.index))
         records = SharedRecords(replica, roster, self._lease)
         replica.sharing = records
         await self.log.follow(records, records.position())

@@ -41,7 +41,7 @@ class Snapshotter:
     def __init__(
         self,
         replica: Replica,
-        log: Log,
+        log: Log | None,
         store: SnapshotStore,
         every: int,
         retain: int | None,
@@ -49,6 +49,7 @@ class Snapshotter:
         every_bytes: int = 0,
     ) -> None:
         self._replica = replica
+        # What is purged with old snapshots; None if the log is not ours alone.
         self._log = log
         self._store = store
         # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
@@ -246,7 +247,8 @@ class Snapshotter:
             return
         try:
             below = await self._loop.run_in_executor(self._executor, self._store.purge, retain)
-            await self._loop.run_in_executor(self._executor, self._log.purge, below)
+            if self._log is not None:
+                await self._loop.run_in_executor(self._executor, self._log.purge, below)
         except LogError as error:
             logger.error("old files were not purged: %s", error)
         else:

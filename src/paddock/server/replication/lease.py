@@ -35,7 +35,7 @@ class Lease:
         self._sent: dict[int, float] = {}
 
     def begin(self) -> None:
-        """Start anew, with the first batch of a new boot; there is no lease before it is applied."""
+        """Start anew with a new boot; there is no lease before its first batch is applied."""
         self._sent = {}
         self._until = 0.0
         self._has_ended = False

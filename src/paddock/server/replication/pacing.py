@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+SHARED_BATCH_BYTES_MAX: Final = 64 << 10
+"""A batch in a shared log; etcd keeps thousands of them in memory."""
+
 # The commit time to begin with, and its limits, in seconds.
 _COMMIT_START: Final = 0.004
 _COMMIT_MIN: Final = 0.001

@@ -146,7 +146,7 @@ class Proposer(Proposals):
         return BATCH_BYTES_MAX if self.pacing is None else self.pacing.full_bytes
 
     def join(self, entry: Entry, submitter: Submitter) -> None:
-        """Propose the first batch of a new boot: the entry alone. Nothing else goes before `resume`.
+        """Propose the first batch of a new boot, the entry alone. Nothing else goes until `resume`.
 
         What was in flight is not ours any more; those who wait for it have been disconnected.
         """

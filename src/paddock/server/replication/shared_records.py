@@ -135,8 +135,9 @@ class SharedRecords(SharedListener, Sharing):
 
     def entry_applied(self) -> None:
         change = self._machine.take_roster_change()
-        if change is not None:
+        while change is not None:
             self.members.changed(change)
+            change = self._machine.take_roster_change()
 
     def is_settled(self) -> bool:
         return self._roster.held_count == 0
