@@ -66,8 +66,7 @@ class Server:
     loop's time, which on some loops stands still within a pass.
 
     Where servers share a log in etcd, `lease_clock` is a clock that goes on while the machine
-    sleeps, `store` is the etcd (the default is the one of the configuration), and `on_lost` is
-    called when this server cannot follow the log any more; another one in its place may.
+    sleeps, and `store` is the etcd; the default is the one of the configuration.
 
     If the machine cannot hold the state, no client is served any more, and `on_fatal` is called: a
     process that only serves ends then, at once.
@@ -84,7 +83,6 @@ class Server:
         monotonic: Callable[[], float] | None = None,
         lease_clock: Callable[[], float] | None = None,
         store: Store | None = None,
-        on_lost: Callable[[LogError], None] | None = None,
     ) -> None:
         self._config = config
         self._wall_clock_ms = wall_clock_ms
@@ -94,7 +92,8 @@ class Server:
         self._on_fatal = on_fatal
         self._lease_clock = lease_clock
         self._store = store
-        self._on_lost = on_lost
+        # Called when a shared log cannot be followed any more.
+        self.on_lost: Callable[[LogError], None] | None = None
         self._cluster: Cluster | None = None
         self._engine: Engine | None = None
         self._audit: AuditLog | None = None
@@ -369,7 +368,7 @@ class Server:
         store = open_store(config, url) if self._store is None else self._store
         clock = self._lease_clock or self._monotonic or asyncio.get_running_loop().time
         self._cluster = Cluster(config, store, clock, self._random_bytes, engine.cache)
-        self._cluster.on_lost = self._on_lost
+        self._cluster.on_lost = self.on_lost
         replica = await self._cluster.load(self._make_replica, engine.open_cache())
         restored = Restored(replica.replay, replica.replay.index, replica.machine.zxid)
         return self._cluster.log, restored, replica
