@@ -49,6 +49,8 @@ logger: Final = logging.getLogger(__name__)
 # Seconds that a stop waits at most for clients that do not take their last replies.
 _LAST_REPLIES: Final = 15.0
 _LAST_REPLIES_LOGGED_AFTER: Final = 0.5
+# Snapshots that a server keeps that shares its log.
+_CACHED_SNAPSHOTS: Final = 2
 # Descriptors that are not connections: the log, snapshots, listeners, Python's own.
 _DESCRIPTORS_RESERVED: Final = 64
 
@@ -416,7 +418,7 @@ class Server:
                 None if cluster is not None else cast(Log, log),
                 store,
                 config.snapshot_every,
-                config.purge_retain_count if config.purge_interval_hours else None,
+                self._retained(),
                 restored,
                 config.snapshot_every_kib << 10,
             )
@@ -436,8 +438,17 @@ class Server:
             proposer.on_unknown = self._recovery.begin
         else:
             self._core.is_open = False
-            cluster.assemble(self._core, self._reaper)
+            assert self._snapshotter is not None
+            cluster.assemble(self._core, self._reaper, self._snapshotter)
         return self._core
+
+    def _retained(self) -> int | None:
+        """Return how many snapshots a purge leaves; None never purges."""
+        config = self._config
+        if config.shared_log is not None:
+            # A cache: the log is not purged with it.
+            return _CACHED_SNAPSHOTS
+        return config.purge_retain_count if config.purge_interval_hours else None
 
     def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:

@@ -16,11 +16,13 @@ from paddock import __version__
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, SharedLog, TrimmedError
+from paddock.server.cluster.duty import Duty
 from paddock.server.cluster.former_boot import FormerBoot
 from paddock.server.cluster.membership import Membership
 from paddock.server.cluster.startup import SharedStart
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.core import Core
+from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
@@ -64,6 +66,8 @@ class Cluster:
         self._records: SharedRecords | None = None
         self._membership: Membership | None = None
         self._core: Core | None = None
+        self._duty: Duty | None = None
+        self._snapshots: SnapshotStore | None = None
 
     @property
     def log(self) -> SharedLog:
@@ -76,16 +80,17 @@ class Cluster:
         return self._membership
 
     async def load(
-        self, make_replica: Callable[[Replay], Replica], cache: SnapshotStore | None
+        self, make_replica: Callable[[Replay], Replica], cache: SnapshotStore
     ) -> Replica:
         """Return a replica at the end of the log. Raises LogError."""
+        self._snapshots = cache
         self._start = SharedStart(
             self._store, self._keys, self.lease, self._random_bytes, make_replica, cache
         )
         replica, self._records = await self._start.load()
         return replica
 
-    def assemble(self, core: Core, reaper: Reaper) -> None:
+    def assemble(self, core: Core, reaper: Reaper, snapshotter: Snapshotter) -> None:
         """Take the parts that serve the state."""
         assert self._records is not None
         self._core = core
@@ -96,6 +101,19 @@ class Cluster:
         membership.on_boot = self._former.write
         membership.on_refused = self._fail
         reaper.is_on_duty = membership.is_on_duty
+        url = self._config.shared_log
+        assert url is not None
+        assert self._snapshots is not None
+        self._duty = Duty(
+            self._store,
+            self._keys,
+            core.replica,
+            snapshotter,
+            self._snapshots.folder,
+            membership,
+            self._random_bytes,
+            compacts=url.compacts,
+        )
 
     async def join(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""
@@ -122,12 +140,17 @@ class Cluster:
 
     async def leave(self) -> None:
         """Hand our sessions on, and be no member any more."""
+        if self._duty is not None:
+            await self._duty.stop()
+            self._duty = None
         if self._membership is not None:
             await self._membership.leave()
             self._former.clear()
 
     async def close(self) -> None:
         """Follow the log no more, and let go of everything."""
+        if self._duty is not None:
+            await self._duty.stop()
         if self._membership is not None:
             self._membership.stop()
         if self._start is not None:

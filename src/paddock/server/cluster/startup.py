@@ -13,9 +13,9 @@ from typing import Final
 
 from paddock.log.etcd.etcd_log import EtcdLog
 from paddock.log.etcd.keys import Keys
-from paddock.log.etcd.manifest import Manifest, read_manifest
+from paddock.log.etcd.manifest import Manifest, ManifestReplacedError, read_manifest
 from paddock.log.etcd.service import find_or_create_service
-from paddock.log.etcd.snapshots import ManifestReplacedError, download
+from paddock.log.etcd.snapshots import download
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogCorruptError, LogError, OtherHistoryError, TrimmedError
 from paddock.server.replication.lease import Lease
@@ -42,7 +42,7 @@ class SharedStart:
         lease: Lease,
         random_bytes: Callable[[int], bytes],
         make_replica: Callable[[Replay], Replica],
-        cache: SnapshotStore | None,
+        cache: SnapshotStore,
     ) -> None:
         self.store = store
         self.keys = keys
@@ -84,8 +84,7 @@ class SharedStart:
 
     def _cached_state(self, service: bytes) -> StateMachine | None:
         """Return the state of the newest snapshot in the data folder, if it is of this service."""
-        newest = None if self._cache is None else self._cache.newest()
-        snapshot = None if newest is None else newest.snapshot
+        snapshot = self._cache.newest().snapshot
         if snapshot is None:
             return None
         try:

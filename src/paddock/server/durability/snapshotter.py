@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -48,6 +49,8 @@ class Snapshotter:
         restored: Restored,
         every_bytes: int = 0,
     ) -> None:
+        # Called with the index of each snapshot that begins.
+        self.on_begun: Callable[[int], None] | None = None
         self._replica = replica
         # What is purged with old snapshots; None if the log is not ours alone.
         self._log = log
@@ -191,6 +194,8 @@ class Snapshotter:
             try:
                 self._writer = self._store.begin(replica.applied)
                 self._snapshot = Snapshot(replica.machine, self._spill)
+                if self.on_begun is not None:
+                    self.on_begun(replica.applied)
             except (LogError, MemoryError) as error:
                 begun.set_exception(error)
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from paddock.log.file.disk import Disk
@@ -41,6 +42,7 @@ class Engine:
         """Claim the data folder. Raises PaddockError if it cannot be used."""
         self._disk = disk
         self._log: Log | None = None
+        self._temporary: TemporaryDirectory[str] | None = None
         self.directory: DataDirectory | None = None
         self.snapshots: SnapshotStore | None = None
         # Where a server that shares its log keeps what it needs to start fast.
@@ -64,9 +66,15 @@ class Engine:
             self._log = FileLog(self.directory.log_path, disk=self._disk)
         return self._log
 
-    def open_cache(self) -> SnapshotStore | None:
-        """Open the snapshots of a server that shares its log; None without a data folder."""
-        if self.cache is not None:
+    def open_cache(self) -> SnapshotStore:
+        """Open the snapshots of a server that shares its log.
+
+        Without a data folder they are in a folder that goes with this process.
+        """
+        if self.cache is None:
+            self._temporary = TemporaryDirectory(prefix="paddock-")
+            self.snapshots = SnapshotStore(Path(self._temporary.name), disk=self._disk)
+        else:
             self.snapshots = SnapshotStore(self.cache, disk=self._disk)
         return self.snapshots
 
@@ -94,6 +102,8 @@ class Engine:
         """Close the log, and release the data folder. It waits for a thread, so it blocks."""
         if self._log is not None:
             self._log.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
         if self.directory is not None:
             self.directory.close()
 
