@@ -14,7 +14,6 @@ import logging
 import os
 import secrets
 import shlex
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ import click
 
 from paddock import __version__
 from paddock.cli.arguments import PATH
-from paddock.cli.output import CannotBeDone, one_line
+from paddock.cli.output import CannotBeDone, one_line, own_command
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
@@ -238,7 +237,7 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
     says = f"Paddock {__version__} listens on {host}:{port}\n{where}\n"
     if secure != (host, port):
         # Where TLS is spoken nothing short can be tried: it takes certificates.
-        command, server = _own_command(), shlex.quote(bracketed)
+        command, server = own_command(), shlex.quote(bracketed)
         says += (
             f"Try it:     {command} shell -server {server}\n"
             f"            {command} status --server {server}\n"
@@ -249,19 +248,6 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
     # The greeting need not be read.
     with contextlib.suppress(BrokenPipeError):
         click.echo(f"{says}Ctrl-C stops it.")
-
-
-def _own_command() -> str:
-    """Return how to call this command, also in an environment that is not activated."""
-    script = Path(sys.executable).with_name("paddock")
-    if shutil.which("paddock") is not None:
-        return "paddock"
-    if not script.is_file():
-        return f"{shlex.quote(sys.executable)} -m paddock"
-    # Below the folder that we are in, if that is still there.
-    with contextlib.suppress(OSError, ValueError):
-        script = script.relative_to(Path.cwd())
-    return shlex.quote(str(script))
 
 
 def _tune_interpreter() -> None:
