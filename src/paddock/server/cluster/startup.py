@@ -13,7 +13,12 @@ from typing import Final
 
 from paddock.log.etcd.etcd_log import EtcdLog
 from paddock.log.etcd.keys import Keys
-from paddock.log.etcd.manifest import Manifest, ManifestReplacedError, read_manifest
+from paddock.log.etcd.manifest import (
+    Manifest,
+    ManifestReplacedError,
+    manifest_place,
+    read_manifest,
+)
 from paddock.log.etcd.service import find_or_create_service
 from paddock.log.etcd.snapshots import download
 from paddock.log.etcd.store import Store
@@ -46,7 +51,7 @@ class SharedStart:
     ) -> None:
         self.store = store
         self.keys = keys
-        self.log = EtcdLog(store, keys)
+        self.log = EtcdLog(store, keys, read_manifest=manifest_place)
         self._lease = lease
         self._random_bytes = random_bytes
         self._make_replica = make_replica
