@@ -51,6 +51,7 @@ _LAST_REPLIES: Final = 15.0
 _LAST_REPLIES_LOGGED_AFTER: Final = 0.5
 # Snapshots that a server keeps that shares its log.
 _CACHED_SNAPSHOTS: Final = 2
+_NEVER: Final = 1 << 62
 # Descriptors that are not connections: the log, snapshots, listeners, Python's own.
 _DESCRIPTORS_RESERVED: Final = 64
 
@@ -213,7 +214,10 @@ class Server:
         for connection in list(core.connections):
             connection.close()
         if self._snapshotter is not None:
-            await self._snapshotter.close()
+            if self._engine is not None and self._engine.keeps_snapshots():
+                await self._snapshotter.close()
+            else:
+                await self._snapshotter.give_up()
         await self._await_last_replies(core)
         await self._close_all()
         shown = {"seconds": loop.time() - begun, "draining": drained}
@@ -413,14 +417,17 @@ class Server:
         if self._audit is not None:
             replica.on_entry = self._audit.take
         if store is not None:
+            assert self._engine is not None
+            # Without a data folder, snapshots are taken for etcd alone.
+            is_kept = self._engine.keeps_snapshots()
             self._snapshotter = Snapshotter(
                 replica,
                 None if cluster is not None else cast(Log, log),
                 store,
-                config.snapshot_every,
+                config.snapshot_every if is_kept else _NEVER,
                 self._retained(),
                 restored,
-                config.snapshot_every_kib << 10,
+                config.snapshot_every_kib << 10 if is_kept else 0,
             )
             replica.on_applied = self._snapshotter.look
         self._reaper = Reaper(proposer, machine.tree, config, clock.time_ms)

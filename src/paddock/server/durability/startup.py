@@ -78,6 +78,10 @@ class Engine:
             self.snapshots = SnapshotStore(self.cache, disk=self._disk)
         return self.snapshots
 
+    def keeps_snapshots(self) -> bool:
+        """Return whether the next server will find the snapshots of this one."""
+        return self._temporary is None
+
     def _choose(self, directory: DataDirectory, is_shared: bool) -> None:
         """Refuse the folder of the other kind of server."""
         cache = directory.path / CACHE
