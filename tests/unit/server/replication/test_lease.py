@@ -81,7 +81,7 @@ def test_a_boot_that_is_over_has_no_lease_whatever_is_applied() -> None:
 
 
 def test_the_lease_ends_before_others_depose_with_clocks_ten_percent_apart() -> None:
-    lease, clock = started()
+    lease, _ = started()
     lease.sending(0)
     lease.applied(0)
     # As long as our slow clock says, in the time of a fast one that counts T.
