@@ -381,8 +381,9 @@ class StateMachine:
     def _create_session(self, entry: Entry) -> bytes:
         reader = Reader(entry.body)
         timeout_ms = reader.int32()
-        # Under former rules the proposer gave the id.
-        id = entry.session or self.sessions.next_id(self.time_ms)
+        # Under former rules, which no shared log has, the proposer gave the id.
+        id = entry.session if self.roster is None else 0
+        id = id or self.sessions.next_id(self.time_ms)
         session = self.sessions.open(id, reader.string(), timeout_ms)
         if self.roster is not None:
             session.owner = self._owner
