@@ -18,7 +18,7 @@ from typing import Final
 
 from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.follower import Follower
-from paddock.log.etcd.history import History, ManifestReader
+from paddock.log.etcd.history import History
 from paddock.log.etcd.keys import BOOT_BYTES, Keys
 from paddock.log.etcd.proposals import Proposals
 from paddock.log.etcd.store import Store
@@ -31,19 +31,12 @@ IN_FLIGHT_MAX: Final = 4
 class EtcdLog:
     """A `SharedLog` on etcd."""
 
-    def __init__(
-        self,
-        store: Store,
-        keys: Keys,
-        *,
-        in_flight_max: int = IN_FLIGHT_MAX,
-        read_manifest: ManifestReader = lambda _: (0, 0),
-    ) -> None:
+    def __init__(self, store: Store, keys: Keys, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
         self.figures = LogFigures()
         self._store = store
         self._keys = keys
         self._in_flight_max = in_flight_max
-        self._history = History(store, keys, read_manifest)
+        self._history = History(store, keys)
         self._proposals = Proposals(store, self.figures, self._fail)
         self._follower: Follower | None = None
         self._following: asyncio.Task[None] | None = None

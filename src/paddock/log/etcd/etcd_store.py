@@ -41,6 +41,8 @@ PAGE_TIMEOUT_S: Final = 15.0
 # because etcd takes requests of at most 1.5 MiB.
 PAGE_KEYS: Final = 256
 LARGE_PAGE_KEYS: Final = 16
+# Without their values, a key takes less than 200 bytes.
+BARE_PAGE_KEYS: Final = 10_000
 
 _DENIED: Final = "permission denied"
 
@@ -109,12 +111,13 @@ class EtcdStore(Store):
     ) -> Page:
         channel = self._channel
         while True:
-            keys = min(limit or self._page_keys, self._page_keys)
-            request = messages.range_request(wanted, revision, keys, keys_only=keys_only)
+            most = BARE_PAGE_KEYS if keys_only else self._page_keys
+            keys = min(limit or most, most)
+            request = messages.range_request(wanted, revision, keys, keys_only)
             try:
                 response = await channel.call(messages.RANGE, request, PAGE_TIMEOUT_S, channel.size)
             except TooLargeError:
-                if keys <= LARGE_PAGE_KEYS:
+                if keys_only or keys <= LARGE_PAGE_KEYS:
                     raise
                 self._page_keys = LARGE_PAGE_KEYS
                 continue

@@ -205,9 +205,9 @@ class Follower:
         # If it was another log whose keys were read, this raises.
         state_now = await self._verify()
         if len(plan) != state.last_index + 1 - index:
-            reason = f"it has {len(plan)} records behind {index - 1}, up to {state.last_index}"
-            if state_now.snapshot_index >= index:
-                raise TrimmedError(f"{reason}; a snapshot at {state_now.snapshot_index} has them")
+            reason = f"{len(plan)} records are there of {index} to {state.last_index}"
+            if state_now.snapshot().index >= index:
+                raise TrimmedError(f"{reason}: a snapshot has the others")
             raise other_history(reason)
         async with aclosing(read_planned(self._store, self._keys, plan, index)) as records:
             async for record in records:

@@ -13,15 +13,12 @@ The service's id must stay the same, too, and neither the revision nor the index
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from paddock.log.etcd.keys import Keys
-from paddock.log.etcd.store import Store
+from paddock.log.etcd.manifest import decode_manifest
+from paddock.log.etcd.store import Store, Stored
 from paddock.log.interface import OtherHistoryError, Position, TrimmedError
-
-# Returns the index and the revision of the snapshot that a manifest names.
-ManifestReader = Callable[[bytes], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +28,20 @@ class LogState:
     revision: int
     # The index of its last record; 0 if it is empty.
     last_index: int
-    # The index of the newest snapshot in etcd; 0 if there is none.
-    snapshot_index: int
+    # It is decoded only where it matters: a damaged one is replaced by the next.
+    manifest: Stored | None
+
+    def snapshot(self) -> Position:
+        """Return where the newest snapshot in etcd stands. Raises LogCorruptError."""
+        return Position() if self.manifest is None else decode_manifest(self.manifest).position
 
 
 class History:
     """The log that this process follows."""
 
-    def __init__(self, store: Store, keys: Keys, read_manifest: ManifestReader) -> None:
+    def __init__(self, store: Store, keys: Keys) -> None:
         self._store = store
         self._keys = keys
-        self._read_manifest = read_manifest
         # What the service's id was when it was read first; None before.
         self._service: bytes | None = None
 
@@ -62,10 +62,7 @@ class History:
         if service != self._service:
             raise other_history("the service's id has changed")
         last_index = 0 if head is None else head.version
-        snapshot_index = snapshot_revision = 0
-        if manifest is not None:
-            snapshot_index, snapshot_revision = self._read_manifest(manifest.value)
-        state = LogState(read.revision, last_index, snapshot_index)
+        state = LogState(read.revision, last_index, manifest)
         if not after.index:
             return state
         if read.revision < after.revision:
@@ -78,9 +75,11 @@ class History:
         if head is not None and (head.version, head.mod_revision) == (after.index, after.revision):
             # The batch was trimmed, and nothing came behind it.
             return state
-        if snapshot_index >= after.index and snapshot_revision >= after.revision:
+        snapshot = state.snapshot()
+        if snapshot.index >= after.index and snapshot.revision >= after.revision:
             raise TrimmedError(
-                f"record {after.index} is not in etcd any more; a snapshot at {snapshot_index} is"
+                f"record {after.index} is not in etcd any more: the snapshot at"
+                f" {snapshot.index} has it"
             )
         raise other_history(f"it does not have record {after.index} of revision {after.revision}")
 

@@ -146,7 +146,7 @@ def read_request(keys: Sequence[bytes]) -> bytes:
     )
 
 
-def range_request(wanted: Range, revision: int, limit: int, *, keys_only: bool = False) -> bytes:
+def range_request(wanted: Range, revision: int, limit: int, keys_only: bool = False) -> bytes:
     request = _bounds(wanted)
     if limit:
         request += _int_field(3, limit)

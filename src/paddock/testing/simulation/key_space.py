@@ -98,7 +98,7 @@ class KeySpace:
         self._change(key, value)
         return self.revision
 
-    def delete(self, ranges: Sequence[Range], guard: Guard | None) -> int:
+    def delete(self, ranges: Sequence[Range], guard: Guard | None, through: int) -> int:
         """Delete ranges; if nothing is in them, no revision is used."""
         if len(ranges) > DELETED_RANGES_MAX:
             raise StoreForbiddenError("etcd: too many operations in txn request")
@@ -106,6 +106,8 @@ class KeySpace:
             return 0
         deleted = [key for one in ranges for key in self._keys_in(one)]
         deleted = [key for key in dict.fromkeys(deleted) if self.get(key) is not None]
+        if through and any(self._changes[key][-1].revision > through for key in deleted):
+            return 0
         if deleted:
             self.revision += 1
         for key in deleted:

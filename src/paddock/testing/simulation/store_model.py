@@ -24,6 +24,7 @@ from paddock.log.etcd.store import (
     Range,
     Read,
     Status,
+    Store,
     Stored,
     StoreError,
     StoreForbiddenError,
@@ -152,7 +153,7 @@ class EtcdModel:
                 self.when_committing(action)
 
 
-class ModelStore:
+class ModelStore(Store):
     """The `Store` of one server."""
 
     def __init__(self, model: EtcdModel, link: Link) -> None:
@@ -200,12 +201,20 @@ class ModelStore:
     async def swap(
         self, key: bytes, value: bytes, mod_revision: int, guard: Guard | None = None
     ) -> int:
-        swap = self._model.space.swap
-        return await self._ask(lambda: self._write(swap, key, value, mod_revision, guard))
+        def swap() -> int:
+            return self._write(self._model.space.swap, key, value, mod_revision, guard)
 
-    async def delete(self, ranges: Sequence[Range], guard: Guard | None = None) -> int:
+        return await self._ask(swap)
+
+    async def delete(
+        self, ranges: Sequence[Range], guard: Guard | None = None, through: int = 0
+    ) -> int:
         wanted = tuple(ranges)
-        return await self._ask(lambda: self._write(self._model.space.delete, wanted, guard))
+
+        def delete() -> int:
+            return self._write(self._model.space.delete, wanted, guard, through)
+
+        return await self._ask(delete)
 
     async def compact(self, revision: int) -> None:
         await self._ask(lambda: self._write(self._model.compact, revision))
