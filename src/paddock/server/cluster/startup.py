@@ -16,7 +16,6 @@ from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.manifest import (
     Manifest,
     ManifestReplacedError,
-    manifest_place,
     read_manifest,
 )
 from paddock.log.etcd.service import find_or_create_service
@@ -51,7 +50,7 @@ class SharedStart:
     ) -> None:
         self.store = store
         self.keys = keys
-        self.log = EtcdLog(store, keys, read_manifest=manifest_place)
+        self.log = EtcdLog(store, keys)
         self._lease = lease
         self._random_bytes = random_bytes
         self._make_replica = make_replica
