@@ -60,7 +60,7 @@ class Stage:
         return server
 
     async def kill(self, name: str) -> None:
-        """End a server as kill -9 does: nothing is sent any more, neither to etcd nor to clients."""
+        """End a server as kill -9 does: neither etcd nor a client hears of it any more."""
         server = self.servers.pop(name)
         core = self.core(server)
         core.is_open = False
