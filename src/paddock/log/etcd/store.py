@@ -131,10 +131,13 @@ class Store(Protocol):
         Returns the revision of the write; 0 if it was not carried out.
         """
 
-    async def delete(self, ranges: Sequence[Range], guard: Guard | None = None) -> int:
+    async def delete(
+        self, ranges: Sequence[Range], guard: Guard | None = None, through: int = 0
+    ) -> int:
         """Delete some ranges in one transaction, if the guard holds.
 
-        At most a hundred ranges. Returns its revision; 0 if it was not carried out.
+        With `through`: and if nothing in the ranges was written after that revision. At most a
+        hundred ranges. Returns its revision; 0 if it was not carried out.
         """
 
     async def compact(self, revision: int) -> None:
