@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,7 +106,7 @@ class Store(Protocol):
         Returns whether it was put.
         """
 
-    def tail(self, after: int) -> AsyncIterator[Record]:
+    def tail(self, after: int) -> AsyncGenerator[Record, None]:
         """Watch the log behind a revision: each batch, whole, in the order of revisions.
 
         `index` is the version of the head. It ends by raising: CompactedError, or StoreError when
@@ -114,10 +114,13 @@ class Store(Protocol):
         must be closed (`aclose`).
         """
 
-    async def page(self, wanted: Range, revision: int = 0, limit: int = 0) -> Page:
+    async def page(
+        self, wanted: Range, revision: int = 0, limit: int = 0, *, keys_only: bool = False
+    ) -> Page:
         """Read keys of a range in key order, at a revision (0: now), at most `limit` (0: any).
 
-        A large page may be cut short earlier, with `has_more`.
+        A large page may be cut short earlier, with `has_more`. With `keys_only` the values are
+        empty.
         """
 
     async def read(self, *keys: bytes) -> Read:
