@@ -77,6 +77,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "connections": {"config", "replication", "sessions"},
         "tls": {"config", "connections"},
         "durability": {"config", "connections", "replication"},
+        "cluster": {"config", "connections", "durability", "replication", "sessions"},
         "admin": {"config", "connections", "durability", "replication", "sessions"},
     },
     "client": {

@@ -187,6 +187,7 @@ async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None
             random_bytes=secrets.token_bytes,
             on_fatal=end_at_once,
             monotonic=time.monotonic,
+            lease_clock=_lease_clock,
         )
 
     asyncio.get_running_loop().set_exception_handler(_take_note)
@@ -200,6 +201,11 @@ async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None
     _announce(config, host, port, supervisor.secure_address)
     await supervisor.serve_until(lifetime.stop)
     lifetime.over()
+
+
+def _lease_clock() -> float:
+    """Return a time that also passes while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _take_note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

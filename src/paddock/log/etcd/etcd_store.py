@@ -12,7 +12,7 @@ The rules of `store.py`, and how they are kept:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from paddock.log.etcd import messages
@@ -71,7 +71,7 @@ class EtcdStore(Store):
         self._append_timeout_s = APPEND_TIMEOUT_S_MIN
         return messages.succeeded(response)
 
-    async def tail(self, after: int) -> AsyncIterator[Record]:
+    async def tail(self, after: int) -> AsyncGenerator[Record, None]:
         request = messages.watch_request(self._watched, after + 1)
         watch, response = await self._open_watch(request)
         head_key = self._keys.head
@@ -104,11 +104,13 @@ class EtcdStore(Store):
         finally:
             watch.close()
 
-    async def page(self, wanted: Range, revision: int = 0, limit: int = 0) -> Page:
+    async def page(
+        self, wanted: Range, revision: int = 0, limit: int = 0, *, keys_only: bool = False
+    ) -> Page:
         channel = self._channel
         while True:
             keys = min(limit or self._page_keys, self._page_keys)
-            request = messages.range_request(wanted, revision, keys)
+            request = messages.range_request(wanted, revision, keys, keys_only=keys_only)
             try:
                 response = await channel.call(messages.RANGE, request, PAGE_TIMEOUT_S, channel.size)
             except TooLargeError:

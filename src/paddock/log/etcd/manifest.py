@@ -144,6 +144,12 @@ def decode_manifest(stored: Stored) -> Manifest:
         raise LogCorruptError(f"{where}: the manifest makes no sense: {error}. {WAY_ON}") from error
 
 
+def manifest_place(value: bytes) -> tuple[int, int]:
+    """Return the index and the revision that a stored manifest stands at; 0 without a snapshot."""
+    manifest = decode_manifest(Stored(b"manifest", value, 0, 0))
+    return (manifest.index, manifest.revision) if manifest.name else (0, 0)
+
+
 def _cut_fields(cut: Cut) -> dict[str, object]:
     return {
         "index": cut.index,

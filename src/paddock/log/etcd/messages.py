@@ -133,12 +133,14 @@ def read_request(keys: Sequence[bytes]) -> bytes:
     )
 
 
-def range_request(wanted: Range, revision: int, limit: int) -> bytes:
+def range_request(wanted: Range, revision: int, limit: int, *, keys_only: bool = False) -> bytes:
     request = _bounds(wanted)
     if limit:
         request += _int_field(3, limit)
     if revision:
         request += _int_field(4, revision)
+    if keys_only:
+        request += _int_field(8, 1)
     return request
 
 

@@ -56,6 +56,12 @@ class PendingBatch:
         self.applied = 0
         self.seconds = 0.0
 
+    def take_in(self, proposed: PendingBatch) -> None:
+        """Add a batch of ours that is applied together with this one."""
+        self.entries += proposed.entries
+        self.submitters += proposed.submitters
+        self.begun, self.synced = proposed.begun, proposed.synced
+
 
 class Proposals:
     """The proposals of this server, as its replica sees them. This one makes none."""
