@@ -22,10 +22,9 @@ from typing import Final
 
 from paddock.log.interface import LogError, SharedLog
 from paddock.server.connections.core import Core
-from paddock.server.replication.proposals import Submitter
-from paddock.server.replication.shared_records import RosterListener, SharedRecords
+from paddock.server.replication.proposals import AwaitedOutcome, Submitter
+from paddock.server.replication.shared_records import SharedRecords
 from paddock.state.entry import DEPOSE, JOIN, LEAVE, RULES, Entry
-from paddock.state.machine import Outcome
 from paddock.state.roster import (
     DEPOSED,
     JOINED,
@@ -52,8 +51,8 @@ class JoinRefusedError(LogError):
     """The service does not take this server in. Its text says why."""
 
 
-class Membership(RosterListener):
-    """Keeps this server a member of its service."""
+class Membership:
+    """Keeps this server a member of its service. It is a `RosterListener`."""
 
     def __init__(
         self,
@@ -104,11 +103,11 @@ class Membership(RosterListener):
             self._return.cancel()
             await asyncio.wait([self._return])
         if self.number and not self._lease.is_over():
-            departure = _Departure()
+            departure = AwaitedOutcome()
             self._core.proposer.submit(Entry(LEAVE, b""), departure)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._lease.left()):
-                    await departure.over.wait()
+                    await departure.wait()
         self._core.proposer.abandon()
         self.stop()
 
@@ -297,17 +296,3 @@ class Membership(RosterListener):
         logger.info(
             "%s%s", text, reason, extra={"member": change.number, "boot": change.boot.hex()}
         )
-
-
-class _Departure(Submitter):
-    """Waits for our LEAVE to be applied."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.over = asyncio.Event()
-
-    def deliver(self, entry: Entry, outcome: Outcome) -> None:
-        self.over.set()
-
-    def abort(self) -> None:
-        self.over.set()

@@ -18,9 +18,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
-from paddock.log.interface import LogError, Position, Record, SharedListener
+from paddock.log.interface import LogError, Position, Record
 from paddock.protocol.jute import DecodeError
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
@@ -41,8 +41,8 @@ WAITING_BYTES_MAX: Final = 64 << 20
 _KNOWN_MAX: Final = 1_000
 
 
-class RosterListener:
-    """What follows the members of the service. This one does nothing."""
+class RosterListener(Protocol):
+    """What follows the members of the service."""
 
     def heard(self, boot: bytes, index: int) -> None:
         """Take the news that a member's batch has come out of the log, applied or held."""
@@ -51,12 +51,16 @@ class RosterListener:
         """Take what an applied entry made of the roster."""
 
 
-class SharedRecords(SharedListener, Sharing):
-    """Takes the records of a shared log, and hands the replica what is to be applied."""
+class SharedRecords(Sharing):
+    """Takes the records of a shared log, and hands the replica what is to be applied.
+
+    It is a `SharedListener`.
+    """
 
     def __init__(self, replica: Replica, roster: Roster, lease: Lease) -> None:
         self.lease = lease
-        self.members = RosterListener()
+        # None while this server only follows.
+        self.members: RosterListener | None = None
         # Called when the log is followed no more.
         self.on_failed: Callable[[LogError], None] | None = None
         # The name under which this process proposes; empty if it does not.
@@ -105,7 +109,8 @@ class SharedRecords(SharedListener, Sharing):
             record.index, record.revision, boot, record.number, record.payload
         )
         member = self._roster.members.get(boot)
-        if member is not None and member.last_index == record.index:
+        is_heard = member is not None and member.last_index == record.index
+        if is_heard and self.members is not None:
             self.members.heard(boot, record.index)
         batch.is_ours = boot == self.boot
         batch.size = sum([len(payload) for _, payload in released])
@@ -136,7 +141,8 @@ class SharedRecords(SharedListener, Sharing):
     def entry_applied(self) -> None:
         change = self._machine.take_roster_change()
         while change is not None:
-            self.members.changed(change)
+            if self.members is not None:
+                self.members.changed(change)
             change = self._machine.take_roster_change()
 
     def is_settled(self) -> bool:
