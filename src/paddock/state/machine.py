@@ -325,15 +325,21 @@ class StateMachine:
         notice: Notice | None = None
         try:
             if entry.operation == SYNC:
+                body = entry.body
                 if entry.session:
                     self._check_session(entry)
-                body = entry.body
+                    # A client's is answered with its path.
+                    reader = Reader(body)
+                    reader.skip()
+                    body = body[: reader.position]
             else:
                 error, body, self.zxid = membership.apply(entry, self._proposer, self.zxid)
                 # It may have become a member, or be none any more.
                 self.begin_batch(self._proposer)
         except Refused as refusal:
             error = refusal.code
+        except DecodeError:
+            error, body = MARSHALLING_ERROR, b""
         except MACHINE_ERRORS:
             raise
         except Exception as problem:
