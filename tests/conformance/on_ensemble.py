@@ -76,6 +76,7 @@ _LEFT_OUT_ON_APACHE: Final = {
 
 _LEFT_OUT_ON_PADDOCK: Final = {
     **_WITH_OWN_SERVERS,
+    "test_four_letter_words::test_conf_shows_the_settings": "its log is not in a folder of its own",
 }
 
 #: By the name of the service.

@@ -325,13 +325,14 @@ class StateMachine:
         notice: Notice | None = None
         try:
             if entry.operation == SYNC:
-                body = entry.body
                 if entry.session:
                     self._check_session(entry)
                     # A client's is answered with its path.
-                    reader = Reader(body)
+                    reader = Reader(entry.body)
                     reader.skip()
-                    body = body[: reader.position]
+                    body = entry.body[: reader.position]
+                else:
+                    body = entry.body
             else:
                 error, body, self.zxid = membership.apply(entry, self._proposer, self.zxid)
                 # It may have become a member, or be none any more.
@@ -339,7 +340,7 @@ class StateMachine:
         except Refused as refusal:
             error = refusal.code
         except DecodeError:
-            error, body = MARSHALLING_ERROR, b""
+            error = MARSHALLING_ERROR
         except MACHINE_ERRORS:
             raise
         except Exception as problem:
