@@ -324,7 +324,7 @@ class TestForget:
 class TestSync:
     def test_it_answers_with_its_body_and_takes_no_zxid(self, state: SharedState) -> None:
         session = state.open(A)
-        path = encode(PathRequest("/a"))
+        path = encode(PathRequest(b"/a"))
         entries = [Entry(SYNC, path, session, 1, time_ms=7), Entry(SYNC, b"/b")]
         outcomes = state.commit(A, *entries)
         assert [(one.error, one.zxid, one.body) for one in outcomes] == [
@@ -337,7 +337,7 @@ class TestSync:
         self, state: SharedState
     ) -> None:
         session = state.open(A)
-        path = encode(PathRequest("/a"))
+        path = encode(PathRequest(b"/a"))
         bodies = (path + b"more", path[:-1])
         outcomes = state.commit(A, *[Entry(SYNC, body, session, 1) for body in bodies])
         assert [(one.error, one.body) for one in outcomes] == [
