@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.apache import ApacheServer
-from tests.support.members import SIZE, Ensemble, Member, move
+from tests.support.members import SIZE, Ensemble, Member
 from tests.support.server import Options, free_ports
-
-__all__ = ["ApacheEnsemble", "ApacheMember", "Member", "choose_ports", "move"]
 
 # In ticks of 200 ms. A busy machine may stop a process for a second, and that must not end a
 # quorum; a paused leader is missed only after as long.
@@ -108,6 +106,13 @@ class ApacheEnsemble(Ensemble):
             )
             for number in range(1, SIZE + 1)
         ]
+
+    def end_quorum(self, last: Member) -> None:
+        for member in self.others(last):
+            member.kill()
+
+    def begin_quorum(self) -> None:
+        next(member for member in self.members if not member.alive).start()
 
 
 def choose_ports(size: int = SIZE) -> list[Ports]:

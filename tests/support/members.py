@@ -224,6 +224,14 @@ class Ensemble(abc.ABC):
         logs = "\n".join(f"{member!r}:\n{member.log_tail()}" for member in running)
         raise ServerFailedError(f"{running} have no quorum:\n{logs}")
 
+    @abc.abstractmethod
+    def end_quorum(self, last: Member) -> None:
+        """Take away the quorum; this member runs on."""
+
+    @abc.abstractmethod
+    def begin_quorum(self) -> None:
+        """Bring the quorum back."""
+
     def heal(self) -> Member:
         """Resume what is paused, start what is dead, wait for the quorum; return the leader."""
         for member in self.members:

@@ -101,6 +101,14 @@ class PaddockCluster(Ensemble):
         for one in self.etcd:
             one.wait_serving()
 
+    def end_quorum(self, last: Member) -> None:
+        """Kill etcd, all of it."""
+        for one in self.etcd:
+            one.kill()
+
+    def begin_quorum(self) -> None:
+        self.heal_etcd()
+
     def renew(self) -> Member:
         for member in self.members:
             member.kill()
