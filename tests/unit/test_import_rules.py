@@ -77,6 +77,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "connections": {"config", "replication", "sessions"},
         "tls": {"config", "connections"},
         "durability": {"config", "connections", "replication"},
+        "cluster": {"config", "connections", "durability", "replication", "sessions"},
         "admin": {"config", "connections", "durability", "replication", "sessions"},
     },
     "client": {
@@ -100,11 +101,12 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
     "testing": {"model": set(), "simulation": {"model"}},
     "cli": {
         "bench": set(),
+        "cluster": {"run_under"},
         "demo": set(),
         "run_under": set(),
         "shell": set(),
         "transfer": set(),
-        "commands": {"bench", "demo", "run_under", "shell", "transfer"},
+        "commands": {"bench", "cluster", "demo", "run_under", "shell", "transfer"},
     },
 }
 

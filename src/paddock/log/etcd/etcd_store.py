@@ -137,9 +137,11 @@ class EtcdStore(Store):
         response = await self._channel.call(messages.TXN, request, CALL_TIMEOUT_S)
         return messages.revision_if_succeeded(response)
 
-    async def delete(self, ranges: Sequence[Range], guard: Guard | None = None) -> int:
+    async def delete(
+        self, ranges: Sequence[Range], guard: Guard | None = None, through: int = 0
+    ) -> int:
         guards = [] if guard is None else [guard]
-        request = messages.delete_request(ranges, guards)
+        request = messages.delete_request(ranges, guards, through)
         return messages.revision_if_succeeded(await self._call(messages.TXN, request))
 
     async def compact(self, revision: int) -> None:

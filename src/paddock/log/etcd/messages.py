@@ -36,6 +36,8 @@ _FIELD_1: Final = 1 << 3 | _BYTES
 _FIELD_2: Final = 2 << 3 | _BYTES
 _FIELD_3: Final = 3 << 3 | _BYTES
 _COMPARED_BY_MOD_REVISION: Final = b"\x10\x02"
+_COMPARED_TO_BE_LESS: Final = b"\x08\x02"
+_COMPARED_END: Final = 64 << 3 | _BYTES
 _VARINT_BYTES_MAX: Final = 10
 
 # An event: its type, if it is not PUT, and the key with its value.
@@ -111,6 +113,15 @@ def _unchanged(guard: Guard) -> bytes:
     return _bytes_field(_FIELD_1, content)
 
 
+def _written_through(wanted: Range, revision: int) -> bytes:
+    """Return the comparison that no key of a range has a later revision; an empty one passes."""
+    key = _bytes_field(_FIELD_3, wanted.start)
+    content = _COMPARED_TO_BE_LESS + _COMPARED_BY_MOD_REVISION + key + _int_field(6, revision + 1)
+    if wanted.end:
+        content += varint(_COMPARED_END) + varint(len(wanted.end)) + wanted.end
+    return _bytes_field(_FIELD_1, content)
+
+
 def append_request(head: bytes, head_value: bytes, key: bytes, payload: bytes) -> bytes:
     """Put head and batch, in this order, if the batch has no version, so is not there."""
     compared = _bytes_field(_FIELD_3, key) + b"\x20\x00"
@@ -121,9 +132,11 @@ def swap_request(key: bytes, value: bytes, guards: Sequence[Guard]) -> bytes:
     return b"".join(map(_unchanged, guards)) + _put(key, value)
 
 
-def delete_request(ranges: Sequence[Range], guards: Sequence[Guard]) -> bytes:
+def delete_request(ranges: Sequence[Range], guards: Sequence[Guard], through: int = 0) -> bytes:
+    """Delete ranges, if nothing in them was written after a revision (0: whatever is there)."""
+    compared = [_written_through(wanted, through) for wanted in ranges] if through else []
     deletes = [_bytes_field(_FIELD_2, _bytes_field(_FIELD_3, _bounds(wanted))) for wanted in ranges]
-    return b"".join((*map(_unchanged, guards), *deletes))
+    return b"".join((*map(_unchanged, guards), *compared, *deletes))
 
 
 def read_request(keys: Sequence[bytes]) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -41,14 +42,17 @@ class Snapshotter:
     def __init__(
         self,
         replica: Replica,
-        log: Log,
+        log: Log | None,
         store: SnapshotStore,
         every: int,
         retain: int | None,
         restored: Restored,
         every_bytes: int = 0,
     ) -> None:
+        # Called with the index of each snapshot that begins.
+        self.on_begun: Callable[[int], None] | None = None
         self._replica = replica
+        # What is purged with old snapshots; None if the log is not ours alone.
         self._log = log
         self._store = store
         # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
@@ -190,6 +194,8 @@ class Snapshotter:
             try:
                 self._writer = self._store.begin(replica.applied)
                 self._snapshot = Snapshot(replica.machine, self._spill)
+                if self.on_begun is not None:
+                    self.on_begun(replica.applied)
             except (LogError, MemoryError) as error:
                 begun.set_exception(error)
                 return
@@ -246,7 +252,8 @@ class Snapshotter:
             return
         try:
             below = await self._loop.run_in_executor(self._executor, self._store.purge, retain)
-            await self._loop.run_in_executor(self._executor, self._log.purge, below)
+            if self._log is not None:
+                await self._loop.run_in_executor(self._executor, self._log.purge, below)
         except LogError as error:
             logger.error("old files were not purged: %s", error)
         else:
