@@ -229,7 +229,7 @@ def test_a_clone_ends_the_log() -> None:
 FAULTS = {
     "requests": StoreFaults(request_lost=0.5),
     "replies": StoreFaults(reply_lost=0.5),
-    "late": StoreFaults(late=0.5),
+    "late": StoreFaults(late=0.2),
     "swapped": StoreFaults(swapped=0.5),
     "elections": StoreFaults(election=0.2),
 }
