@@ -8,7 +8,6 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, aclosing
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -64,7 +63,7 @@ def run_with(options: EtcdOptions, keys: Keys, use: Callable[[EtcdStore], Awaita
 
 
 def tail(store: EtcdStore, after: int) -> AsyncGenerator[Record, None]:
-    return cast(AsyncGenerator[Record, None], store.tail(after))
+    return store.tail(after)
 
 
 async def take(source: AsyncGenerator[Record, None], count: int) -> list[Record]:

@@ -327,13 +327,20 @@ class StateMachine:
             if entry.operation == SYNC:
                 if entry.session:
                     self._check_session(entry)
-                body = entry.body
+                    # A client's is answered with its path.
+                    reader = Reader(entry.body)
+                    reader.skip()
+                    body = entry.body[: reader.position]
+                else:
+                    body = entry.body
             else:
                 error, body, self.zxid = membership.apply(entry, self._proposer, self.zxid)
                 # It may have become a member, or be none any more.
                 self.begin_batch(self._proposer)
         except Refused as refusal:
             error = refusal.code
+        except DecodeError:
+            error = MARSHALLING_ERROR
         except MACHINE_ERRORS:
             raise
         except Exception as problem:

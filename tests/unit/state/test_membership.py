@@ -14,7 +14,7 @@ from paddock.errors import (
     UNIMPLEMENTED,
 )
 from paddock.protocol import opcodes
-from paddock.protocol.requests import CreateRequest
+from paddock.protocol.requests import CreateRequest, PathRequest
 from paddock.state.entry import (
     ATTACH,
     DEPOSE,
@@ -324,13 +324,26 @@ class TestForget:
 class TestSync:
     def test_it_answers_with_its_body_and_takes_no_zxid(self, state: SharedState) -> None:
         session = state.open(A)
-        entries = [Entry(SYNC, b"/a", session, 1, time_ms=7), Entry(SYNC, b"/b")]
+        path = encode(PathRequest(b"/a"))
+        entries = [Entry(SYNC, path, session, 1, time_ms=7), Entry(SYNC, b"/b")]
         outcomes = state.commit(A, *entries)
         assert [(one.error, one.zxid, one.body) for one in outcomes] == [
-            (OK, 1, b"/a"),
+            (OK, 1, path),
             (OK, 1, b"/b"),
         ]
         assert state.machine.time_ms == 7
+
+    def test_a_clients_is_answered_with_its_path_if_that_can_be_read(
+        self, state: SharedState
+    ) -> None:
+        session = state.open(A)
+        path = encode(PathRequest(b"/a"))
+        bodies = (path + b"more", path[:-1])
+        outcomes = state.commit(A, *[Entry(SYNC, body, session, 1) for body in bodies])
+        assert [(one.error, one.body) for one in outcomes] == [
+            (OK, path),
+            (MARSHALLING_ERROR, b""),
+        ]
 
     def test_a_session_that_has_moved_or_is_over_is_told_so(self, state: SharedState) -> None:
         session = state.open(A)

@@ -171,25 +171,26 @@ class Membership:
     async def _join(self, replaces: bytes) -> None:
         self._is_joining = True
         try:
-            while not self.number:
-                await self._begin_boot(replaces)
+            while not (await self._begin_boot(replaces) and await self._await_lease()):
                 replaces = self._boot
-                if self.number:
-                    await self._await_lease()
         finally:
             self._is_joining = False
 
-    async def _await_lease(self) -> None:
-        """Wait until the lease holds: it may have taken longer than that to come here."""
+    async def _await_lease(self) -> bool:
+        """Wait until the lease holds: it may have taken longer than that to come here.
+
+        Returns False if we are no member any more.
+        """
         self._core.proposer.resume()
         while self.number and self._lease.is_over():
             self._core.proposer.renew()
             await asyncio.sleep(self._lease.seconds * _LOOK)
+        return self.number != 0
 
-    async def _begin_boot(self, replaces: bytes) -> None:
+    async def _begin_boot(self, replaces: bytes) -> bool:
         """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError.
 
-        Returns without one if it came out of the log so late that it was void.
+        Returns False if it came out of the log so late that it was void.
         """
         core, records = self._core, self._records
         self._boot = boot = self._random_bytes(BOOT_BYTES)
@@ -216,6 +217,8 @@ class Membership:
         except JoinRefusedError:
             if core.replica.applied - applied <= JOIN_AGE_MAX:
                 raise
+            return False
+        return True
 
     # Looking after leases, ours and those of others.
 

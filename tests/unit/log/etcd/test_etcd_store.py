@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import cast
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -213,7 +212,7 @@ def test_a_tail_that_is_closed_closes_its_watch(channel: FakeChannel) -> None:
     channel.answers = [responses.watch(*FIRST, *SECOND)]
 
     async def use(store: EtcdStore) -> None:
-        tail = cast(AsyncGenerator[Record, None], store.tail(0))
+        tail = store.tail(0)
         assert await anext(tail) == RECORDS[0]
         await tail.aclose()
 

@@ -57,8 +57,10 @@ def test_who_loses_the_race_takes_the_service_of_the_winner() -> None:
     etcd = MemoryEtcd(KEYS)
 
     async def contend(seed: int) -> Service:
-        store = MemoryStore(etcd)
-        return await find_or_create_service(store, KEYS, lambda n: bytes([seed]) * n, CALLS)
+        def random_bytes(count: int) -> bytes:
+            return bytes([seed]) * count
+
+        return await find_or_create_service(MemoryStore(etcd), KEYS, random_bytes, CALLS)
 
     async def race() -> list[Service]:
         return await asyncio.gather(*map(contend, (1, 2, 3)))
