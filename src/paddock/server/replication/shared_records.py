@@ -167,6 +167,9 @@ class SharedRecords(Sharing):
 
     def _decode(self, index: int, payload: bytes) -> list[Entry]:
         """Decode a batch and compare its digest. Raises LogCorruptError."""
+        if not payload:
+            # No batch is this short: the operator had the log skip it.
+            return []
         try:
             batch = Batch.decode(payload, self._known)
         except DecodeError as error:
