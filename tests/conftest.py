@@ -26,6 +26,7 @@ from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
 from tests.support.awake import kept_awake
 from tests.support.ensemble import ApacheEnsemble
+from tests.support.etcd import Etcd, EtcdCluster
 from tests.support.holding import Wrappers, wrappers_in
 from tests.support.judges import skip_or_fail
 from tests.support.members import Ensemble
@@ -145,6 +146,39 @@ def _healed(ensemble: Ensemble) -> Iterator[None]:
     tails = "\n".join(member.log_tail() for member in crashed)
     ensemble.heal()
     assert not crashed, f"{crashed} ended by themselves:\n{tails}"
+
+
+@pytest.fixture(scope="session")
+def shared_etcd() -> Iterator[Etcd]:
+    """An etcd of one member. A test that uses it keeps to names of its own."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(Etcd())
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture
+def etcd(tmp_path: Path) -> Iterator[Etcd]:
+    """An etcd of one member that a test may stop, pause, fill and wipe."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(Etcd(tmp_path / "etcd"))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture
+def etcd_cluster(tmp_path: Path) -> Iterator[EtcdCluster]:
+    """An etcd of three members that a test may stop and pause."""
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(EtcdCluster(tmp_path / "etcd"))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield cluster
 
 
 @pytest.fixture

@@ -40,8 +40,13 @@ _TOKEN_TEXTS: Final = (
 # What says nothing against the member that answers: it need not be left for another.
 _MEMBER_IS_WELL: Final = ("leader changed", "too many requests")
 
-# "failed to connect to all addresses; last error: …: connect: Connection refused (111)"
-_LAST_ERROR: Final = re.compile(r"last error: (?:.*connect: )?(.*?)(?: \(\d+\))?$", re.DOTALL)
+# "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:2379: Failed to connect
+# to remote host: Connection refused (111)"
+_LAST_ERROR: Final = re.compile(
+    r"last error: (?:[A-Z_]+: )?(?:ipv[46]:\S+ )?(?:Failed to connect to remote host: )?"
+    r"(?:connect: )?(.*?)(?: \(\d+\))?$",
+    re.DOTALL,
+)
 
 
 class TooLargeError(StoreForbiddenError):

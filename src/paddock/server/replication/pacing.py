@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from paddock.state.entry import Entry
+
 SHARED_BATCH_BYTES_MAX: Final = 64 << 10
 """A batch in a shared log; etcd keeps thousands of them in memory."""
 
@@ -30,6 +32,8 @@ class Pacing:
         self.is_pausing = False
         # Whether a batch should go, though it be empty, to renew our lease.
         self.is_renewing = False
+        # The entry that a new boot begins with, until it is proposed.
+        self.joining: Entry | None = None
         self._now = now
         self._commit = _COMMIT_START
         # When the eldest entry came that has not been proposed.

@@ -26,7 +26,7 @@ from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
 from paddock.server.replication.replica import Replica, Sharing
 from paddock.state.access import Identities
-from paddock.state.entry import Batch, Entry
+from paddock.state.entry import RULES, Batch, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.roster import Roster, RosterChange
 from paddock.storage.replay import OtherStateError, UnreadableBatchError
@@ -150,6 +150,10 @@ class SharedRecords(Sharing):
 
     def digest(self) -> int:
         return self._machine.shared_digest()
+
+    def rules(self) -> int:
+        # Before the first member joins there are none.
+        return self._roster.rules or RULES
 
     def sending(self, number: int) -> None:
         self.lease.sending(number)

@@ -130,11 +130,11 @@ class EtcdModel:
             action()
 
     def append(self, boot: bytes, number: int, payload: bytes) -> bool:
-        if self.chance(self.faults.election):
-            self.elect()
         record = self.space.append(self.keys, boot, number, payload)
         if record is None:
             return False
+        if self.chance(self.faults.election):
+            self.elect()
         for link in self._links.values():
             for stream in link.streams:
                 stream.publish(record)
@@ -158,6 +158,7 @@ class ModelStore(Store):
 
     def __init__(self, model: EtcdModel, link: Link) -> None:
         self._append_deadline_s = APPEND_DEADLINE_S_MIN
+        self.name = link.name
         self.endpoint = "model"
         self.is_closed = False
         self._model = model
