@@ -108,6 +108,7 @@ class PaddockCluster(Ensemble):
 
     def begin_quorum(self) -> None:
         self.heal_etcd()
+        self.wait_quorum()
 
     def renew(self) -> Member:
         for member in self.members:
